@@ -1,0 +1,66 @@
+//! The digest of an execution, and its log. Two runs of a seed must have equal digests; two logs show where they differ first.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+/// The digest of all that happened so far. It finds differences; it is no protection against an adversary.
+pub struct Digest {
+    low: u64,
+    high: u64,
+    log: Option<BufWriter<File>>,
+}
+
+impl Digest {
+    /// Begins an empty execution, with a log if there is a path for it.
+    pub fn new(log: Option<&Path>) -> io::Result<Self> {
+        let log = log.map(File::create).transpose()?;
+        Ok(Self {
+            low: 0x243F_6A88_85A3_08D3,
+            high: 0x1319_8A2E_0370_7344,
+            log: log.map(|file| BufWriter::with_capacity(1 << 20, file)),
+        })
+    }
+
+    /// Adds a number.
+    pub fn number(&mut self, number: u64) {
+        self.low = (self.low ^ number).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        self.low ^= self.low >> 29;
+        self.high = (self.high.rotate_left(23) ^ number).wrapping_mul(0xD6E8_FEB8_6659_FD93);
+        self.high ^= self.high >> 32;
+    }
+
+    /// Adds bytes, with their length.
+    pub fn bytes(&mut self, bytes: &[u8]) {
+        for chunk in bytes.chunks(8) {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            self.number(u64::from_le_bytes(word));
+        }
+        self.number(bytes.len() as u64);
+    }
+
+    /// Returns whether there is a log, so that a line is worth making.
+    pub fn logs(&self) -> bool {
+        self.log.is_some()
+    }
+
+    /// Adds a line to the log, if there is one. The line ends with a part of the digest so far.
+    pub fn line(&mut self, line: std::fmt::Arguments<'_>) {
+        let mark = self.low & 0xffff_ffff;
+        if let Some(log) = &mut self.log {
+            // A log that cannot be written ends with the error of `flush`.
+            let _ = writeln!(log, "{line} #{mark:08x}");
+        }
+    }
+
+    /// Writes what is left of the log.
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.log.as_mut().map_or(Ok(()), Write::flush)
+    }
+
+    /// Returns the digest in hexadecimal digits.
+    pub fn text(&self) -> String {
+        format!("{:016x}{:016x}", self.high, self.low)
+    }
+}

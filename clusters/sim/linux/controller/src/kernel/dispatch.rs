@@ -1,0 +1,539 @@
+//! What each system call does: the one place where a call meets its handler.
+
+use std::net::SocketAddrV4;
+
+use libc::{c_int, c_long, EAGAIN, EBADF, EFAULT, EINVAL, ENOSYS, ENOTTY};
+
+use super::objects::{Kind, READABLE};
+use super::streams::MOST_AT_ONCE;
+use super::{Fatal, Kernel, ObjectId, Resume, Run, ThreadId, Wait, MICROSECOND};
+use crate::calls::{self, Class};
+use crate::tracee::{self, Registers};
+
+/// What becomes of a call.
+#[derive(Debug)]
+pub enum Outcome {
+    /// It returns this, without the kernel.
+    Value(i64),
+    /// It runs as it is.
+    Native,
+    /// It runs, perhaps with other registers, and something follows its end.
+    Natively(Option<Box<Registers>>, After),
+    /// The thread waits.
+    Block,
+    /// It returns this when the thread runs again; others may run first.
+    Yield(i64),
+    Exit,
+    ExitGroup,
+}
+
+/// What follows a call that ran in the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum After {
+    Nothing,
+    /// It made the descriptor of `Thread::opening`.
+    Opened,
+    /// It made a pipe or a pair of sockets, with these flags.
+    MadePipe(c_int),
+    MadePair(c_int),
+    /// It made another descriptor of the same file; whether an exec closes it.
+    Duplicated(bool),
+    /// It wrote the state of a file here; the object behind the file, if it is simulated.
+    Stat(u64, Option<ObjectId>),
+    Statx(u64),
+    Statfs(u64),
+    /// It read these bytes of a file.
+    Read(u64),
+    Waited,
+    /// It sent a signal to a process or a thread.
+    Signalled { number: i32, signal: c_int, is_thread: bool },
+}
+
+/// Returns the outcome of a call that fails.
+pub fn failed(error: c_int) -> Outcome {
+    Outcome::Value(-i64::from(error))
+}
+
+/// Runs a call in the kernel as it is.
+pub(super) fn natively(after: After) -> Outcome {
+    Outcome::Natively(None, after)
+}
+
+const YIELDS: u64 = 5; // a yield costs as many calls: it asks others to run
+const MESSAGE_SIZE: usize = 56; // of a msghdr
+const MANY_MESSAGE_SIZE: u64 = 64; // of an mmsghdr
+const FIONBIO: u64 = 0x5421;
+const FIONREAD: u64 = 0x541b;
+const FIONCLEX: u64 = 0x5450;
+const FIOCLEX: u64 = 0x5451;
+const CLOSE_AT_EXEC: u64 = 4; // CLOSE_RANGE_CLOEXEC
+
+impl Kernel {
+    /// Returns the simulated object behind a descriptor of a thread.
+    pub(super) fn object(&self, thread: ThreadId, descriptor: u64) -> Option<ObjectId> {
+        let process = self.threads[thread].process;
+        self.processes[process].descriptors.get(&(descriptor as i32)).map(|descriptor| descriptor.object)
+    }
+
+    /// Returns whether the kernel knows a descriptor.
+    pub(super) fn is_native(&self, thread: ThreadId, descriptor: u64) -> bool {
+        let name = format!("fd/{}", descriptor as i32);
+        self.root.path_of(self.threads[thread].tid, &name).symlink_metadata().is_ok()
+    }
+
+    /// Lets the kernel make a descriptor that stands for an object: the call becomes that of an eventfd.
+    pub(super) fn new_descriptor(&mut self, thread: ThreadId, object: ObjectId, closes_at_exec: bool) -> Outcome {
+        let mut registers = self.threads[thread].registers;
+        registers.orig_rax = libc::SYS_eventfd2 as u64;
+        registers.rdi = 0;
+        registers.rsi = if closes_at_exec { libc::EFD_CLOEXEC as u64 } else { 0 };
+        self.threads[thread].opening = Some((object, closes_at_exec));
+        Outcome::Natively(Some(Box::new(registers)), After::Opened)
+    }
+
+    /// Handles the call before which a thread stands. `again`: it has waited in this call already.
+    pub(super) fn handle(&mut self, thread: ThreadId, again: bool) -> Run<Outcome> {
+        let registers = self.threads[thread].registers;
+        let number = registers.orig_rax as c_long;
+        let Some(call) = calls::find(number) else {
+            let process = &self.processes[self.threads[thread].process];
+            return Err(Fatal(format!(
+                "{} on {} makes the system call {number}, which the simulation does not know; registers: {:#x}, {:#x}, {:#x}",
+                process.program, self.nodes[process.node].name, registers.rdi, registers.rsi, registers.rdx
+            )));
+        };
+        match call.class {
+            Class::Passes => return Ok(Outcome::Native),
+            Class::Refused(error) => return Ok(failed(error)),
+            Class::Handled => {}
+        }
+        Ok(self.answer(thread, number, &registers, again))
+    }
+
+    #[allow(clippy::cognitive_complexity)] // a table of calls is long
+    fn answer(&mut self, thread: ThreadId, number: c_long, registers: &Registers, again: bool) -> Outcome {
+        let tid = self.threads[thread].tid;
+        let node = self.threads[thread].node;
+        let (one, two, three, four) = (registers.rdi, registers.rsi, registers.rdx, registers.r10);
+        match number {
+            // Time.
+            libc::SYS_clock_gettime => self.clock_gettime(thread, registers),
+            libc::SYS_clock_getres => self.clock_getres(thread, registers),
+            libc::SYS_gettimeofday => self.gettimeofday(thread, registers),
+            libc::SYS_time => self.time(thread, registers),
+            libc::SYS_nanosleep => self.sleep(thread, libc::CLOCK_MONOTONIC, false, one),
+            libc::SYS_clock_nanosleep => self.sleep(thread, one as c_int, two & 1 != 0, three),
+            libc::SYS_times => self.times(thread, registers),
+            libc::SYS_getrusage => self.getrusage(thread, registers),
+            libc::SYS_sysinfo => self.sysinfo(thread, one),
+            libc::SYS_getitimer | libc::SYS_setitimer | libc::SYS_alarm => failed(ENOSYS),
+            libc::SYS_timerfd_create => {
+                let timer = Kind::Timer { clock: one as c_int, next: 0, interval: 0, expired: 0, turn: 0 };
+                let object = self.make(node, timer, two as c_int & libc::O_NONBLOCK != 0);
+                self.new_descriptor(thread, object, two as c_int & libc::O_CLOEXEC != 0)
+            }
+            libc::SYS_timerfd_settime => self.timerfd_settime(thread, registers),
+            libc::SYS_timerfd_gettime => self.timerfd_gettime(thread, registers),
+            // Chance and processors.
+            libc::SYS_getrandom => {
+                let process = self.threads[thread].process;
+                let bytes = self.processes[process].chance.bytes((two as usize).min(MOST_AT_ONCE));
+                if tracee::write(tid, one, &bytes) { Outcome::Value(bytes.len() as i64) } else { failed(EFAULT) }
+            }
+            libc::SYS_sched_getaffinity => {
+                if two < 8 || !tracee::write_u64(tid, three, 1) { failed(EINVAL) } else { Outcome::Value(8) }
+            }
+            libc::SYS_sched_setaffinity
+            | libc::SYS_sched_setscheduler
+            | libc::SYS_sched_setparam
+            | libc::SYS_set_mempolicy
+            | libc::SYS_mbind => Outcome::Value(0),
+            libc::SYS_getcpu => {
+                for address in [one, two].into_iter().filter(|address| *address != 0) {
+                    tracee::write_u32(tid, address, 0);
+                }
+                Outcome::Value(0)
+            }
+            libc::SYS_sched_yield => {
+                self.now += YIELDS * self.settings.call;
+                Outcome::Yield(0)
+            }
+            libc::SYS_futex => self.futex(thread, registers),
+            // Threads, processes and signals.
+            libc::SYS_set_tid_address => {
+                self.threads[thread].clear_tid = one;
+                natively(After::Nothing)
+            }
+            libc::SYS_clone => {
+                self.threads[thread].making = (one, four);
+                Outcome::Native
+            }
+            libc::SYS_clone3 => {
+                let word = |offset| tracee::read_u64(tid, one + offset).unwrap_or(0);
+                self.threads[thread].making = (word(0), word(16));
+                Outcome::Native
+            }
+            libc::SYS_fork | libc::SYS_vfork => {
+                let flags = if number == libc::SYS_vfork { libc::CLONE_VM as u64 } else { 0 };
+                self.threads[thread].making = (flags, 0);
+                Outcome::Native
+            }
+            libc::SYS_exit => Outcome::Exit,
+            libc::SYS_exit_group => Outcome::ExitGroup,
+            libc::SYS_wait4 => self.wait_for_child(thread, one as i32, three as c_int),
+            libc::SYS_waitid => self.wait_for_child(thread, -1, four as c_int),
+            libc::SYS_kill => {
+                natively(After::Signalled { number: one as i32, signal: two as c_int, is_thread: false })
+            }
+            libc::SYS_tkill => natively(After::Signalled { number: one as i32, signal: two as c_int, is_thread: true }),
+            libc::SYS_tgkill => {
+                natively(After::Signalled { number: two as i32, signal: three as c_int, is_thread: true })
+            }
+            libc::SYS_rt_sigsuspend => {
+                self.block(thread, Wait::Signal, None);
+                Outcome::Block
+            }
+            libc::SYS_rt_sigtimedwait => match self.timeout_at(thread, three) {
+                _ if self.threads[thread].timed_out => failed(EAGAIN),
+                None => failed(EFAULT),
+                Some(timeout) => {
+                    let deadline = timeout.map(|timeout| self.now + timeout);
+                    self.block(thread, Wait::Signal, deadline);
+                    Outcome::Block
+                }
+            },
+            // Descriptors.
+            libc::SYS_read | libc::SYS_readv | libc::SYS_recvfrom => self.read_call(thread, number, registers),
+            libc::SYS_recvmsg => self.receive_message(thread, registers),
+            libc::SYS_recvmmsg => failed(ENOSYS),
+            libc::SYS_write | libc::SYS_writev | libc::SYS_sendto => self.write_call(thread, number, registers),
+            libc::SYS_sendmsg => self.send_message(thread, registers),
+            libc::SYS_sendmmsg => self.send_messages(thread, registers),
+            libc::SYS_sendfile => self.send_file(thread, registers),
+            libc::SYS_close => {
+                self.close_descriptor(thread, one as i32);
+                natively(After::Nothing)
+            }
+            libc::SYS_close_range => {
+                let process = self.threads[thread].process;
+                let (first, last) = (one as i32, i32::try_from(two).unwrap_or(i32::MAX));
+                let chosen: Vec<i32> = self.processes[process].descriptors.range(first..=last).map(|(number, _)| *number).collect();
+                for number in chosen {
+                    if three & CLOSE_AT_EXEC == 0 {
+                        self.close_descriptor(thread, number);
+                    } else if let Some(descriptor) = self.processes[process].descriptors.get_mut(&number) {
+                        descriptor.closes_at_exec = true;
+                    }
+                }
+                natively(After::Nothing)
+            }
+            libc::SYS_dup | libc::SYS_dup2 => natively(After::Duplicated(false)),
+            libc::SYS_dup3 => natively(After::Duplicated(three as c_int & libc::O_CLOEXEC != 0)),
+            libc::SYS_fcntl => self.fcntl(thread, registers),
+            libc::SYS_ioctl => self.ioctl(thread, registers),
+            libc::SYS_pipe => natively(After::MadePipe(0)),
+            libc::SYS_pipe2 => natively(After::MadePipe(two as c_int)),
+            libc::SYS_socketpair => natively(After::MadePair(two as c_int)),
+            libc::SYS_eventfd | libc::SYS_eventfd2 => {
+                let flags = if number == libc::SYS_eventfd2 { two as c_int } else { 0 };
+                let event = Kind::Event { count: one & 0xffff_ffff, is_semaphore: flags & libc::EFD_SEMAPHORE != 0 };
+                let object = self.make(node, event, flags & libc::O_NONBLOCK != 0);
+                self.new_descriptor(thread, object, flags & libc::O_CLOEXEC != 0)
+            }
+            // Sockets.
+            libc::SYS_socket => self.socket(thread, registers),
+            libc::SYS_bind | libc::SYS_listen | libc::SYS_accept | libc::SYS_accept4 | libc::SYS_connect
+            | libc::SYS_getsockname | libc::SYS_getpeername | libc::SYS_setsockopt | libc::SYS_getsockopt
+            | libc::SYS_shutdown => match self.socket_of(thread, one) {
+                Err(error) => failed(error),
+                Ok(object) => match number {
+                    libc::SYS_bind => self.bind(thread, object, registers),
+                    libc::SYS_listen => self.listen(object),
+                    libc::SYS_accept => self.accept(thread, object, registers, 0),
+                    libc::SYS_accept4 => self.accept(thread, object, registers, four as c_int),
+                    libc::SYS_connect => self.connect(thread, object, registers),
+                    libc::SYS_getsockname => self.socket_name(thread, object, registers, false),
+                    libc::SYS_getpeername => self.socket_name(thread, object, registers, true),
+                    libc::SYS_setsockopt => self.setsockopt(thread, object, registers),
+                    libc::SYS_getsockopt => self.getsockopt(thread, object, registers),
+                    _ => self.shutdown(object, two as c_int),
+                },
+            },
+            // Waiting.
+            libc::SYS_poll => self.poll(thread, registers, Self::millis(three), again),
+            libc::SYS_ppoll => match self.timeout_at(thread, three) {
+                None => failed(EFAULT),
+                Some(timeout) => self.poll(thread, registers, timeout, again),
+            },
+            libc::SYS_select | libc::SYS_pselect6 => {
+                let timeout = if number == libc::SYS_select {
+                    self.timeval_at(thread, registers.r8)
+                } else {
+                    self.timeout_at(thread, registers.r8)
+                };
+                match timeout {
+                    None => failed(EFAULT),
+                    Some(timeout) => self.select(thread, registers, timeout, again),
+                }
+            }
+            libc::SYS_epoll_create | libc::SYS_epoll_create1 => {
+                let epoll = Kind::Epoll { interests: std::collections::BTreeMap::new(), ready: std::collections::VecDeque::new() };
+                let object = self.make(node, epoll, false);
+                self.new_descriptor(thread, object, number == libc::SYS_epoll_create1 && one as c_int & libc::O_CLOEXEC != 0)
+            }
+            libc::SYS_epoll_ctl => self.epoll_ctl(thread, registers),
+            libc::SYS_epoll_wait | libc::SYS_epoll_pwait => self.epoll_wait(thread, registers, Self::millis(four), again),
+            libc::SYS_epoll_pwait2 => match self.timeout_at(thread, four) {
+                None => failed(EFAULT),
+                Some(timeout) => self.epoll_wait(thread, registers, timeout, again),
+            },
+            _ => self.file_call(thread, number, registers),
+        }
+    }
+
+    fn sysinfo(&self, thread: ThreadId, address: u64) -> Outcome {
+        const MEMORY: u64 = 8 << 30;
+        const FREE: u64 = 6 << 30;
+        const PROCESSES: u8 = 100;
+        let mut info = vec![0; 112];
+        info[..8].copy_from_slice(&((super::MONOTONIC_START + self.now) / super::SECOND).to_le_bytes());
+        info[32..40].copy_from_slice(&MEMORY.to_le_bytes());
+        info[40..48].copy_from_slice(&FREE.to_le_bytes());
+        info[80] = PROCESSES;
+        info[104] = 1; // the unit is a byte
+        if tracee::write(self.threads[thread].tid, address, &info) { Outcome::Value(0) } else { failed(EFAULT) }
+    }
+
+    fn read_call(&mut self, thread: ThreadId, number: c_long, registers: &Registers) -> Outcome {
+        let Some(object) = self.object(thread, registers.rdi) else {
+            return if number == libc::SYS_recvfrom {
+                failed(libc::ENOTSOCK)
+            } else {
+                natively(After::Read(if number == libc::SYS_read { registers.rsi } else { 0 }))
+            };
+        };
+        if number == libc::SYS_recvfrom && matches!(self.objects[object].kind, Kind::Datagrams(_)) {
+            let parts = vec![(registers.rsi, registers.rdx as usize)];
+            return self.receive_datagram(thread, object, &parts, registers.r10 as c_int, registers.r8, registers.r9);
+        }
+        let (parts, flags) = match number {
+            libc::SYS_readv => match self.parts(thread, registers.rsi, registers.rdx) {
+                None => return failed(EFAULT),
+                Some(parts) => (parts, 0),
+            },
+            libc::SYS_read => (vec![(registers.rsi, registers.rdx as usize)], 0),
+            _ => (vec![(registers.rsi, registers.rdx as usize)], registers.r10 as c_int),
+        };
+        self.read_into(thread, object, &parts, flags)
+    }
+
+    fn receive_datagram(
+        &mut self, thread: ThreadId, object: ObjectId, parts: &super::streams::Parts, flags: c_int, name: u64, size_at: u64,
+    ) -> Outcome {
+        let Kind::Datagrams(datagrams) = &mut self.objects[object].kind else { return failed(EBADF) };
+        let Some((from, bytes)) = datagrams.received.pop_front() else {
+            if self.objects[object].is_nonblocking || flags & libc::MSG_DONTWAIT != 0 || self.threads[thread].timed_out {
+                return failed(EAGAIN);
+            }
+            self.block(thread, Wait::Ready(vec![(object, READABLE)]), None);
+            return Outcome::Block;
+        };
+        let most: usize = parts.iter().map(|(_, size)| size).sum();
+        let count = bytes.len().min(most);
+        self.digest.bytes(&bytes[..count]);
+        if !self.scatter(thread, parts, &bytes[..count]) {
+            return failed(EFAULT);
+        }
+        self.put_address(thread, name, size_at, from);
+        Outcome::Value(count as i64)
+    }
+
+    /// Reads a msghdr: the name, the size of the name, and the parts.
+    fn message(&self, thread: ThreadId, address: u64) -> Option<(u64, u64, super::streams::Parts)> {
+        let header = tracee::read(self.threads[thread].tid, address, MESSAGE_SIZE)?;
+        let parts = self.parts(thread, tracee::u64_at(&header, 16), tracee::u64_at(&header, 24))?;
+        Some((tracee::u64_at(&header, 0), tracee::u32_at(&header, 8).into(), parts))
+    }
+
+    fn receive_message(&mut self, thread: ThreadId, registers: &Registers) -> Outcome {
+        let (message, flags) = (registers.rsi, registers.rdx as c_int);
+        let Some(object) = self.object(thread, registers.rdi) else { return failed(libc::ENOTSOCK) };
+        let Some((name, _, parts)) = self.message(thread, message) else { return failed(EFAULT) };
+        let outcome = if matches!(self.objects[object].kind, Kind::Datagrams(_)) {
+            self.receive_datagram(thread, object, &parts, flags, name, message + 8)
+        } else {
+            self.read_into(thread, object, &parts, flags)
+        };
+        if matches!(outcome, Outcome::Value(count) if count >= 0) {
+            let tid = self.threads[thread].tid;
+            tracee::write_u64(tid, message + 40, 0); // no control data
+            tracee::write_u32(tid, message + 48, 0); // no flags
+        }
+        outcome
+    }
+
+    fn write_call(&mut self, thread: ThreadId, number: c_long, registers: &Registers) -> Outcome {
+        let Some(object) = self.object(thread, registers.rdi) else {
+            return if number == libc::SYS_sendto {
+                failed(libc::ENOTSOCK)
+            } else {
+                self.write_file(thread, number, registers)
+            };
+        };
+        let mut to: Option<SocketAddrV4> = None;
+        let mut flags = 0;
+        let parts = match number {
+            libc::SYS_writev => match self.parts(thread, registers.rsi, registers.rdx) {
+                None => return failed(EFAULT),
+                Some(parts) => parts,
+            },
+            libc::SYS_sendto => {
+                flags = registers.r10 as c_int;
+                if registers.r8 != 0 {
+                    match self.address_at(thread, registers.r8, registers.r9) {
+                        Ok(address) => to = Some(address),
+                        Err(error) => return failed(error),
+                    }
+                }
+                vec![(registers.rsi, registers.rdx as usize)]
+            }
+            _ => vec![(registers.rsi, registers.rdx as usize)],
+        };
+        match self.gather(thread, &parts, MOST_AT_ONCE) {
+            None => failed(EFAULT),
+            Some(bytes) => self.write_from(thread, object, &bytes, flags, to),
+        }
+    }
+
+    fn send_one(&mut self, thread: ThreadId, object: ObjectId, message: u64, flags: c_int) -> Outcome {
+        let Some((name, size, parts)) = self.message(thread, message) else { return failed(EFAULT) };
+        let to = match name {
+            0 => None,
+            name => match self.address_at(thread, name, size) {
+                Ok(address) => Some(address),
+                Err(error) => return failed(error),
+            },
+        };
+        match self.gather(thread, &parts, MOST_AT_ONCE) {
+            None => failed(EFAULT),
+            Some(bytes) => self.write_from(thread, object, &bytes, flags, to),
+        }
+    }
+
+    fn send_message(&mut self, thread: ThreadId, registers: &Registers) -> Outcome {
+        match self.object(thread, registers.rdi) {
+            None => failed(libc::ENOTSOCK),
+            Some(object) => self.send_one(thread, object, registers.rsi, registers.rdx as c_int),
+        }
+    }
+
+    fn send_messages(&mut self, thread: ThreadId, registers: &Registers) -> Outcome {
+        let Some(object) = self.object(thread, registers.rdi) else { return failed(libc::ENOTSOCK) };
+        let flags = registers.r10 as c_int | libc::MSG_DONTWAIT;
+        for place in 0..registers.rdx {
+            let message = registers.rsi + place * MANY_MESSAGE_SIZE;
+            match self.send_one(thread, object, message, flags) {
+                Outcome::Value(count) if count >= 0 => {
+                    tracee::write_u32(self.threads[thread].tid, message + MESSAGE_SIZE as u64, count as u32);
+                }
+                refused if place == 0 => return refused,
+                _ => return Outcome::Value(place as i64),
+            }
+        }
+        Outcome::Value(registers.rdx as i64)
+    }
+
+    /// Forgets a simulated descriptor of a process.
+    fn close_descriptor(&mut self, thread: ThreadId, number: i32) {
+        let process = self.threads[thread].process;
+        if let Some(descriptor) = self.processes[process].descriptors.remove(&number) {
+            self.release(descriptor.object);
+        }
+    }
+
+    /// A descriptor of a process stands for an object from now on.
+    pub(super) fn set_descriptor(&mut self, thread: ThreadId, number: i32, object: ObjectId, closes_at_exec: bool) {
+        self.objects[object].references += 1;
+        self.close_descriptor(thread, number);
+        let process = self.threads[thread].process;
+        self.processes[process].descriptors.insert(number, super::Descriptor { object, closes_at_exec });
+    }
+
+    fn fcntl(&mut self, thread: ThreadId, registers: &Registers) -> Outcome {
+        let process = self.threads[thread].process;
+        let argument = registers.rdx as c_int;
+        match (self.object(thread, registers.rdi), registers.rsi as c_int) {
+            (Some(object), libc::F_GETFL) => {
+                let flags = if self.objects[object].is_nonblocking { libc::O_NONBLOCK } else { 0 };
+                Outcome::Value((libc::O_RDWR | flags).into())
+            }
+            (Some(object), libc::F_SETFL) => {
+                self.objects[object].is_nonblocking = argument & libc::O_NONBLOCK != 0;
+                Outcome::Value(0)
+            }
+            (_, libc::F_DUPFD) => natively(After::Duplicated(false)),
+            (_, libc::F_DUPFD_CLOEXEC) => natively(After::Duplicated(true)),
+            (Some(_), libc::F_SETFD) => {
+                if let Some(descriptor) = self.processes[process].descriptors.get_mut(&(registers.rdi as i32)) {
+                    descriptor.closes_at_exec = argument & libc::FD_CLOEXEC != 0;
+                }
+                natively(After::Nothing)
+            }
+            // A wait for a lock would stop the simulation: the caller learns that the lock is held.
+            (None, libc::F_SETLKW) => {
+                let mut changed = *registers;
+                changed.rsi = libc::F_SETLK as u64;
+                Outcome::Natively(Some(Box::new(changed)), After::Nothing)
+            }
+            _ => natively(After::Nothing),
+        }
+    }
+
+    fn ioctl(&mut self, thread: ThreadId, registers: &Registers) -> Outcome {
+        let tid = self.threads[thread].tid;
+        let process = self.threads[thread].process;
+        let Some(object) = self.object(thread, registers.rdi) else { return natively(After::Nothing) };
+        match registers.rsi {
+            FIONBIO => {
+                self.objects[object].is_nonblocking = tracee::read_u32(tid, registers.rdx).is_some_and(|flag| flag != 0);
+                Outcome::Value(0)
+            }
+            FIONREAD => {
+                let count = match &self.objects[object].kind {
+                    Kind::Stream(stream) => stream.received.len(),
+                    Kind::Datagrams(datagrams) => datagrams.received.front().map_or(0, |(_, bytes)| bytes.len()),
+                    Kind::Pipe { buffer, .. } => match &self.objects[*buffer].kind {
+                        Kind::Buffer { bytes, .. } => bytes.len(),
+                        _ => 0,
+                    },
+                    _ => return failed(ENOTTY),
+                };
+                tracee::write_u32(tid, registers.rdx, count as u32);
+                Outcome::Value(0)
+            }
+            request @ (FIOCLEX | FIONCLEX) => {
+                if let Some(descriptor) = self.processes[process].descriptors.get_mut(&(registers.rdi as i32)) {
+                    descriptor.closes_at_exec = request == FIOCLEX;
+                }
+                natively(After::Nothing)
+            }
+            _ => failed(ENOTTY),
+        }
+    }
+
+    /// The cost of a call that syncs.
+    pub(super) fn pay_sync(&mut self) {
+        self.now += self.settings.sync.max(MICROSECOND);
+    }
+
+    /// A blocked thread leaves its call, because a signal came.
+    pub(super) fn interrupt(&mut self, thread: ThreadId) {
+        match self.threads[thread].wait {
+            Wait::Futex { address } => self.leave_futex(thread, address),
+            Wait::Vfork => return,
+            Wait::Loop => return self.wake(thread, Resume::Continue),
+            _ => {}
+        }
+        self.wake(thread, Resume::Result(-i64::from(libc::EINTR)));
+    }
+}

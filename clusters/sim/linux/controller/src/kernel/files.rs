@@ -1,0 +1,239 @@
+//! Files: real ones below the root of a node, with all that would differ between two runs made constant.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+use libc::{c_long, EFAULT, EINVAL};
+
+use super::dispatch::{failed, natively, After, Outcome};
+use super::objects::Kind;
+use super::streams::MOST_AT_ONCE;
+use super::{Kernel, ObjectId, ThreadId, REALTIME_START, SECOND};
+use crate::start;
+use crate::tracee::{self, Registers};
+
+const STAT_SIZE: usize = 144;
+const STATX_SIZE: usize = 256;
+const STATFS_SIZE: usize = 120;
+const DEVICE: u64 = 0x20; // of all files without a disk
+const FOREIGN_INODE: u64 = 77; // of all files of /proc and other foreign file systems
+const FIRST_OBJECT_INODE: u64 = 1_000_000;
+const FOLDER_SIZE: u64 = 4096;
+const FOLDER_BLOCKS: u64 = 8;
+const RED_ZONE: u64 = 4096; // below the stack pointer: no program keeps data there while it makes a call
+const CHUNK: usize = 1 << 16;
+
+fn put(bytes: &mut [u8], offset: usize, number: u64) {
+    bytes[offset..offset + 8].copy_from_slice(&number.to_le_bytes());
+}
+
+impl Kernel {
+    /// Handles a call about files. Most run in the kernel, and their results are made constant.
+    pub(super) fn file_call(&mut self, thread: ThreadId, number: c_long, registers: &Registers) -> Outcome {
+        let node = self.threads[thread].node;
+        match number {
+            libc::SYS_open | libc::SYS_creat => self.open(thread, registers, false),
+            libc::SYS_openat | libc::SYS_openat2 => self.open(thread, registers, true),
+            libc::SYS_stat | libc::SYS_lstat => natively(After::Stat(registers.rsi, None)),
+            libc::SYS_fstat => natively(After::Stat(registers.rsi, self.object(thread, registers.rdi))),
+            libc::SYS_newfstatat => natively(After::Stat(registers.rdx, self.empty_path_object(thread, registers))),
+            libc::SYS_statx => natively(After::Statx(registers.r8)),
+            libc::SYS_statfs | libc::SYS_fstatfs => natively(After::Statfs(registers.rsi)),
+            libc::SYS_fsync | libc::SYS_fdatasync | libc::SYS_sync | libc::SYS_syncfs | libc::SYS_sync_file_range
+            | libc::SYS_msync => {
+                self.nodes[node].syncs += 1;
+                self.pay_sync();
+                if self.object(thread, registers.rdi).is_some() && number != libc::SYS_msync {
+                    return failed(EINVAL);
+                }
+                Outcome::Native
+            }
+            libc::SYS_pwrite64 | libc::SYS_pwritev | libc::SYS_copy_file_range => {
+                self.nodes[node].writes += 1;
+                natively(After::Nothing)
+            }
+            // Names, sizes and owners change below the node's own root: the kernel does it, and its result is the same each time.
+            _ => natively(After::Nothing),
+        }
+    }
+
+    /// Returns the object behind `fstatat` of an empty path, which is that of its descriptor.
+    fn empty_path_object(&self, thread: ThreadId, registers: &Registers) -> Option<ObjectId> {
+        let is_empty = registers.r10 as i32 & libc::AT_EMPTY_PATH != 0
+            && tracee::read(self.threads[thread].tid, registers.rsi, 1) == Some(vec![0]);
+        if is_empty { self.object(thread, registers.rdi) } else { None }
+    }
+
+    fn open(&mut self, thread: ThreadId, registers: &Registers, is_at: bool) -> Outcome {
+        let tid = self.threads[thread].tid;
+        let node = self.threads[thread].node;
+        let path = tracee::read_text(tid, if is_at { registers.rsi } else { registers.rdi });
+        if self.digest.logs() {
+            self.digest.line(format_args!("{:>14}   opens {path}", self.now));
+        }
+        if path == "/dev/urandom" || path == "/dev/random" {
+            let object = self.make(node, Kind::Random, false);
+            return self.new_descriptor(thread, object, true);
+        }
+        let other = if path == "/proc/self/maps" { self.cleaned_maps(thread) } else { start::stand_in(&path) };
+        let Some(other) = other else { return natively(After::Nothing) };
+        let place = (registers.rsp - RED_ZONE) & !15;
+        let mut bytes = other.into_bytes();
+        bytes.push(0);
+        if !tracee::write(tid, place, &bytes) {
+            return failed(EFAULT);
+        }
+        let mut changed = *registers;
+        *(if is_at { &mut changed.rsi } else { &mut changed.rdi }) = place;
+        Outcome::Natively(Some(Box::new(changed)), After::Nothing)
+    }
+
+    /// Writes a copy of a program's map of its memory, without the numbers of devices, which vary. Returns its path.
+    fn cleaned_maps(&self, thread: ThreadId) -> Option<String> {
+        let maps = self.root.read_of(self.threads[thread].tid, "maps").ok()?;
+        let cleaned: Vec<String> = maps
+            .lines()
+            .map(|line| {
+                let mut words: Vec<&str> = line.splitn(6, ' ').collect();
+                if words.len() > 4 && words[3].starts_with("00:") && words[4] != "0" {
+                    words[3] = "00:20";
+                }
+                words.join(" ")
+            })
+            .collect();
+        let inside = format!("{}/maps", start::STAND_INS);
+        std::fs::write(self.folder(self.threads[thread].node).join(&inside), cleaned.join("\n") + "\n").ok()?;
+        Some(format!("/{inside}"))
+    }
+
+    /// A write of a file of the node.
+    pub(super) fn write_file(&mut self, thread: ThreadId, number: c_long, registers: &Registers) -> Outcome {
+        let node = self.threads[thread].node;
+        self.nodes[node].writes += 1;
+        let parts = if number == libc::SYS_write {
+            Some(vec![(registers.rsi, registers.rdx as usize)])
+        } else {
+            self.parts(thread, registers.rsi, registers.rdx)
+        };
+        if let Some(bytes) = parts.and_then(|parts| self.gather(thread, &parts, MOST_AT_ONCE)) {
+            self.digest.bytes(&bytes);
+        }
+        natively(After::Nothing)
+    }
+
+    /// Sends a part of a file over a stream.
+    pub(super) fn send_file(&mut self, thread: ThreadId, registers: &Registers) -> Outcome {
+        let Some(object) = self.object(thread, registers.rdi) else { return natively(After::Nothing) };
+        let tid = self.threads[thread].tid;
+        if registers.rdx == 0 {
+            return failed(EINVAL); // the programs that were tried name the offset, and fall back to read and write
+        }
+        let Some(offset) = tracee::read_u64(tid, registers.rdx) else { return failed(EFAULT) };
+        let path = self.root.path_of(tid, &format!("fd/{}", registers.rsi as i32));
+        let mut bytes = vec![0; (registers.r10 as usize).min(CHUNK)];
+        let count = match File::open(path).and_then(|file| file.read_at(&mut bytes, offset)) {
+            Ok(count) => count,
+            Err(error) => return failed(error.raw_os_error().unwrap_or(EINVAL)),
+        };
+        if count == 0 {
+            return Outcome::Value(0);
+        }
+        let outcome = self.write_from(thread, object, &bytes[..count], 0, None);
+        if let Outcome::Value(sent) = outcome {
+            if sent > 0 {
+                tracee::write_u64(tid, registers.rdx, offset + sent as u64);
+            }
+        }
+        outcome
+    }
+
+    /// Makes the result of a call about a file the same in each run.
+    pub(super) fn clean(&mut self, thread: ThreadId, after: After) {
+        let tid = self.threads[thread].tid;
+        match after {
+            After::Stat(address, object) => {
+                let Some(mut bytes) = tracee::read(tid, address, STAT_SIZE) else { return };
+                self.clean_stat(&mut bytes, object);
+                tracee::write(tid, address, &bytes);
+                self.digest.bytes(&bytes);
+            }
+            After::Statx(address) => {
+                let Some(mut bytes) = tracee::read(tid, address, STATX_SIZE) else { return };
+                self.clean_statx(&mut bytes);
+                tracee::write(tid, address, &bytes);
+                self.digest.bytes(&bytes[..160]);
+            }
+            After::Statfs(address) => {
+                let Some(mut bytes) = tracee::read(tid, address, STATFS_SIZE) else { return };
+                // Blocks, free blocks twice, files and free files, and the id.
+                for (offset, number) in
+                    [(16, 10_000_000), (24, 8_000_000), (32, 8_000_000), (40, 1_000_000), (48, 900_000), (56, 7)]
+                {
+                    put(&mut bytes, offset, number);
+                }
+                tracee::write(tid, address, &bytes);
+            }
+            _ => {}
+        }
+    }
+
+    fn clean_stat(&self, bytes: &mut [u8], object: Option<ObjectId>) {
+        const ACCESSED: usize = 72;
+        const MODIFIED: usize = 88;
+        const CHANGED: usize = 104;
+        for offset in [ACCESSED, MODIFIED, CHANGED] {
+            let seconds = tracee::u64_at(bytes, offset) as i64;
+            if seconds >= self.root.began_s || offset != MODIFIED || object.is_some() {
+                put(bytes, offset, REALTIME_START / SECOND);
+                put(bytes, offset + 8, 0);
+            }
+        }
+        if let Some(object) = object {
+            put(bytes, 8, FIRST_OBJECT_INODE + object as u64);
+            let mode: u32 = match self.objects[object].kind {
+                Kind::Stream(_) | Kind::Datagrams(_) => libc::S_IFSOCK | 0o777,
+                Kind::Pipe { .. } => libc::S_IFIFO | 0o600,
+                Kind::Random => libc::S_IFCHR | 0o666,
+                _ => 0o600,
+            };
+            bytes[24..28].copy_from_slice(&mode.to_le_bytes());
+        }
+        let device = tracee::u64_at(bytes, 0);
+        let is_own = device == self.root.device;
+        let is_folder = tracee::u32_at(bytes, 24) & libc::S_IFMT == libc::S_IFDIR;
+        if !is_own && is_folder {
+            // A folder of the host: its links, size and time depend on what else is there.
+            put(bytes, 16, 2);
+            put(bytes, 48, FOLDER_SIZE);
+            put(bytes, 64, FOLDER_BLOCKS);
+            put(bytes, MODIFIED, SECOND);
+            put(bytes, MODIFIED + 8, 0);
+        }
+        if device >> 8 == 0 {
+            if !is_own && object.is_none() {
+                put(bytes, 8, FOREIGN_INODE);
+                put(bytes, 16, 1);
+            }
+            put(bytes, 0, DEVICE);
+        }
+    }
+
+    fn clean_statx(&self, bytes: &mut [u8]) {
+        const MODIFIED: usize = 112;
+        for offset in [64, 80, 96, MODIFIED] {
+            let seconds = tracee::u64_at(bytes, offset) as i64;
+            if seconds >= self.root.began_s || offset != MODIFIED {
+                put(bytes, offset, REALTIME_START / SECOND);
+                bytes[offset + 8..offset + 12].fill(0);
+            }
+        }
+        if tracee::u32_at(bytes, 136) == 0 {
+            if u64::from(tracee::u32_at(bytes, 140)) != self.root.device {
+                put(bytes, 32, FOREIGN_INODE);
+                bytes[16..20].copy_from_slice(&1_u32.to_le_bytes());
+            }
+            bytes[140..144].copy_from_slice(&(DEVICE as u32).to_le_bytes());
+        }
+        bytes[144..152].fill(0); // the id of the mount
+    }
+}

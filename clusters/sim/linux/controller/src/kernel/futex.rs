@@ -1,0 +1,147 @@
+//! Futexes: threads that wait for a word of their memory to change. Source: futex(2) and kernel/futex of Linux.
+
+use libc::{EAGAIN, EFAULT, ENOSYS, ETIMEDOUT};
+
+use super::dispatch::{failed, Outcome};
+use super::{Kernel, ProcessId, Resume, ThreadId, Wait};
+use crate::tracee::{self, Registers};
+
+const ALL_BITS: u32 = u32::MAX;
+const COMMAND: i32 = !(libc::FUTEX_PRIVATE_FLAG | libc::FUTEX_CLOCK_REALTIME);
+const EVERYBODY: u64 = u64::MAX;
+
+impl Kernel {
+    pub(super) fn futex(&mut self, thread: ThreadId, registers: &Registers) -> Outcome {
+        let tid = self.threads[thread].tid;
+        let memory = self.memory(thread);
+        let (address, flags, value) = (registers.rdi, registers.rsi as i32, registers.rdx as u32);
+        match flags & COMMAND {
+            command @ (libc::FUTEX_WAIT | libc::FUTEX_WAIT_BITSET) => {
+                match tracee::read_u32(tid, address) {
+                    None => return failed(EFAULT),
+                    Some(word) if word != value => return failed(EAGAIN),
+                    Some(_) => {}
+                }
+                let deadline = match registers.r10 {
+                    0 => None,
+                    timeout => match self.read_time(tid, timeout) {
+                        None => return failed(EFAULT),
+                        Some(relative) if command == libc::FUTEX_WAIT => Some(self.now + relative.max(0) as u64),
+                        Some(absolute) => {
+                            let is_realtime = flags & libc::FUTEX_CLOCK_REALTIME != 0;
+                            let clock = if is_realtime { libc::CLOCK_REALTIME } else { libc::CLOCK_MONOTONIC };
+                            Some(self.when(thread, clock, absolute))
+                        }
+                    },
+                };
+                if deadline.is_some_and(|deadline| deadline <= self.now) {
+                    return failed(ETIMEDOUT);
+                }
+                self.threads[thread].futex_bits =
+                    if command == libc::FUTEX_WAIT { ALL_BITS } else { registers.r9 as u32 };
+                self.futexes.entry((memory, address)).or_default().push_back(thread);
+                self.block(thread, Wait::Futex { address }, deadline);
+                Outcome::Block
+            }
+            libc::FUTEX_WAKE => Outcome::Value(self.wake_futex(memory, address, value.into(), ALL_BITS)),
+            libc::FUTEX_WAKE_BITSET => {
+                Outcome::Value(self.wake_futex(memory, address, value.into(), registers.r9 as u32))
+            }
+            command @ (libc::FUTEX_REQUEUE | libc::FUTEX_CMP_REQUEUE) => {
+                if command == libc::FUTEX_CMP_REQUEUE && tracee::read_u32(tid, address) != Some(registers.r9 as u32) {
+                    return failed(EAGAIN);
+                }
+                let woken = self.wake_futex(memory, address, value.into(), ALL_BITS);
+                Outcome::Value(woken + self.requeue(memory, address, registers.r8, registers.r10 as u32))
+            }
+            libc::FUTEX_WAKE_OP => self.wake_and_change(thread, registers),
+            _ => failed(ENOSYS), // locks with inherited priorities: glibc and the JVM do without
+        }
+    }
+
+    fn requeue(&mut self, memory: ProcessId, from: u64, to: u64, most: u32) -> i64 {
+        let mut moved = 0;
+        while moved < i64::from(most) {
+            let Some(thread) = self.futexes.get_mut(&(memory, from)).and_then(std::collections::VecDeque::pop_front)
+            else {
+                break;
+            };
+            self.threads[thread].wait = Wait::Futex { address: to };
+            self.futexes.entry((memory, to)).or_default().push_back(thread);
+            moved += 1;
+        }
+        moved
+    }
+
+    fn wake_and_change(&mut self, thread: ThreadId, registers: &Registers) -> Outcome {
+        let tid = self.threads[thread].tid;
+        let memory = self.memory(thread);
+        let (other, coded) = (registers.r8, registers.r9 as u32);
+        let Some(old) = tracee::read_u32(tid, other) else { return failed(EFAULT) };
+        let signed = |bits: u32| ((bits << 20) as i32) >> 20;
+        let given = signed(coded >> 12 & 0xfff) as u32;
+        let argument = if coded >> 31 == 1 { 1 << (given & 31) } else { given };
+        let new = match coded >> 28 & 7 {
+            0 => argument,
+            1 => old.wrapping_add(argument),
+            2 => old | argument,
+            3 => old & !argument,
+            4 => old ^ argument,
+            _ => return failed(ENOSYS),
+        };
+        if !tracee::write_u32(tid, other, new) {
+            return failed(EFAULT);
+        }
+        let (before, compared) = (old as i32, signed(coded & 0xfff));
+        let holds = match coded >> 24 & 15 {
+            0 => before == compared,
+            1 => before != compared,
+            2 => before < compared,
+            3 => before <= compared,
+            4 => before > compared,
+            5 => before >= compared,
+            _ => return failed(ENOSYS),
+        };
+        let mut woken = self.wake_futex(memory, registers.rdi, (registers.rdx as u32).into(), ALL_BITS);
+        if holds {
+            woken += self.wake_futex(memory, other, (registers.r10 as u32).into(), ALL_BITS);
+        }
+        Outcome::Value(woken)
+    }
+
+    /// Wakes threads that wait for a word, in the order in which they came; returns their number.
+    fn wake_futex(&mut self, memory: ProcessId, address: u64, most: u64, bits: u32) -> i64 {
+        let Some(mut waiting) = self.futexes.remove(&(memory, address)) else { return 0 };
+        let mut woken = Vec::new();
+        waiting.retain(|thread| {
+            let wakes = (woken.len() as u64) < most && self.threads[*thread].futex_bits & bits != 0;
+            if wakes {
+                woken.push(*thread);
+            }
+            !wakes
+        });
+        if !waiting.is_empty() {
+            self.futexes.insert((memory, address), waiting);
+        }
+        for thread in &woken {
+            self.wake(*thread, Resume::Result(0));
+        }
+        woken.len() as i64
+    }
+
+    /// The end of a thread wakes all that wait for its word.
+    pub(super) fn wake_all(&mut self, memory: ProcessId, address: u64) {
+        self.wake_futex(memory, address, EVERYBODY, ALL_BITS);
+    }
+
+    /// A thread no longer waits for a word.
+    pub(super) fn leave_futex(&mut self, thread: ThreadId, address: u64) {
+        let key = (self.memory(thread), address);
+        if let Some(waiting) = self.futexes.get_mut(&key) {
+            waiting.retain(|other| *other != thread);
+            if waiting.is_empty() {
+                self.futexes.remove(&key);
+            }
+        }
+    }
+}

@@ -1,0 +1,385 @@
+//! The simulated kernel: nodes, processes, threads, virtual time, and all that the system calls of programs work on.
+//!
+//! One thread of all programs runs at a time. Time passes only by calls, by reads of the clock, and while nobody can run. So all
+//! that happens depends on the seed and the programs alone.
+
+mod dispatch;
+mod epoll;
+mod files;
+mod futex;
+mod network;
+mod objects;
+mod processes;
+mod running;
+mod sockets;
+mod streams;
+mod time;
+mod waiting;
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap, VecDeque};
+use std::net::Ipv4Addr;
+use std::path::PathBuf;
+
+use libc::pid_t;
+
+use crate::chance::Chance;
+use crate::digest::Digest;
+use crate::start::{Root, SharedPages};
+use crate::tracee::Registers;
+
+pub use network::Message;
+pub use objects::{Kind, Object};
+pub use running::watch;
+pub use sockets::Phase;
+
+use objects::HUNG_UP;
+
+/// Virtual nanoseconds since the start of the run.
+pub type Nanos = u64;
+
+pub const MICROSECOND: Nanos = 1_000;
+pub const MILLISECOND: Nanos = 1_000_000;
+pub const SECOND: Nanos = 1_000_000_000;
+
+/// What the clocks of all nodes say at the start of a run.
+pub const MONOTONIC_START: Nanos = 1_000 * SECOND;
+pub const REALTIME_START: Nanos = 1_700_000_000 * SECOND;
+
+pub type NodeId = usize;
+pub type ProcessId = usize;
+pub type ThreadId = usize;
+pub type ObjectId = usize;
+
+/// An error that ends a run: the controller cannot go on with a true simulation.
+#[derive(Debug)]
+pub struct Fatal(pub String);
+
+impl From<std::io::Error> for Fatal {
+    fn from(error: std::io::Error) -> Self {
+        Self(format!("the controller could not trace a program: {error}"))
+    }
+}
+
+pub type Run<T> = Result<T, Fatal>;
+
+/// The costs and rhythms of a run.
+#[derive(Clone)]
+pub struct Settings {
+    pub seed: u64,
+    /// The virtual time of a call.
+    pub call: Nanos,
+    /// The virtual time of a read of the clock that makes no call.
+    pub clock_read: Nanos,
+    /// The virtual time of a sync of a file.
+    pub sync: Nanos,
+    /// The mean time for which a thread runs before another one may.
+    pub quantum: Nanos,
+    /// At each call, another thread runs with the probability 1 / `preempt`; 0: only after its quantum.
+    pub preempt: u64,
+    /// Whether every call stops and is in the digest.
+    pub trace_all: bool,
+}
+
+/// Whether a thread can run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum State {
+    Runnable,
+    Blocked,
+    /// The first thread of a process ended before the others.
+    Zombie,
+    Dead,
+}
+
+/// What a blocked thread waits for.
+#[derive(Clone, Debug)]
+pub enum Wait {
+    Nothing,
+    Futex { address: u64 },
+    Sleep,
+    /// Descriptors, each with the events of poll.
+    Ready(Vec<(ObjectId, u32)>),
+    Child,
+    /// A child of vfork that has not executed another program yet.
+    Vfork,
+    Signal,
+    /// A loop that waits for memory; see `running`.
+    Loop,
+}
+
+/// How a thread goes on when it runs again.
+#[derive(Clone, Copy, Debug)]
+pub enum Resume {
+    /// As it stands.
+    Continue,
+    /// With this result of its call.
+    Result(i64),
+    /// The call is handled again. `true`: it has waited already, so its deadline stays.
+    Retry(bool),
+}
+
+/// A thread of a program.
+pub struct Thread {
+    pub tid: pid_t,
+    pub process: ProcessId,
+    pub node: NodeId,
+    pub state: State,
+    pub resume: Resume,
+    pub wait: Wait,
+    pub registers: Registers,
+    pub deadline: Option<Nanos>,
+    pub timed_out: bool,
+    /// Grows with each wait, so that a timeout of an earlier wait is known.
+    pub turn: u64,
+    /// The word that the end of the thread sets to zero and wakes.
+    pub clear_tid: u64,
+    pub futex_bits: u32,
+    pub processor_ns: Nanos,
+    /// The flags and the clear-tid word of its call that makes a thread.
+    pub making: (u64, u64),
+    /// The descriptor that its native call makes: the object, and whether an exec closes it.
+    pub opening: Option<(ObjectId, bool)>,
+}
+
+/// A descriptor of a process that stands for a simulated object.
+#[derive(Clone, Copy)]
+pub struct Descriptor {
+    pub object: ObjectId,
+    pub closes_at_exec: bool,
+}
+
+/// A process of a program.
+pub struct Process {
+    pub pid: pid_t,
+    /// Its id in the namespace of the programs.
+    pub number: pid_t,
+    pub node: NodeId,
+    pub program: String,
+    pub descriptors: BTreeMap<i32, Descriptor>,
+    pub is_alive: bool,
+    pub is_reaped: bool,
+    pub status: i32,
+    pub parent: Option<ProcessId>,
+    pub threads: Vec<ThreadId>,
+    pub chance: Chance,
+    /// The process whose memory it has, until it executes another program.
+    pub memory_of: Option<ProcessId>,
+}
+
+/// A machine of the simulation.
+pub struct Node {
+    pub name: String,
+    pub address: Ipv4Addr,
+    pub environment: Vec<String>,
+    /// How far its wall clock is from the true time.
+    pub clock_offset: i64,
+    pub is_paused: bool,
+    pub is_down: bool,
+    pub next_port: u16,
+    pub syncs: u64,
+    pub writes: u64,
+}
+
+/// Something at a time.
+pub enum Event {
+    Timeout { thread: ThreadId, turn: u64 },
+    Timer { object: ObjectId, turn: u64 },
+    Message(Message),
+    /// The program outside waits until now.
+    Outside { turn: u64 },
+}
+
+/// All of a run.
+pub struct Kernel {
+    pub settings: Settings,
+    pub root: Root,
+    pub pages: Option<SharedPages>,
+    pub now: Nanos,
+    order: u64,
+    queue: BinaryHeap<Reverse<(Nanos, u64)>>,
+    events: HashMap<u64, Event>,
+    pub nodes: Vec<Node>,
+    pub processes: Vec<Process>,
+    pub threads: Vec<Thread>,
+    pub runnable: Vec<ThreadId>,
+    pub objects: Vec<Object>,
+    futexes: HashMap<(ProcessId, u64), VecDeque<ThreadId>>,
+    /// The sockets with a port: by node and port.
+    pub ports: BTreeMap<(NodeId, u16), Vec<ObjectId>>,
+    pub links: network::Links,
+    scheduling: Chance,
+    pub digest: Digest,
+    pub counts: Counts,
+    pub is_over: bool,
+    is_stale: bool,
+    quantum_ends: Nanos,
+    pub outside: Option<Outside>,
+}
+
+/// The node of the program outside, and what it has to hear about.
+#[derive(Default)]
+pub struct Outside {
+    pub node: NodeId,
+    pub turn: u64,
+    pub is_due: bool,
+    /// Its sockets whose state may have changed.
+    pub changed: BTreeSet<ObjectId>,
+}
+
+/// Figures of a run.
+#[derive(Default)]
+pub struct Counts {
+    pub calls: BTreeMap<i64, u64>,
+    pub stops: u64,
+    pub switches: u64,
+    pub signals: u64,
+    pub counters_read: u64,
+    pub loops: u64,
+    pub messages: u64,
+}
+
+impl Kernel {
+    /// Makes a simulation without programs.
+    pub fn new(settings: Settings, root: Root, pages: Option<SharedPages>, nodes: Vec<Node>, digest: Digest) -> Self {
+        let seed = settings.seed;
+        Self {
+            links: network::Links::new(seed, nodes.len()),
+            scheduling: Chance::new(seed, "threads"),
+            settings,
+            root,
+            pages,
+            now: 0,
+            order: 0,
+            queue: BinaryHeap::new(),
+            events: HashMap::new(),
+            nodes,
+            processes: Vec::new(),
+            threads: Vec::new(),
+            runnable: Vec::new(),
+            objects: Vec::new(),
+            futexes: HashMap::new(),
+            ports: BTreeMap::new(),
+            digest,
+            counts: Counts::default(),
+            is_over: false,
+            is_stale: false,
+            quantum_ends: 0,
+            outside: None,
+        }
+    }
+
+    /// Returns the folder of a node, as its programs see it.
+    pub fn folder(&self, node: NodeId) -> PathBuf {
+        self.root.folder_of(&self.nodes[node].name)
+    }
+
+    /// Plans an event. Events of one time happen in the order in which they were planned.
+    pub fn at(&mut self, time: Nanos, event: Event) {
+        self.order += 1;
+        self.events.insert(self.order, event);
+        self.queue.push(Reverse((time, self.order)));
+    }
+
+    /// Returns the time of the next event.
+    pub fn next_event(&self) -> Option<Nanos> {
+        self.queue.peek().map(|Reverse((time, _))| *time)
+    }
+
+    fn take_due(&mut self) -> Option<Event> {
+        let Reverse((time, order)) = *self.queue.peek()?;
+        if time > self.now {
+            return None;
+        }
+        self.queue.pop();
+        self.events.remove(&order)
+    }
+
+    /// Puts a sentence into the digest and the log.
+    pub fn say(&mut self, sentence: &str) {
+        self.digest.bytes(sentence.as_bytes());
+        self.digest.line(format_args!("{:>14} * {sentence}", self.now));
+    }
+
+    /// Returns the process whose memory a thread uses.
+    fn memory(&self, thread: ThreadId) -> ProcessId {
+        let process = self.threads[thread].process;
+        self.processes[process].memory_of.unwrap_or(process)
+    }
+
+    /// Blocks a thread, at most until a deadline.
+    fn block(&mut self, thread: ThreadId, wait: Wait, deadline: Option<Nanos>) {
+        let blocked = &mut self.threads[thread];
+        blocked.state = State::Blocked;
+        blocked.wait = wait;
+        blocked.turn += 1;
+        blocked.deadline = deadline;
+        let turn = blocked.turn;
+        if let Some(deadline) = deadline {
+            self.at(deadline.max(self.now), Event::Timeout { thread, turn });
+        }
+    }
+
+    /// Lets a blocked thread run again; other threads stay as they are.
+    fn wake(&mut self, thread: ThreadId, resume: Resume) {
+        let woken = &mut self.threads[thread];
+        if woken.state != State::Blocked {
+            return;
+        }
+        woken.state = State::Runnable;
+        woken.resume = resume;
+        woken.wait = Wait::Nothing;
+        woken.turn += 1;
+        self.runnable.push(thread);
+    }
+
+    /// Carries out the events up to now.
+    pub fn deliver(&mut self) {
+        while let Some(event) = (!self.is_over).then(|| self.take_due()).flatten() {
+            match event {
+                Event::Timeout { thread, turn } => self.time_out(thread, turn),
+                Event::Timer { object, turn } => self.fire(object, turn),
+                Event::Message(message) => self.arrive(message),
+                Event::Outside { turn } => {
+                    if let Some(outside) = self.outside.as_mut().filter(|outside| outside.turn == turn) {
+                        outside.is_due = true;
+                    }
+                }
+            }
+        }
+        if self.is_stale {
+            self.wake_ready();
+        }
+    }
+
+    fn time_out(&mut self, thread: ThreadId, turn: u64) {
+        if self.threads[thread].state != State::Blocked || self.threads[thread].turn != turn {
+            return;
+        }
+        match self.threads[thread].wait {
+            Wait::Futex { address } => {
+                self.leave_futex(thread, address);
+                self.wake(thread, Resume::Result(-i64::from(libc::ETIMEDOUT)));
+            }
+            Wait::Sleep => self.wake(thread, Resume::Result(0)),
+            Wait::Loop => self.wake(thread, Resume::Continue),
+            _ => {
+                self.threads[thread].timed_out = true;
+                self.wake(thread, Resume::Retry(true));
+            }
+        }
+    }
+
+    /// Wakes the threads that wait for descriptors which are ready now.
+    fn wake_ready(&mut self) {
+        self.is_stale = false;
+        for thread in 0..self.threads.len() {
+            let Wait::Ready(wanted) = &self.threads[thread].wait else { continue };
+            let is_ready = wanted
+                .iter()
+                .any(|(object, events)| self.readiness(*object) & (events | objects::ALWAYS) != 0);
+            if is_ready {
+                self.wake(thread, Resume::Retry(true));
+            }
+        }
+    }
+}

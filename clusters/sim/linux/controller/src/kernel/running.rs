@@ -1,0 +1,455 @@
+//! The scheduler: picks a thread by the seed, and lets it run to its next call.
+//!
+//! A thread runs until it blocks, or until a call after its quantum, which the seed draws. Computing costs no virtual time. A
+//! thread that computes without a call is interrupted after a while of real time and stepped. If all its registers come back to a
+//! state that they had, it waits in a loop for another thread. It then sleeps for some virtual time at the lowest address of the
+//! loop. This place does not depend on when the controller looked, so the run stays the same.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use super::dispatch::{After, Outcome};
+use super::objects::Kind;
+use super::{Fatal, Kernel, Resume, Run, State, ThreadId, Wait, MICROSECOND, MONOTONIC_START};
+use crate::calls;
+use crate::tracee::{self, Registers, Stop, Until};
+
+const LOOK: Duration = Duration::from_millis(50); // how often the controller looks at a thread that computes
+const FIRST_LOOK: Duration = Duration::from_millis(100);
+const MOST_COMPUTING: Duration = Duration::from_secs(120);
+const MOST_STEPS: u32 = 5_000;
+const LOOP_SLEEP: u64 = 50 * MICROSECOND;
+const COUNTER_READ: u64 = 20; // ns of virtual time
+const TRAP_FLAGS: u64 = 0x1_0100; // of eflags, which stepping sets
+
+static LOOKED: AtomicBool = AtomicBool::new(false);
+
+extern "C" fn look(_: libc::c_int) {
+    LOOKED.store(true, Ordering::Relaxed);
+}
+
+/// Lets a timer interrupt waits for a thread, so that one that computes for long is noticed.
+pub fn watch() {
+    // SAFETY: the handler only sets a flag.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = look as *const () as usize;
+        libc::sigaction(libc::SIGALRM, &raw const action, std::ptr::null_mut());
+        let every = libc::timeval { tv_sec: 0, tv_usec: LOOK.as_micros() as i64 };
+        let timer = libc::itimerval { it_interval: every, it_value: every };
+        libc::setitimer(libc::ITIMER_REAL, &raw const timer, std::ptr::null_mut());
+    }
+}
+
+/// Why a wait for a running thread ended.
+enum Ran {
+    Stopped(Stop),
+    /// It sleeps in a loop that waits for another thread.
+    Loops,
+}
+
+impl Kernel {
+    /// Runs the simulation until it is over, or until the program outside has something to hear.
+    pub fn run(&mut self) -> Run<()> {
+        while !self.is_over {
+            self.deliver();
+            if self.is_over || self.outside.as_ref().is_some_and(|outside| outside.is_due || !outside.changed.is_empty()) {
+                return Ok(());
+            }
+            let candidates: Vec<usize> = (0..self.runnable.len())
+                .filter(|place| !self.nodes[self.threads[self.runnable[*place]].node].is_paused)
+                .collect();
+            if candidates.is_empty() {
+                let Some(next) = self.next_event() else { return Ok(()) };
+                self.now = self.now.max(next);
+                continue;
+            }
+            let place = candidates[self.scheduling.below(candidates.len() as u64) as usize];
+            let thread = self.runnable.swap_remove(place);
+            self.counts.switches += 1;
+            self.digest.number(thread as u64);
+            let quantum = self.settings.quantum;
+            self.quantum_ends = self.now + quantum / 2 + self.scheduling.below(quantum);
+            self.go_on(thread)?;
+        }
+        Ok(())
+    }
+
+    fn set_aside(&mut self, thread: ThreadId, resume: Resume) {
+        self.threads[thread].resume = resume;
+        self.threads[thread].state = State::Runnable;
+        self.runnable.push(thread);
+    }
+
+    /// Lets a thread run until it blocks, ends, or has had its quantum.
+    fn go_on(&mut self, thread: ThreadId) -> Run<()> {
+        let tid = self.threads[thread].tid;
+        match std::mem::replace(&mut self.threads[thread].resume, Resume::Continue) {
+            Resume::Continue => {}
+            Resume::Result(result) => self.return_from_call(thread, result)?,
+            Resume::Retry(again) => {
+                if !self.call(thread, again)? {
+                    return Ok(());
+                }
+            }
+        }
+        let mut signal = 0;
+        loop {
+            let stop = match self.advance(thread, signal)? {
+                Ran::Loops => return Ok(()),
+                Ran::Stopped(stop) => stop,
+            };
+            signal = 0;
+            match stop {
+                Stop::Ended(status) => return self.thread_ended(thread, status),
+                Stop::Call => {
+                    self.threads[thread].registers = tracee::registers(tid)?;
+                    self.now += self.settings.call;
+                    self.threads[thread].processor_ns += self.settings.call;
+                    self.deliver();
+                    if self.is_over {
+                        return Ok(());
+                    }
+                    let is_up = self.now > self.quantum_ends
+                        || self.nodes[self.threads[thread].node].is_paused
+                        || self.settings.preempt > 0 && self.scheduling.below(self.settings.preempt) == 0;
+                    if is_up && !self.runnable.is_empty() {
+                        self.set_aside(thread, Resume::Retry(false));
+                        return Ok(());
+                    }
+                    if !self.call(thread, false)? {
+                        return Ok(());
+                    }
+                }
+                Stop::Made(child, event) => {
+                    if self.made(thread, child, event)? {
+                        return Ok(());
+                    }
+                }
+                Stop::Executed => self.replaced(self.threads[thread].process, tid)?,
+                Stop::Other | Stop::CallEnded => {}
+                Stop::Signal(number) => {
+                    if number == libc::SIGSEGV && self.read_counter(thread)? {
+                        continue;
+                    }
+                    self.counts.signals += 1;
+                    self.digest.number(0x5160_0000 | number as u64);
+                    self.digest.line(format_args!("{:>14} signal {number} for thread {thread}", self.now));
+                    if number != libc::SIGTRAP {
+                        signal = number;
+                        if self.is_fatal(tid, number) {
+                            tracee::resume(tid, Until::Stops, number)?;
+                            return self.reap(self.threads[thread].process);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn thread_ended(&mut self, thread: ThreadId, status: libc::c_int) -> Run<()> {
+        let process = self.threads[thread].process;
+        self.bury(thread);
+        if self.threads[thread].tid == self.processes[process].pid {
+            self.ended(process, status);
+            return Ok(());
+        }
+        if libc::WIFSIGNALED(status) { self.reap(process) } else { Ok(()) }
+    }
+
+    /// Lets a thread run to its next stop.
+    fn advance(&mut self, thread: ThreadId, signal: libc::c_int) -> Run<Ran> {
+        let tid = self.threads[thread].tid;
+        self.counts.stops += 1;
+        self.share_time();
+        tracee::resume(tid, Until::Stops, signal)?;
+        let began = Instant::now();
+        let mut next_look = FIRST_LOOK;
+        let ran = loop {
+            if let Some(stop) = tracee::wait(tid)? {
+                break Ran::Stopped(stop);
+            }
+            if !LOOKED.swap(false, Ordering::Relaxed) || began.elapsed() < next_look {
+                continue;
+            }
+            next_look *= 2;
+            if began.elapsed() > MOST_COMPUTING {
+                return Err(self.computes_for_long(thread));
+            }
+            match self.find_loop(thread)? {
+                Some(ran) => break ran,
+                None => tracee::resume(tid, Until::Stops, 0)?,
+            }
+        };
+        self.take_time();
+        if matches!(ran, Ran::Loops) {
+            self.counts.loops += 1;
+            let wakes = self.now + LOOP_SLEEP;
+            self.block(thread, Wait::Loop, Some(wakes));
+        }
+        Ok(ran)
+    }
+
+    fn computes_for_long(&self, thread: ThreadId) -> Fatal {
+        let process = &self.processes[self.threads[thread].process];
+        let at = tracee::interrupt(self.threads[thread].tid)
+            .and_then(|()| tracee::wait_on(self.threads[thread].tid))
+            .and_then(|_| tracee::registers(self.threads[thread].tid))
+            .map_or_else(|_| "unknown".to_owned(), |registers| format!("{:#x}", registers.rip));
+        Fatal(format!(
+            "a thread of {} on {} has computed for {} s without a system call, at {at}; the simulation cannot stop it",
+            process.program,
+            self.nodes[process.node].name,
+            MOST_COMPUTING.as_secs()
+        ))
+    }
+
+    /// Steps a thread that makes no calls. Returns `Loops` if it waits in a loop, and None if it only computes.
+    fn find_loop(&mut self, thread: ThreadId) -> Run<Option<Ran>> {
+        let tid = self.threads[thread].tid;
+        let state = |registers: &Registers| {
+            [
+                registers.rax, registers.rbx, registers.rcx, registers.rdx, registers.rsi, registers.rdi, registers.rbp,
+                registers.rsp, registers.r8, registers.r9, registers.r10, registers.r11, registers.r12, registers.r13,
+                registers.r14, registers.r15, registers.rip, registers.eflags & !TRAP_FLAGS,
+            ]
+        };
+        tracee::interrupt(tid)?;
+        match tracee::wait_on(tid)? {
+            Stop::Other => {}
+            stop => return Ok(Some(Ran::Stopped(stop))),
+        }
+        let first = tracee::registers(tid)?;
+        let mut lowest = first.rip;
+        let mut returns = false;
+        for _ in 0..MOST_STEPS {
+            let registers = match self.step(tid)? {
+                Ok(registers) => registers,
+                Err(stop) => return Ok(Some(Ran::Stopped(stop))),
+            };
+            lowest = lowest.min(registers.rip);
+            returns = state(&registers) == state(&first);
+            if returns {
+                break;
+            }
+        }
+        if !returns {
+            return Ok(None);
+        }
+        while tracee::registers(tid)?.rip != lowest {
+            if let Err(stop) = self.step(tid)? {
+                return Ok(Some(Ran::Stopped(stop)));
+            }
+        }
+        self.digest.number(lowest);
+        self.digest.line(format_args!("{:>14} thread {thread} waits in a loop at {lowest:#x}", self.now));
+        Ok(Some(Ran::Loops))
+    }
+
+    /// Lets a thread carry out one instruction; returns its registers, or another stop.
+    fn step(&mut self, tid: libc::pid_t) -> Run<Result<Registers, Stop>> {
+        tracee::resume(tid, Until::Stepped, 0)?;
+        Ok(match tracee::wait_on(tid)? {
+            Stop::Signal(libc::SIGTRAP) => Ok(tracee::registers(tid)?),
+            stop => Err(stop),
+        })
+    }
+
+    /// Handles the call before which a thread stands. Returns whether the thread goes on now.
+    fn call(&mut self, thread: ThreadId, again: bool) -> Run<bool> {
+        let tid = self.threads[thread].tid;
+        let outcome = self.handle(thread, again)?;
+        if !matches!(outcome, Outcome::Block) {
+            self.threads[thread].timed_out = false;
+            self.threads[thread].deadline = None;
+        }
+        match outcome {
+            Outcome::Value(result) => {
+                self.return_from_call(thread, result)?;
+                Ok(true)
+            }
+            Outcome::Native => {
+                self.record(thread, None);
+                Ok(true)
+            }
+            Outcome::Natively(changed, after) => self.run_natively(thread, changed.as_deref(), after),
+            Outcome::Block => Ok(false),
+            Outcome::Yield(result) => {
+                self.set_aside(thread, Resume::Result(result));
+                Ok(false)
+            }
+            Outcome::Exit => {
+                self.record(thread, None);
+                self.end_thread(thread)?;
+                Ok(false)
+            }
+            Outcome::ExitGroup => {
+                self.record(thread, None);
+                tracee::resume(tid, Until::Stops, 0)?;
+                self.reap(self.threads[thread].process)?;
+                Ok(false)
+            }
+        }
+    }
+
+    /// Ends the call of a thread with a result, without the kernel.
+    fn return_from_call(&mut self, thread: ThreadId, result: i64) -> Run<()> {
+        self.record(thread, Some(result));
+        let mut registers = self.threads[thread].registers;
+        registers.orig_rax = u64::MAX;
+        registers.rax = result as u64;
+        tracee::set_registers(self.threads[thread].tid, &registers)?;
+        Ok(())
+    }
+
+    /// Runs a call in the kernel to its end, and does what follows.
+    fn run_natively(&mut self, thread: ThreadId, changed: Option<&Registers>, after: After) -> Run<bool> {
+        let tid = self.threads[thread].tid;
+        if let Some(changed) = changed {
+            tracee::set_registers(tid, changed)?;
+        }
+        self.share_time();
+        self.counts.stops += 1;
+        tracee::resume(tid, Until::CallEnds, 0)?;
+        let result = loop {
+            match tracee::wait_on(tid)? {
+                Stop::CallEnded => break tracee::registers(tid)?.rax as i64,
+                Stop::Ended(status) => {
+                    self.thread_ended(thread, status)?;
+                    return Ok(false);
+                }
+                _ => tracee::resume(tid, Until::CallEnds, 0)?,
+            }
+        };
+        self.follow(thread, result, after)?;
+        self.record(thread, Some(result));
+        let before = self.threads[thread].registers;
+        let mut registers = tracee::registers(tid)?;
+        (registers.rdi, registers.rsi, registers.rdx) = (before.rdi, before.rsi, before.rdx);
+        (registers.r10, registers.r8, registers.r9) = (before.r10, before.r8, before.r9);
+        registers.rax = result as u64;
+        tracee::set_registers(tid, &registers)?;
+        Ok(true)
+    }
+
+    /// Does what follows a call that ran in the kernel.
+    fn follow(&mut self, thread: ThreadId, result: i64, after: After) -> Run<()> {
+        let registers = self.threads[thread].registers;
+        let tid = self.threads[thread].tid;
+        let node = self.threads[thread].node;
+        let is_done = result >= 0;
+        match after {
+            After::Opened => {
+                if let (true, Some((object, closes_at_exec))) = (is_done, self.threads[thread].opening.take()) {
+                    self.set_descriptor(thread, result as i32, object, closes_at_exec);
+                }
+            }
+            After::MadePipe(flags) if is_done => {
+                let Some(made) = tracee::read_u64(tid, registers.rdi) else { return Ok(()) };
+                let buffer = Kind::Buffer { bytes: std::collections::VecDeque::new(), readers: 1, writers: 1 };
+                let buffer = self.make(node, buffer, false);
+                for (number, is_writer) in [(made as i32, false), ((made >> 32) as i32, true)] {
+                    let end = Kind::Pipe { buffer, is_writer };
+                    let object = self.make(node, end, flags & libc::O_NONBLOCK != 0);
+                    self.set_descriptor(thread, number, object, flags & libc::O_CLOEXEC != 0);
+                }
+            }
+            After::MadePair(flags) if is_done => {
+                let Some(made) = tracee::read_u64(tid, registers.r10) else { return Ok(()) };
+                let (one, other) = self.pair(node, flags & libc::SOCK_NONBLOCK != 0);
+                for (number, object) in [(made as i32, one), ((made >> 32) as i32, other)] {
+                    self.set_descriptor(thread, number, object, flags & libc::SOCK_CLOEXEC != 0);
+                }
+            }
+            After::Duplicated(closes_at_exec) if is_done => self.duplicated(thread, registers.rdi, result as i32, closes_at_exec),
+            After::Stat(..) | After::Statx(_) | After::Statfs(_) if result == 0 => self.clean(thread, after),
+            After::Read(address) if result > 0 && address != 0 => {
+                if let Some(bytes) = tracee::read(tid, address, result as usize) {
+                    self.digest.bytes(&bytes);
+                }
+            }
+            After::Waited if is_done => {
+                self.waited(thread, result);
+                if registers.orig_rax == libc::SYS_wait4 as u64 && registers.r10 != 0 {
+                    tracee::write(tid, registers.r10, &[0; 144]); // the times of the child
+                }
+            }
+            After::Signalled { number, signal, is_thread } if result == 0 => {
+                self.signalled(thread, number, signal, is_thread)?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// A descriptor was duplicated: the new one stands for the same object, or for a file.
+    fn duplicated(&mut self, thread: ThreadId, old: u64, new: i32, closes_at_exec: bool) {
+        match self.object(thread, old) {
+            Some(_) if old == new as u64 => {}
+            Some(object) => self.set_descriptor(thread, new, object, closes_at_exec),
+            None => {
+                let process = self.threads[thread].process;
+                if let Some(descriptor) = self.processes[process].descriptors.remove(&new) {
+                    self.release(descriptor.object);
+                }
+            }
+        }
+    }
+
+    /// Puts a call into the digest and the log.
+    fn record(&mut self, thread: ThreadId, result: Option<i64>) {
+        let registers = self.threads[thread].registers;
+        let number = registers.orig_rax as i64;
+        let shown = result.unwrap_or(0x7777);
+        for value in [
+            self.now, thread as u64, number as u64, shown as u64, registers.rdi, registers.rsi, registers.rdx, registers.r10,
+            registers.rip, registers.rsp,
+        ] {
+            self.digest.number(value);
+        }
+        *self.counts.calls.entry(number).or_insert(0) += 1;
+        if self.digest.logs() {
+            let node = &self.nodes[self.threads[thread].node].name;
+            self.digest.line(format_args!(
+                "{:>14} {node}/{thread} {}({:#x}, {:#x}, {:#x}, {:#x}) = {shown} at {:#x}",
+                self.now, calls::name(number), registers.rdi, registers.rsi, registers.rdx, registers.r10, registers.rip,
+            ));
+        }
+    }
+
+    /// A thread may read the clock up to the next event or the end of its quantum.
+    fn share_time(&self) {
+        if let Some(pages) = &self.pages {
+            pages.begin(self.now, self.next_event().unwrap_or(u64::MAX).min(self.quantum_ends));
+        }
+    }
+
+    fn take_time(&mut self) {
+        if let Some(pages) = &self.pages {
+            self.now = self.now.max(pages.reached());
+        }
+    }
+
+    /// Carries out rdtsc or rdtscp, which the processor refuses to the programs. Returns whether it was one.
+    fn read_counter(&mut self, thread: ThreadId) -> Run<bool> {
+        let tid = self.threads[thread].tid;
+        let mut registers = tracee::registers(tid)?;
+        let Some(code) = tracee::read(tid, registers.rip, 3) else { return Ok(false) };
+        let size = match code[..] {
+            [0x0f, 0x31, _] => 2,
+            [0x0f, 0x01, 0xf9] => 3,
+            _ => return Ok(false),
+        };
+        self.now += COUNTER_READ;
+        self.counts.counters_read += 1;
+        let counter = MONOTONIC_START + self.now;
+        registers.rax = counter & 0xffff_ffff;
+        registers.rdx = counter >> 32;
+        if size == 3 {
+            registers.rcx = 0;
+        }
+        registers.rip += size;
+        tracee::set_registers(tid, &registers)?;
+        Ok(true)
+    }
+}

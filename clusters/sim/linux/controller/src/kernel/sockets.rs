@@ -1,0 +1,708 @@
+//! Sockets: TCP and UDP over IPv4, and pairs of connected sockets. Sources: socket(7), tcp(7), and net/ipv4 of Linux.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::net::{Ipv4Addr, SocketAddrV4};
+
+use libc::{
+    c_int, EADDRINUSE, EADDRNOTAVAIL, EAFNOSUPPORT, EAGAIN, EALREADY, EBADF, ECONNREFUSED, ECONNRESET, EDESTADDRREQ, EFAULT,
+    EINPROGRESS, EINVAL, EISCONN, ENETUNREACH, ENOTCONN, ENOTSOCK, EPIPE, EPROTONOSUPPORT,
+};
+
+use super::dispatch::{failed, Outcome};
+use super::network::Message;
+use super::objects::{Kind, FAILED, HUNG_UP, PEER_ENDED, READABLE, WRITABLE};
+use super::streams::Taken;
+use super::{Kernel, Nanos, NodeId, ObjectId, ThreadId, Wait, MICROSECOND, SECOND};
+use crate::tracee::{self, Registers};
+
+const WINDOW: usize = 1 << 18; // bytes that a stream may send before the other end reads them
+const FIRST_PORT: u16 = 40_000;
+const LAST_PORT: u16 = 60_000;
+const TYPE: c_int = 0xf; // the bits of a socket's type without its flags
+const MOST_OPTION: usize = 256;
+const ADDRESS_SIZE: usize = 16;
+
+/// The phase of a stream.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Phase {
+    Fresh,
+    Listening,
+    Connecting,
+    Connected,
+    Failed,
+    Closed,
+}
+
+/// A TCP socket, or one of a pair.
+pub struct Stream {
+    pub phase: Phase,
+    pub is_pair: bool,
+    pub local: Option<SocketAddrV4>,
+    pub remote: Option<SocketAddrV4>,
+    pub peer: Option<ObjectId>,
+    pub peer_node: NodeId,
+    pub received: VecDeque<u8>,
+    pub peer_ended: bool,
+    pub is_reset: bool,
+    pub sends_ended: bool,
+    pub reads_ended: bool,
+    /// Bytes that the other end has not read yet.
+    pub unread: usize,
+    pub error: c_int,
+    pub last_arrival: Nanos,
+    pub options: BTreeMap<(c_int, c_int), Vec<u8>>,
+    pub backlog: VecDeque<ObjectId>,
+}
+
+impl Stream {
+    fn new(node: NodeId) -> Self {
+        Self {
+            phase: Phase::Fresh,
+            is_pair: false,
+            local: None,
+            remote: None,
+            peer: None,
+            peer_node: node,
+            received: VecDeque::new(),
+            peer_ended: false,
+            is_reset: false,
+            sends_ended: false,
+            reads_ended: false,
+            unread: 0,
+            error: 0,
+            last_arrival: 0,
+            options: BTreeMap::new(),
+            backlog: VecDeque::new(),
+        }
+    }
+
+    /// Returns the events of poll that hold.
+    pub fn readiness(&self) -> u32 {
+        let flag = |holds: bool, events: u32| if holds { events } else { 0 };
+        match self.phase {
+            Phase::Fresh => WRITABLE | HUNG_UP,
+            Phase::Listening => flag(!self.backlog.is_empty(), READABLE),
+            Phase::Connecting => 0,
+            Phase::Failed => READABLE | WRITABLE | FAILED | HUNG_UP,
+            Phase::Closed => READABLE | WRITABLE | HUNG_UP,
+            Phase::Connected => {
+                flag(!self.received.is_empty() || self.peer_ended || self.is_reset || self.reads_ended, READABLE)
+                    | flag(self.unread < WINDOW || self.is_reset || self.sends_ended, WRITABLE)
+                    | flag(self.peer_ended || self.is_reset, PEER_ENDED)
+                    | flag(self.is_reset || self.peer_ended && self.sends_ended, HUNG_UP)
+                    | flag(self.error != 0, FAILED)
+            }
+        }
+    }
+}
+
+/// A UDP socket.
+#[derive(Default)]
+pub struct Datagrams {
+    pub local: Option<SocketAddrV4>,
+    pub remote: Option<SocketAddrV4>,
+    pub received: VecDeque<(SocketAddrV4, Vec<u8>)>,
+    pub options: BTreeMap<(c_int, c_int), Vec<u8>>,
+}
+
+impl Datagrams {
+    /// Returns the events of poll that hold.
+    pub fn readiness(&self) -> u32 {
+        WRITABLE | if self.received.is_empty() { 0 } else { READABLE }
+    }
+}
+
+impl Kernel {
+    /// Returns a stream by its object.
+    pub(super) fn stream(&mut self, object: ObjectId) -> &mut Stream {
+        match &mut self.objects[object].kind {
+            Kind::Stream(stream) => stream,
+            _ => unreachable!("the caller has checked that it is a stream"),
+        }
+    }
+
+    pub(super) fn peer_node(&self, object: ObjectId) -> NodeId {
+        match &self.objects[object].kind {
+            Kind::Stream(stream) => stream.peer_node,
+            _ => self.objects[object].node,
+        }
+    }
+
+    fn local(&self, object: ObjectId) -> Option<SocketAddrV4> {
+        match &self.objects[object].kind {
+            Kind::Stream(stream) => stream.local,
+            Kind::Datagrams(datagrams) => datagrams.local,
+            _ => None,
+        }
+    }
+
+    fn options(&mut self, object: ObjectId) -> Option<&mut BTreeMap<(c_int, c_int), Vec<u8>>> {
+        match &mut self.objects[object].kind {
+            Kind::Stream(stream) => Some(&mut stream.options),
+            Kind::Datagrams(datagrams) => Some(&mut datagrams.options),
+            _ => None,
+        }
+    }
+
+    /// Returns a time limit among the options of a socket; None: none.
+    pub(super) fn option_timeout(&self, object: ObjectId, name: c_int) -> Option<Nanos> {
+        let options = match &self.objects[object].kind {
+            Kind::Stream(stream) => &stream.options,
+            Kind::Datagrams(datagrams) => &datagrams.options,
+            _ => return None,
+        };
+        let value = options.get(&(libc::SOL_SOCKET, name)).filter(|value| value.len() >= 16)?;
+        let timeout = tracee::u64_at(value, 0) * SECOND + tracee::u64_at(value, 8) * MICROSECOND;
+        (timeout > 0).then_some(timeout)
+    }
+
+    /// Reads an IPv4 address of a program.
+    pub(super) fn address_at(&self, thread: ThreadId, address: u64, size: u64) -> Result<SocketAddrV4, c_int> {
+        if size < 8 {
+            return Err(EINVAL);
+        }
+        let bytes = tracee::read(self.threads[thread].tid, address, 8).ok_or(EFAULT)?;
+        if i32::from(u16::from_le_bytes([bytes[0], bytes[1]])) != libc::AF_INET {
+            return Err(EAFNOSUPPORT);
+        }
+        let ip = Ipv4Addr::new(bytes[4], bytes[5], bytes[6], bytes[7]);
+        Ok(SocketAddrV4::new(ip, u16::from_be_bytes([bytes[2], bytes[3]])))
+    }
+
+    /// Writes an IPv4 address where a program wants it; the size is at `size_at`.
+    pub(super) fn put_address(&self, thread: ThreadId, address: u64, size_at: u64, socket: SocketAddrV4) {
+        if address == 0 {
+            return;
+        }
+        let mut bytes = (libc::AF_INET as u16).to_le_bytes().to_vec();
+        bytes.extend(socket.port().to_be_bytes());
+        bytes.extend(socket.ip().octets());
+        bytes.resize(ADDRESS_SIZE, 0);
+        self.put_sized(thread, address, size_at, &bytes);
+    }
+
+    /// Writes as much of a value as the program has room for, and its whole size.
+    fn put_sized(&self, thread: ThreadId, address: u64, size_at: u64, bytes: &[u8]) {
+        let tid = self.threads[thread].tid;
+        let room = tracee::read_u32(tid, size_at).unwrap_or(0) as usize;
+        tracee::write(tid, address, &bytes[..room.min(bytes.len())]);
+        tracee::write_u32(tid, size_at, bytes.len() as u32);
+    }
+
+    fn free_port(&mut self, node: NodeId) -> u16 {
+        loop {
+            let next = self.nodes[node].next_port;
+            self.nodes[node].next_port = if next >= LAST_PORT { FIRST_PORT } else { next + 1 };
+            if self.ports.get(&(node, next)).is_none_or(Vec::is_empty) {
+                return next;
+            }
+        }
+    }
+
+    fn bind_to(&mut self, object: ObjectId, address: SocketAddrV4) {
+        let node = self.objects[object].node;
+        match &mut self.objects[object].kind {
+            Kind::Stream(stream) => stream.local = Some(address),
+            Kind::Datagrams(datagrams) => datagrams.local = Some(address),
+            _ => return,
+        }
+        self.ports.entry((node, address.port())).or_default().push(object);
+    }
+
+    /// A socket gives its port back.
+    pub(super) fn unbind(&mut self, object: ObjectId) {
+        let key = self.local(object).map(|local| (self.objects[object].node, local.port()));
+        if let Some(sockets) = key.and_then(|key| self.ports.get_mut(&key)) {
+            sockets.retain(|other| *other != object);
+        }
+    }
+
+    pub(super) fn socket(&mut self, thread: ThreadId, registers: &Registers) -> Outcome {
+        let (family, kind, protocol) = (registers.rdi as c_int, registers.rsi as c_int, registers.rdx as c_int);
+        let node = self.threads[thread].node;
+        let kind_of = match (family, kind & TYPE, protocol) {
+            (libc::AF_INET, libc::SOCK_STREAM, 0 | libc::IPPROTO_TCP) => Kind::Stream(Box::new(Stream::new(node))),
+            (libc::AF_INET, libc::SOCK_DGRAM, 0 | libc::IPPROTO_UDP) => Kind::Datagrams(Box::default()),
+            (libc::AF_INET, ..) => return failed(EPROTONOSUPPORT),
+            _ => return failed(EAFNOSUPPORT),
+        };
+        let object = self.make(node, kind_of, kind & libc::SOCK_NONBLOCK != 0);
+        self.new_descriptor(thread, object, kind & libc::SOCK_CLOEXEC != 0)
+    }
+
+    /// Makes two connected sockets.
+    pub(super) fn pair(&mut self, node: NodeId, is_nonblocking: bool) -> (ObjectId, ObjectId) {
+        let [one, other] =
+            [0; 2].map(|_| self.make(node, Kind::Stream(Box::new(Stream::new(node))), is_nonblocking));
+        for (object, peer) in [(one, other), (other, one)] {
+            let stream = self.stream(object);
+            (stream.phase, stream.is_pair, stream.peer) = (Phase::Connected, true, Some(peer));
+        }
+        (one, other)
+    }
+
+    pub(super) fn bind(&mut self, thread: ThreadId, object: ObjectId, registers: &Registers) -> Outcome {
+        let node = self.objects[object].node;
+        let address = match self.address_at(thread, registers.rsi, registers.rdx) {
+            Ok(address) => address,
+            Err(error) => return failed(error),
+        };
+        let ip = *address.ip();
+        if !ip.is_unspecified() && !ip.is_loopback() && ip != self.nodes[node].address {
+            return failed(EADDRNOTAVAIL);
+        }
+        let port = if address.port() == 0 { self.free_port(node) } else { address.port() };
+        let is_stream = matches!(self.objects[object].kind, Kind::Stream(_));
+        let is_taken = self.ports.get(&(node, port)).is_some_and(|sockets| {
+            sockets.iter().any(|other| match &self.objects[*other].kind {
+                Kind::Stream(stream) => is_stream && stream.phase == Phase::Listening && overlap(stream.local, ip),
+                Kind::Datagrams(datagrams) => !is_stream && overlap(datagrams.local, ip),
+                _ => false,
+            })
+        });
+        if is_taken {
+            return failed(EADDRINUSE);
+        }
+        self.bind_to(object, SocketAddrV4::new(ip, port));
+        Outcome::Value(0)
+    }
+
+    pub(super) fn listen(&mut self, object: ObjectId) -> Outcome {
+        let node = self.objects[object].node;
+        if self.local(object).is_none() {
+            let port = self.free_port(node);
+            self.bind_to(object, SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, port));
+        }
+        let Kind::Stream(stream) = &mut self.objects[object].kind else { return failed(libc::EOPNOTSUPP) };
+        stream.phase = Phase::Listening;
+        Outcome::Value(0)
+    }
+
+    pub(super) fn accept(&mut self, thread: ThreadId, object: ObjectId, registers: &Registers, flags: c_int) -> Outcome {
+        let Kind::Stream(stream) = &mut self.objects[object].kind else { return failed(libc::EOPNOTSUPP) };
+        if stream.phase != Phase::Listening {
+            return failed(EINVAL);
+        }
+        let Some(accepted) = stream.backlog.pop_front() else {
+            if self.objects[object].is_nonblocking || self.threads[thread].timed_out {
+                return failed(EAGAIN);
+            }
+            self.block(thread, Wait::Ready(vec![(object, READABLE)]), None);
+            return Outcome::Block;
+        };
+        self.objects[accepted].is_nonblocking = flags & libc::SOCK_NONBLOCK != 0;
+        if let Some(remote) = self.stream(accepted).remote {
+            self.put_address(thread, registers.rsi, registers.rdx, remote);
+        }
+        self.new_descriptor(thread, accepted, flags & libc::SOCK_CLOEXEC != 0)
+    }
+
+    pub(super) fn connect(&mut self, thread: ThreadId, object: ObjectId, registers: &Registers) -> Outcome {
+        let address = self.address_at(thread, registers.rsi, registers.rdx);
+        if let Kind::Datagrams(datagrams) = &mut self.objects[object].kind {
+            return match address {
+                Ok(address) => {
+                    datagrams.remote = Some(address);
+                    self.name_datagrams(object, *address.ip());
+                    Outcome::Value(0)
+                }
+                Err(EAFNOSUPPORT) => {
+                    datagrams.remote = None; // AF_UNSPEC dissolves the association
+                    Outcome::Value(0)
+                }
+                Err(error) => failed(error),
+            };
+        }
+        let is_nonblocking = self.objects[object].is_nonblocking;
+        match self.stream(object).phase {
+            Phase::Fresh => match address {
+                Ok(address) => match self.begin_connection(object, address) {
+                    Err(error) => failed(error),
+                    Ok(()) if is_nonblocking => failed(EINPROGRESS),
+                    Ok(()) => self.await_connection(thread, object),
+                },
+                Err(error) => failed(error),
+            },
+            Phase::Connecting if is_nonblocking => failed(EALREADY),
+            Phase::Connecting => self.await_connection(thread, object),
+            Phase::Connected if is_nonblocking => failed(EISCONN),
+            Phase::Connected => Outcome::Value(0),
+            Phase::Failed => {
+                let stream = self.stream(object);
+                stream.phase = Phase::Fresh;
+                let error = std::mem::take(&mut stream.error);
+                failed(if error == 0 { ECONNREFUSED } else { error })
+            }
+            Phase::Listening | Phase::Closed => failed(EISCONN),
+        }
+    }
+
+    fn await_connection(&mut self, thread: ThreadId, object: ObjectId) -> Outcome {
+        self.block(thread, Wait::Ready(vec![(object, WRITABLE)]), None);
+        Outcome::Block
+    }
+
+    /// Begins to connect a stream to an address.
+    pub(super) fn begin_connection(&mut self, object: ObjectId, address: SocketAddrV4) -> Result<(), c_int> {
+        let node = self.objects[object].node;
+        let ip = if address.ip().is_unspecified() { Ipv4Addr::LOCALHOST } else { *address.ip() };
+        let peer_node = self.node_at(node, ip).ok_or(ENETUNREACH)?;
+        let own = if ip.is_loopback() { Ipv4Addr::LOCALHOST } else { self.nodes[node].address };
+        let port = match self.local(object) {
+            Some(local) => local.port(),
+            None => self.free_port(node),
+        };
+        let stream = self.stream(object);
+        stream.local = Some(SocketAddrV4::new(own, port));
+        stream.remote = Some(SocketAddrV4::new(ip, address.port()));
+        stream.peer_node = peer_node;
+        stream.phase = Phase::Connecting;
+        self.send(object, Message::Connect { client: object });
+        Ok(())
+    }
+
+    /// A request for a connection arrives at a node.
+    pub(super) fn connect_arrives(&mut self, client: ObjectId, node: NodeId) {
+        let (Some(to), from) = (self.stream(client).remote, self.stream(client).local) else { return };
+        let listener = self.ports.get(&(node, to.port())).and_then(|sockets| {
+            sockets.iter().copied().find(|socket| {
+                matches!(&self.objects[*socket].kind, Kind::Stream(stream)
+                    if stream.phase == Phase::Listening && overlap(stream.local, *to.ip()))
+            })
+        });
+        let Some(listener) = listener else {
+            self.refuse(client, node, ECONNREFUSED);
+            return;
+        };
+        let options = self.stream(listener).options.clone();
+        let server = self.make(node, Kind::Stream(Box::new(Stream::new(node))), false);
+        let client_node = self.objects[client].node;
+        let stream = self.stream(server);
+        stream.phase = Phase::Connected;
+        (stream.local, stream.remote) = (Some(to), from);
+        (stream.peer, stream.peer_node, stream.options) = (Some(client), client_node, options);
+        self.stream(listener).backlog.push_back(server);
+        self.changed(listener);
+        self.send(server, Message::Accepted { client, server });
+    }
+
+    /// Takes bytes that a stream has received.
+    pub(super) fn receive(&mut self, object: ObjectId, most: usize, peeks: bool) -> Taken {
+        let stream = self.stream(object);
+        if !stream.received.is_empty() {
+            let count = most.min(stream.received.len());
+            if peeks {
+                return Taken::Bytes(stream.received.iter().take(count).copied().collect());
+            }
+            let bytes = stream.received.drain(..count).collect();
+            self.acknowledge(object, count);
+            return Taken::Bytes(bytes);
+        }
+        if stream.error != 0 {
+            return Taken::Error(std::mem::take(&mut stream.error));
+        }
+        match stream.phase {
+            _ if stream.peer_ended || stream.is_reset || stream.reads_ended => Taken::Bytes(Vec::new()),
+            Phase::Fresh | Phase::Listening => Taken::Error(ENOTCONN),
+            Phase::Failed | Phase::Closed => Taken::Bytes(Vec::new()),
+            Phase::Connecting | Phase::Connected => Taken::Nothing,
+        }
+    }
+
+    /// The other end learns that bytes were read, so it may send more.
+    pub(super) fn acknowledge(&mut self, object: ObjectId, count: usize) {
+        let Some(peer) = self.stream(object).peer else { return };
+        let Kind::Stream(sender) = &mut self.objects[peer].kind else { return };
+        let was_full = sender.unread >= WINDOW;
+        sender.unread = sender.unread.saturating_sub(count);
+        if was_full {
+            self.changed(peer);
+        }
+    }
+
+    /// Sends bytes of a stream.
+    pub(super) fn transmit(&mut self, thread: ThreadId, object: ObjectId, bytes: &[u8], is_nonblocking: bool) -> Outcome {
+        let stream = self.stream(object);
+        match stream.phase {
+            Phase::Connecting if is_nonblocking => return failed(EAGAIN),
+            Phase::Connecting => return self.await_connection(thread, object),
+            Phase::Connected => {}
+            _ => return failed(EPIPE),
+        }
+        if stream.error != 0 {
+            let error = std::mem::take(&mut stream.error);
+            return failed(if error == ECONNRESET { ECONNRESET } else { EPIPE });
+        }
+        if stream.is_reset || stream.sends_ended {
+            return failed(EPIPE);
+        }
+        let room = WINDOW.saturating_sub(stream.unread);
+        if bytes.is_empty() {
+            return Outcome::Value(0);
+        }
+        if room == 0 {
+            return self.full(thread, object, is_nonblocking);
+        }
+        let count = if is_nonblocking { room.min(bytes.len()) } else { bytes.len() };
+        self.put_on_the_way(object, &bytes[..count])
+    }
+
+    /// Sends bytes of a connected stream, whatever its window says.
+    pub(super) fn put_on_the_way(&mut self, object: ObjectId, bytes: &[u8]) -> Outcome {
+        let stream = self.stream(object);
+        let (Some(peer), is_pair) = (stream.peer, stream.is_pair) else { return failed(EPIPE) };
+        stream.unread += bytes.len();
+        if !is_pair {
+            self.send(object, Message::Bytes { to: peer, from: object, bytes: bytes.to_vec() });
+            return Outcome::Value(bytes.len() as i64);
+        }
+        match &mut self.objects[peer].kind {
+            Kind::Stream(other) if other.phase == Phase::Connected => {
+                other.received.extend(bytes);
+                self.changed(peer);
+                Outcome::Value(bytes.len() as i64)
+            }
+            _ => failed(EPIPE),
+        }
+    }
+
+    pub(super) fn shutdown(&mut self, object: ObjectId, how: c_int) -> Outcome {
+        let Kind::Stream(stream) = &mut self.objects[object].kind else { return Outcome::Value(0) };
+        match stream.phase {
+            Phase::Listening => {
+                stream.phase = Phase::Closed;
+                self.changed(object);
+                return Outcome::Value(0);
+            }
+            Phase::Connected => {}
+            _ => return failed(ENOTCONN),
+        }
+        if how != libc::SHUT_WR {
+            stream.reads_ended = true;
+        }
+        if how != libc::SHUT_RD && !stream.sends_ended {
+            stream.sends_ended = true;
+            self.tell_end(object);
+        }
+        self.changed(object);
+        Outcome::Value(0)
+    }
+
+    /// The other end learns that a stream sends no more.
+    fn tell_end(&mut self, object: ObjectId) {
+        let stream = self.stream(object);
+        let (Some(peer), is_pair, is_reset) = (stream.peer, stream.is_pair, stream.is_reset) else { return };
+        if is_pair {
+            if let Kind::Stream(other) = &mut self.objects[peer].kind {
+                other.peer_ended = true;
+                self.changed(peer);
+            }
+        } else if !is_reset {
+            let from = self.objects[object].node;
+            self.send(object, Message::End { to: peer, from });
+        }
+    }
+
+    /// The last descriptor of a stream is closed. Data that nobody has read are a reset for the other end (RFC 2525).
+    pub(super) fn close_stream(&mut self, object: ObjectId) {
+        let node = self.objects[object].node;
+        let stream = self.stream(object);
+        let (was, sent) = (stream.phase, stream.sends_ended);
+        let has_unread = !stream.received.is_empty();
+        let backlog = std::mem::take(&mut stream.backlog);
+        let peer = stream.peer;
+        self.unbind(object);
+        if was == Phase::Connected && has_unread && !self.stream(object).is_pair && !self.stream(object).is_reset {
+            if let Some(peer) = peer {
+                self.send(object, Message::Reset { to: peer, from: node, error: ECONNRESET });
+            }
+        } else if was == Phase::Connected && !sent {
+            self.tell_end(object);
+        }
+        self.stream(object).phase = Phase::Closed;
+        for waiting in backlog {
+            if let Some(client) = self.stream(waiting).peer {
+                self.send(waiting, Message::Reset { to: client, from: node, error: ECONNRESET });
+            }
+            self.stream(waiting).phase = Phase::Closed;
+        }
+    }
+
+    /// The machine of a socket loses its power: the other end hears nothing.
+    pub(super) fn vanish(&mut self, object: ObjectId) {
+        self.unbind(object);
+        match &mut self.objects[object].kind {
+            Kind::Stream(stream) => {
+                stream.phase = Phase::Closed;
+                stream.is_reset = true;
+                stream.backlog.clear();
+                stream.received.clear();
+            }
+            kind @ Kind::Datagrams(_) => *kind = Kind::Gone,
+            _ => {}
+        }
+    }
+
+    /// Gives a UDP socket a name, if it has none.
+    fn name_datagrams(&mut self, object: ObjectId, to: Ipv4Addr) {
+        if self.local(object).is_none() {
+            let node = self.objects[object].node;
+            let ip = if to.is_loopback() { Ipv4Addr::LOCALHOST } else { self.nodes[node].address };
+            let port = self.free_port(node);
+            self.bind_to(object, SocketAddrV4::new(ip, port));
+        }
+    }
+
+    pub(super) fn send_datagram(&mut self, object: ObjectId, bytes: &[u8], to: Option<SocketAddrV4>) -> Outcome {
+        let Kind::Datagrams(datagrams) = &self.objects[object].kind else { return failed(EINVAL) };
+        let Some(to) = to.or(datagrams.remote) else { return failed(EDESTADDRREQ) };
+        self.name_datagrams(object, *to.ip());
+        let node = self.objects[object].node;
+        let local = self.local(object).expect("it has a name now");
+        let ip = if local.ip().is_unspecified() { self.nodes[node].address } else { *local.ip() };
+        self.send_to(node, SocketAddrV4::new(ip, local.port()), to, bytes.to_vec());
+        Outcome::Value(bytes.len() as i64)
+    }
+
+    pub(super) fn datagram_arrives(&mut self, node: NodeId, from: SocketAddrV4, to: SocketAddrV4, bytes: Vec<u8>) {
+        let socket = self.ports.get(&(node, to.port())).and_then(|sockets| {
+            sockets.iter().copied().find(|socket| {
+                matches!(&self.objects[*socket].kind, Kind::Datagrams(datagrams)
+                    if overlap(datagrams.local, *to.ip()) && datagrams.remote.is_none_or(|remote| remote == from))
+            })
+        });
+        if let Some(socket) = socket {
+            if let Kind::Datagrams(datagrams) = &mut self.objects[socket].kind {
+                datagrams.received.push_back((from, bytes));
+            }
+            self.changed(socket);
+        }
+    }
+
+    /// Returns the socket of a descriptor.
+    pub(super) fn socket_of(&self, thread: ThreadId, descriptor: u64) -> Result<ObjectId, c_int> {
+        match self.object(thread, descriptor) {
+            Some(object) if matches!(self.objects[object].kind, Kind::Stream(_) | Kind::Datagrams(_)) => Ok(object),
+            Some(_) => Err(ENOTSOCK),
+            None if self.is_native(thread, descriptor) => Err(ENOTSOCK),
+            None => Err(EBADF),
+        }
+    }
+
+    pub(super) fn socket_name(&mut self, thread: ThreadId, object: ObjectId, registers: &Registers, of_peer: bool) -> Outcome {
+        let node = self.objects[object].node;
+        let none = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0);
+        let name = match &self.objects[object].kind {
+            Kind::Stream(stream) if stream.is_pair => {
+                self.put_sized(thread, registers.rsi, registers.rdx, &(libc::AF_UNIX as u16).to_le_bytes());
+                return Outcome::Value(0);
+            }
+            Kind::Stream(stream) if of_peer && stream.phase != Phase::Connected => return failed(ENOTCONN),
+            Kind::Stream(stream) if of_peer => stream.remote,
+            Kind::Datagrams(datagrams) if of_peer => match datagrams.remote {
+                None => return failed(ENOTCONN),
+                remote => remote,
+            },
+            Kind::Stream(stream) if stream.phase == Phase::Connected => stream.local.map(|local| {
+                let ip = if local.ip().is_unspecified() { self.nodes[node].address } else { *local.ip() };
+                SocketAddrV4::new(ip, local.port())
+            }),
+            _ => self.local(object),
+        };
+        self.put_address(thread, registers.rsi, registers.rdx, name.unwrap_or(none));
+        Outcome::Value(0)
+    }
+
+    pub(super) fn setsockopt(&mut self, thread: ThreadId, object: ObjectId, registers: &Registers) -> Outcome {
+        let size = (registers.r8 as usize).min(MOST_OPTION);
+        let Some(value) = tracee::read(self.threads[thread].tid, registers.r10, size) else { return failed(EFAULT) };
+        if let Some(options) = self.options(object) {
+            options.insert((registers.rsi as c_int, registers.rdx as c_int), value);
+        }
+        Outcome::Value(0)
+    }
+
+    pub(super) fn getsockopt(&mut self, thread: ThreadId, object: ObjectId, registers: &Registers) -> Outcome {
+        const SEGMENT: i32 = 1448;
+        const BUFFER: i32 = WINDOW as i32;
+        let key @ (level, name) = (registers.rsi as c_int, registers.rdx as c_int);
+        let number = |number: i32| number.to_le_bytes().to_vec();
+        let is_stream = matches!(self.objects[object].kind, Kind::Stream(_));
+        let value = match (level, name) {
+            (libc::SOL_SOCKET, libc::SO_ERROR) => match &mut self.objects[object].kind {
+                Kind::Stream(stream) => number(std::mem::take(&mut stream.error)),
+                _ => number(0),
+            },
+            (libc::SOL_SOCKET, libc::SO_TYPE) => number(if is_stream { libc::SOCK_STREAM } else { libc::SOCK_DGRAM }),
+            (libc::SOL_SOCKET, libc::SO_DOMAIN) => number(libc::AF_INET),
+            (libc::SOL_SOCKET, libc::SO_PROTOCOL) => {
+                number(if is_stream { libc::IPPROTO_TCP } else { libc::IPPROTO_UDP })
+            }
+            (libc::SOL_SOCKET, libc::SO_ACCEPTCONN) => {
+                number((is_stream && self.stream(object).phase == Phase::Listening).into())
+            }
+            _ => match self.options(object).and_then(|options| options.get(&key)).cloned() {
+                Some(value) => value,
+                None => match (level, name) {
+                    (libc::SOL_SOCKET, libc::SO_SNDBUF | libc::SO_RCVBUF) => number(BUFFER),
+                    (libc::IPPROTO_TCP, libc::TCP_MAXSEG) => number(SEGMENT),
+                    (libc::IPPROTO_TCP, libc::TCP_INFO) => {
+                        let mut info = vec![0; 104];
+                        info[0] = 1; // TCP_ESTABLISHED
+                        info
+                    }
+                    _ => number(0),
+                },
+            },
+        };
+        self.put_sized(thread, registers.r10, registers.r8, &value);
+        Outcome::Value(0)
+    }
+}
+
+impl Kernel {
+    /// The program outside connects to an address. Returns its socket.
+    pub fn outside_connects(&mut self, address: SocketAddrV4) -> ObjectId {
+        let node = self.outside.as_ref().map_or(0, |outside| outside.node);
+        let object = self.make(node, Kind::Stream(Box::new(Stream::new(node))), true);
+        self.objects[object].references = 1;
+        if let Err(error) = self.begin_connection(object, address) {
+            let stream = self.stream(object);
+            (stream.phase, stream.error) = (Phase::Failed, error);
+            self.changed(object);
+        }
+        object
+    }
+
+    /// The program outside sends bytes. A connection that has failed meanwhile takes none.
+    pub fn outside_sends(&mut self, object: ObjectId, bytes: &[u8]) {
+        let stream = self.stream(object);
+        if stream.phase == Phase::Connected && !stream.is_reset && !stream.sends_ended {
+            self.digest.bytes(bytes);
+            self.put_on_the_way(object, bytes);
+        }
+    }
+
+    /// The program outside has read bytes.
+    pub fn outside_read(&mut self, object: ObjectId, count: usize) {
+        self.acknowledge(object, count);
+    }
+
+    /// The program outside closes a connection.
+    pub fn outside_closes(&mut self, object: ObjectId) {
+        self.release(object);
+    }
+
+    /// Sets how far the wall clock of a node is from the true time.
+    pub fn set_offset(&mut self, node: NodeId, offset: i64) {
+        self.nodes[node].clock_offset = offset;
+        if let Some(pages) = &self.pages {
+            pages.set_offset(node, offset);
+        }
+    }
+}
+
+/// Returns whether a socket with a local address takes what is sent to an address.
+fn overlap(local: Option<SocketAddrV4>, ip: Ipv4Addr) -> bool {
+    local.is_some_and(|local| local.ip().is_unspecified() || ip.is_unspecified() || *local.ip() == ip)
+}

@@ -1,0 +1,388 @@
+//! The program outside that drives a simulation: Labrys. It stands still while the simulation runs, and the simulation while it runs.
+//!
+//! Both write lines. Words are separated by a space; bytes and texts are hexadecimal digits. A run begins with what it consists of:
+//!
+//! ```text
+//! seed N | root FOLDER | node NAME ADDRESS | variable TEXT | show PATH | log PATH | preempt N | trace-all | cpu N | ready
+//! ```
+//!
+//! `variable` and `show` are for all nodes after it, and the last node is that of the program outside. The controller answers
+//! `ready`. Then the program outside asks for anything of the following, and waits until an event or a time:
+//!
+//! ```text
+//! start NODE FOLDER OUTPUT ARGUMENT... | kill NODE | power NODE | pause NODE | resume NODE | signal NODE NUMBER
+//! cut FROM TO | mend FROM TO | delay FROM TO LEAST MOST | loss FROM TO PROBABILITY | offset NODE NANOSECONDS
+//! connect ID ADDRESS PORT | send ID BYTES | close ID | wait TIME | wait - | end
+//! ```
+//!
+//! `wait` is answered with `at TIME`, an event a line, and a dot:
+//!
+//! ```text
+//! connected ID | failed ID ERROR | bytes ID BYTES | ended ID | reset ID | exited NODE STATUS
+//! ```
+//!
+//! `end` is answered with `digest DIGITS`, figures, and a dot.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::Write as _;
+use std::io::{self, BufRead, Read as _, Write as _};
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use crate::calls;
+use crate::digest::Digest;
+use crate::kernel::{
+    watch, Event, Fatal, Kernel, Kind, Nanos, Node, NodeId, ObjectId, Outside, Phase, Run, Settings, MICROSECOND,
+    MONOTONIC_START, REALTIME_START,
+};
+use crate::start::{Root, SharedPages};
+
+const CALL: Nanos = MICROSECOND;
+const CLOCK_READ: Nanos = 100;
+const SYNC: Nanos = 20 * MICROSECOND;
+const QUANTUM: Nanos = 200 * MICROSECOND;
+const FIRST_PORT: u16 = 40_000;
+const MOST_LINE: usize = 64 << 20;
+
+/// What the program outside knows of one of its connections.
+#[derive(Default)]
+struct Told {
+    id: u64,
+    connected: bool,
+    ended: bool,
+}
+
+/// What a run consists of, while the program outside says it.
+struct Parts {
+    settings: Settings,
+    root: Option<PathBuf>,
+    nodes: Vec<(String, Ipv4Addr)>,
+    variables: Vec<String>,
+    shown: Vec<PathBuf>,
+    log: Option<PathBuf>,
+}
+
+/// Serves one run on standard input and output.
+pub fn serve() -> Run<()> {
+    let mut input = io::stdin().lock();
+    let mut output = io::stdout().lock();
+    let mut parts = Parts {
+        settings: Settings {
+            seed: 0, call: CALL, clock_read: CLOCK_READ, sync: SYNC, quantum: QUANTUM, preempt: 0, trace_all: false,
+        },
+        root: None,
+        nodes: Vec::new(),
+        variables: Vec::new(),
+        shown: Vec::new(),
+        log: None,
+    };
+    let mut line = String::new();
+    loop {
+        if !read_line(&mut input, &mut line)? {
+            return Ok(()); // the program outside went before the run began
+        }
+        if line == "ready" {
+            break;
+        }
+        parts.take(&line)?;
+    }
+    let mut run = Driven { kernel: parts.build()?, objects: HashMap::new(), told: BTreeMap::new(), exited: 0 };
+    writeln!(output, "ready")?;
+    output.flush()?;
+    watch();
+    while read_line(&mut input, &mut line)? {
+        if let Some(answer) = run.carry_out(&line)? {
+            output.write_all(answer.as_bytes())?;
+            output.flush()?;
+            if run.kernel.is_over {
+                break;
+            }
+        }
+    }
+    run.kernel.digest.flush()?;
+    Ok(())
+}
+
+fn read_line(mut input: impl BufRead, line: &mut String) -> Run<bool> {
+    line.clear();
+    let count = (&mut input).take(MOST_LINE as u64).read_line(line)?;
+    if line.ends_with('\n') {
+        line.pop();
+    }
+    Ok(count > 0)
+}
+
+fn word<'a>(words: &mut impl Iterator<Item = &'a str>, line: &str) -> Run<&'a str> {
+    words.next().ok_or_else(|| Fatal(format!("expected another word in the line {line:?}")))
+}
+
+fn value<'a, T: FromStr>(words: &mut impl Iterator<Item = &'a str>, line: &str) -> Run<T> {
+    let text = word(words, line)?;
+    text.parse().map_err(|_| Fatal(format!("{text:?} is not a value of its kind in the line {line:?}")))
+}
+
+fn bytes_of(digits: &str) -> Run<Vec<u8>> {
+    if !digits.is_ascii() || digits.len() % 2 != 0 {
+        return Err(Fatal("expected pairs of hexadecimal digits".into()));
+    }
+    (0..digits.len())
+        .step_by(2)
+        .map(|place| u8::from_str_radix(&digits[place..place + 2], 16))
+        .collect::<Result<_, _>>()
+        .map_err(|error| Fatal(format!("expected hexadecimal digits: {error}")))
+}
+
+fn text_of(digits: &str) -> Run<String> {
+    String::from_utf8(bytes_of(digits)?).map_err(|error| Fatal(format!("expected a text: {error}")))
+}
+
+impl Parts {
+    fn take(&mut self, line: &str) -> Run<()> {
+        let mut words = line.split(' ');
+        match word(&mut words, line)? {
+            "seed" => self.settings.seed = value(&mut words, line)?,
+            "root" => self.root = Some(text_of(word(&mut words, line)?)?.into()),
+            "node" => self.nodes.push((word(&mut words, line)?.to_owned(), value(&mut words, line)?)),
+            "variable" => self.variables.push(text_of(word(&mut words, line)?)?),
+            "show" => self.shown.push(text_of(word(&mut words, line)?)?.into()),
+            "log" => self.log = Some(text_of(word(&mut words, line)?)?.into()),
+            "preempt" => self.settings.preempt = value(&mut words, line)?,
+            "trace-all" => self.settings.trace_all = true,
+            "cpu" => pin(value(&mut words, line)?)?,
+            _ => return Err(Fatal(format!("the line {line:?} is not one of a run that begins"))),
+        }
+        Ok(())
+    }
+
+    fn build(self) -> Run<Kernel> {
+        let path = self.root.ok_or_else(|| Fatal("a run needs `root`, a folder for its files".into()))?;
+        let digest = Digest::new(self.log.as_deref())?;
+        let root = Root::new(&path)?;
+        for (name, _) in &self.nodes {
+            root.add_node(name, &self.shown)?;
+        }
+        root.name_nodes(self.nodes.iter().map(|(name, address)| (name.as_str(), *address)))?;
+        let pages = SharedPages::new(self.nodes.len(), self.settings.clock_read, MONOTONIC_START, REALTIME_START)?;
+        let nodes: Vec<Node> = self
+            .nodes
+            .into_iter()
+            .map(|(name, address)| Node {
+                name,
+                address,
+                environment: self.variables.clone(),
+                clock_offset: 0,
+                is_paused: false,
+                is_down: false,
+                next_port: FIRST_PORT,
+                syncs: 0,
+                writes: 0,
+            })
+            .collect();
+        let Some(node) = nodes.len().checked_sub(1) else { return Err(Fatal("a run needs a node".into())) };
+        let mut kernel = Kernel::new(self.settings, root, Some(pages), nodes, digest);
+        kernel.outside = Some(Outside { node, ..Outside::default() });
+        Ok(kernel)
+    }
+}
+
+/// Lets the controller and all its programs use one processor only: they never run at the same time.
+fn pin(processor: usize) -> Run<()> {
+    // SAFETY: the set is plain bits.
+    let result = unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(processor, &mut set);
+        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set)
+    };
+    if result < 0 { Err(io::Error::last_os_error().into()) } else { Ok(()) }
+}
+
+/// A run that goes on.
+struct Driven {
+    kernel: Kernel,
+    objects: HashMap<u64, ObjectId>,
+    told: BTreeMap<ObjectId, Told>,
+    /// The processes up to this one have been looked at for their end.
+    exited: usize,
+}
+
+impl Driven {
+    /// Carries out a line. Returns the answer, if it has one.
+    fn carry_out(&mut self, line: &str) -> Run<Option<String>> {
+        let mut words = line.split(' ');
+        let command = word(&mut words, line)?;
+        let kernel = &mut self.kernel;
+        match command {
+            "wait" => {
+                let until = match word(&mut words, line)? {
+                    "-" => None,
+                    time => Some(time.parse().map_err(|_| Fatal(format!("{time:?} is not a time")))?),
+                };
+                return self.wait(until).map(Some);
+            }
+            "end" => return self.end().map(Some),
+            "connect" => {
+                let id = value(&mut words, line)?;
+                let address = SocketAddrV4::new(value(&mut words, line)?, value(&mut words, line)?);
+                self.connect(id, address);
+            }
+            "send" => {
+                let id: u64 = value(&mut words, line)?;
+                let bytes = bytes_of(word(&mut words, line)?)?;
+                if let Some(object) = self.objects.get(&id) {
+                    kernel.outside_sends(*object, &bytes);
+                }
+            }
+            "close" => {
+                if let Some(object) = self.objects.remove(&value(&mut words, line)?) {
+                    self.told.remove(&object);
+                    kernel.outside_closes(object);
+                }
+            }
+            "start" => {
+                let node = self.node(word(&mut words, line)?)?;
+                let (folder, output) = (text_of(word(&mut words, line)?)?, text_of(word(&mut words, line)?)?);
+                let arguments = words.map(text_of).collect::<Run<Vec<_>>>()?;
+                self.kernel.start(node, arguments, folder, output)?;
+            }
+            "cut" | "mend" | "delay" | "loss" => {
+                let (from, to) = (self.node(word(&mut words, line)?)?, self.node(word(&mut words, line)?)?);
+                self.kernel.say(line);
+                match command {
+                    "cut" => self.kernel.cut(from, to),
+                    "mend" => self.kernel.mend(from, to),
+                    "delay" => self.kernel.links.link(from, to).delay = (value(&mut words, line)?, value(&mut words, line)?),
+                    _ => self.kernel.links.link(from, to).loss = value(&mut words, line)?,
+                }
+            }
+            _ => {
+                let node = self.node(word(&mut words, line)?)?;
+                self.kernel.say(line);
+                match command {
+                    "kill" => self.kernel.kill_node(node, false)?,
+                    "power" => self.kernel.kill_node(node, true)?,
+                    "pause" => self.kernel.nodes[node].is_paused = true,
+                    "resume" => self.kernel.nodes[node].is_paused = false,
+                    "signal" => {
+                        let signal = value(&mut words, line)?;
+                        for process in 0..self.kernel.processes.len() {
+                            if self.kernel.processes[process].node == node {
+                                self.kernel.signal(process, signal)?;
+                            }
+                        }
+                    }
+                    "offset" => self.kernel.set_offset(node, value(&mut words, line)?),
+                    _ => return Err(Fatal(format!("the controller does not know the line {line:?}"))),
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    fn node(&self, name: &str) -> Run<NodeId> {
+        self.kernel
+            .nodes
+            .iter()
+            .position(|node| node.name == name)
+            .ok_or_else(|| Fatal(format!("there is no node {name:?}")))
+    }
+
+    fn connect(&mut self, id: u64, address: SocketAddrV4) {
+        let object = self.kernel.outside_connects(address);
+        self.objects.insert(id, object);
+        self.told.insert(object, Told { id, ..Told::default() });
+    }
+
+    /// Runs the simulation until there is something to tell, or until a time.
+    fn wait(&mut self, until: Option<Nanos>) -> Run<String> {
+        if let Some(outside) = &mut self.kernel.outside {
+            outside.turn += 1;
+            outside.is_due = false;
+            let turn = outside.turn;
+            if let Some(until) = until {
+                let at = until.max(self.kernel.now);
+                self.kernel.at(at, Event::Outside { turn });
+            }
+        }
+        let mut events = String::new();
+        loop {
+            self.kernel.run()?;
+            self.tell(&mut events);
+            let is_due = self.kernel.outside.as_ref().is_some_and(|outside| outside.is_due);
+            if is_due || !events.is_empty() || self.kernel.next_event().is_none() {
+                break;
+            }
+        }
+        let answer = format!("at {}\n{events}.\n", self.kernel.now);
+        self.kernel.digest.bytes(answer.as_bytes());
+        Ok(answer)
+    }
+
+    /// Tells what has become of connections and processes.
+    fn tell(&mut self, events: &mut String) {
+        let changed = self.kernel.outside.as_mut().map(|outside| std::mem::take(&mut outside.changed)).unwrap_or_default();
+        for object in changed {
+            let Some(told) = self.told.get_mut(&object) else { continue };
+            let id = told.id;
+            let Kind::Stream(stream) = &mut self.kernel.objects[object].kind else { continue };
+            let bytes: Vec<u8> = stream.received.drain(..).collect();
+            let (phase, error, is_reset, has_ended) = (stream.phase, stream.error, stream.is_reset, stream.peer_ended);
+            if phase == Phase::Failed && !told.ended {
+                told.ended = true;
+                let _ = writeln!(events, "failed {id} {error}");
+            }
+            if phase == Phase::Connected && !told.connected {
+                told.connected = true;
+                let _ = writeln!(events, "connected {id}");
+            }
+            if !bytes.is_empty() {
+                let _ = write!(events, "bytes {id} ");
+                for byte in &bytes {
+                    let _ = write!(events, "{byte:02x}");
+                }
+                events.push('\n');
+            }
+            if (is_reset || has_ended) && !told.ended {
+                told.ended = true;
+                let _ = writeln!(events, "{} {id}", if is_reset { "reset" } else { "ended" });
+            }
+            if !bytes.is_empty() {
+                self.kernel.outside_read(object, bytes.len());
+            }
+        }
+        for process in self.exited..self.kernel.processes.len() {
+            let ended = &self.kernel.processes[process];
+            if ended.parent.is_none() && !ended.is_alive && !ended.is_reaped {
+                let _ = writeln!(events, "exited {} {}", self.kernel.nodes[ended.node].name, ended.status);
+                self.kernel.processes[process].is_reaped = true;
+            }
+        }
+        self.exited = (self.exited..self.kernel.processes.len())
+            .find(|process| self.kernel.processes[*process].is_alive)
+            .unwrap_or(self.kernel.processes.len());
+    }
+
+    /// Ends the run: kills all programs, and returns the digest and the figures.
+    fn end(&mut self) -> Run<String> {
+        let digest = self.kernel.digest.text();
+        for process in 0..self.kernel.processes.len() {
+            self.kernel.kill(process)?;
+        }
+        self.kernel.is_over = true;
+        let counts = &self.kernel.counts;
+        let reads = self.kernel.pages.as_ref().map_or(0, SharedPages::reads);
+        let total: u64 = counts.calls.values().sum();
+        let mut answer = format!(
+            "digest {digest}\ntime {}\ncalls {total}\nstops {}\nswitches {}\nclock-reads {reads}\ncounter-reads {}\nsignals {}\n\
+             loops {}\nmessages {}\n",
+            self.kernel.now, counts.stops, counts.switches, counts.counters_read, counts.signals, counts.loops, counts.messages
+        );
+        let mut by_count: Vec<_> = counts.calls.iter().collect();
+        by_count.sort_by_key(|(number, count)| (std::cmp::Reverse(**count), **number));
+        for (number, count) in by_count {
+            let _ = writeln!(answer, "call {} {count}", calls::name(*number).replace(' ', "-"));
+        }
+        answer.push_str(".\n");
+        Ok(answer)
+    }
+}

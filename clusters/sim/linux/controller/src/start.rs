@@ -1,0 +1,509 @@
+//! Namespaces, the files that programs see, and the start of a program under the filter.
+//!
+//! A program sees nothing of the host but read-only folders that its run names. Its process ids, inode numbers and all that `/proc`
+//! and `/sys` say of the machine are the same in each run.
+
+use std::ffi::{CStr, CString};
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::net::Ipv4Addr;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::ptr;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use libc::{c_char, c_ulong, c_void, pid_t, sock_filter};
+
+use crate::calls::{Class, TABLE};
+use crate::tracee::{self, Stop, Until};
+
+/// Where a program finds the page that all share, that of its node, and the stand-in for the vDSO; see vdso/vdso.c.
+pub const SHARED_PAGE: u64 = 0x6fff_0000_0000;
+pub const OWN_PAGE: u64 = 0x6fff_0000_1000;
+pub const LIBRARY: u64 = 0x6fff_0001_0000;
+pub const PAGE: u64 = 4096;
+const LIBRARY_DESCRIPTOR: i32 = 1000;
+const PAGES_DESCRIPTOR: i32 = 1001;
+const VDSO: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/vdso.so"));
+
+/// The mount of `/proc` for the programs, which each node shows.
+const PROCESSES: &str = ".processes";
+
+/// The folder of a node with files that stand in for those of `/proc`.
+pub const STAND_INS: &str = ".labrys";
+const MOST_DESCRIPTORS: u64 = 65_536;
+const STACK: u64 = 8 << 20;
+
+const MEMINFO: &str = "MemTotal:        8388608 kB\nMemFree:         6291456 kB\nMemAvailable:    6815744 kB\nBuffers:          102400 kB\n\
+    Cached:           524288 kB\nSwapCached:            0 kB\nSwapTotal:             0 kB\nSwapFree:              0 kB\n\
+    AnonHugePages:         0 kB\nHugePages_Total:       0\nHugePages_Free:        0\nHugePages_Rsvd:        0\n\
+    HugePages_Surp:        0\nHugepagesize:       2048 kB\n";
+const CPUINFO: &str = "processor\t: 0\nvendor_id\t: Simulated\ncpu family\t: 1\nmodel\t\t: 1\nmodel name\t: simulated\ncpu MHz\t\t: 1000.000\n\
+    physical id\t: 0\nsiblings\t: 1\ncore id\t\t: 0\ncpu cores\t: 1\n\n";
+const STAT: &str = "cpu  100 0 100 10000 0 0 0 0 0 0\ncpu0 100 0 100 10000 0 0 0 0 0 0\nintr 0\nctxt 0\nbtime 1699999000\nprocesses 100\n\
+    procs_running 1\nprocs_blocked 0\n";
+
+/// Files that replace those of the machine: the path, and its content in each run.
+const MACHINE: &[(&str, &str)] = &[
+    ("proc/meminfo", MEMINFO),
+    ("proc/cpuinfo", CPUINFO),
+    ("proc/stat", STAT),
+    ("proc/loadavg", "0.00 0.00 0.00 1/100 100\n"),
+    ("proc/uptime", "1000.00 1000.00\n"),
+    ("proc/vmstat", "nr_free_pages 1000000\n"),
+    ("proc/diskstats", ""),
+    ("proc/cgroups", "#subsys_name\thierarchy\tnum_cgroups\tenabled\n"),
+    ("proc/version", "Linux version 6.1.0 (simulated)\n"),
+    ("proc/sys/kernel/random/boot_id", "00000000-0000-4000-8000-000000000001\n"),
+];
+
+/// Files below `/sys` and `/etc`, which has nothing of the host.
+const FILES: &[(&str, &str)] = &[
+    ("sys/devices/system/cpu/online", "0\n"),
+    ("sys/devices/system/cpu/possible", "0\n"),
+    ("sys/devices/system/cpu/present", "0\n"),
+    ("sys/kernel/mm/transparent_hugepage/enabled", "always madvise [never]\n"),
+    ("etc/passwd", "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"),
+    ("etc/group", "root:x:0:\nnogroup:x:65534:\n"),
+    ("etc/nsswitch.conf", "passwd: files\ngroup: files\nshadow: files\nhosts: files\n"),
+    ("etc/resolv.conf", ""),
+    ("etc/machine-id", "00000000000040008000000000000001\n"),
+];
+
+/// What the files of a process below `/proc/PID` say, whatever it does: they count real time, real bytes, and mount numbers.
+const PROCESS: &[(&str, &str)] = &[
+    ("stat", "1 (simulated) R 0 1 1 0 -1 4194560 100 0 0 0 10 10 0 0 20 0 1 0 1 100000000 2000 18446744073709551615 1 1 0 0 0 0 0 0 0 0 0 0 17 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n"),
+    ("status", "Name:\tsimulated\nState:\tR (running)\nVmPeak:\t  100000 kB\nVmSize:\t  100000 kB\nVmRSS:\t    8000 kB\nThreads:\t1\n"),
+    ("statm", "25000 2000 500 100 0 3000 0\n"),
+    ("io", "rchar: 0\nwchar: 0\nsyscr: 0\nsyscw: 0\nread_bytes: 0\nwrite_bytes: 0\ncancelled_write_bytes: 0\n"),
+    ("mountinfo", "1 0 0:1 / / rw - tmpfs none rw\n"),
+    ("mounts", "none / tmpfs rw 0 0\n"),
+    ("cgroup", "0::/\n"),
+    ("smaps", ""),
+    ("smaps_rollup", ""),
+];
+
+/// Returns the stand-in for a path below `/proc`, as the programs of a node see it; None if the path is what it is.
+pub fn stand_in(path: &str) -> Option<String> {
+    let (_, name) = path.strip_prefix("/proc/")?.rsplit_once('/')?;
+    PROCESS.iter().any(|(known, _)| *known == name).then(|| format!("/{STAND_INS}/{name}"))
+}
+
+/// Where the nodes' files are.
+pub struct Root {
+    path: PathBuf,
+    /// `/proc` of the host, with the ids by which the controller knows the threads.
+    proc: OwnedFd,
+    /// The device of the nodes' files.
+    pub device: u64,
+    /// The real time at which the run began, in seconds: files of the run are not older.
+    pub began_s: i64,
+    /// The first process of the programs' namespace.
+    init: pid_t,
+}
+
+fn check(result: i32, what: &str) -> io::Result<i32> {
+    if result < 0 {
+        let error = io::Error::last_os_error();
+        Err(io::Error::new(error.kind(), format!("{what}: {error}")))
+    } else {
+        Ok(result)
+    }
+}
+
+fn text(path: &Path) -> CString {
+    CString::new(path.as_os_str().as_encoded_bytes()).expect("a path has no zero byte")
+}
+
+fn mount(source: &Path, target: &Path, kind: Option<&CStr>, flags: c_ulong, data: Option<&CStr>) -> io::Result<()> {
+    let (from, to) = (text(source), text(target));
+    let pointer = |text: Option<&CStr>| text.map_or(ptr::null(), CStr::as_ptr);
+    // SAFETY: all texts outlive the call.
+    let result =
+        unsafe { libc::mount(from.as_ptr(), to.as_ptr(), pointer(kind), flags, pointer(data).cast::<c_void>()) };
+    check(result, &format!("mount {} at {}", source.display(), target.display())).map(drop)
+}
+
+/// Shows a file or a folder at another place, read-only if asked.
+fn show(source: &Path, target: &Path, is_read_only: bool) -> io::Result<()> {
+    mount(source, target, None, libc::MS_BIND | libc::MS_REC, None)?;
+    if is_read_only {
+        mount(source, target, None, libc::MS_BIND | libc::MS_REMOUNT | libc::MS_RDONLY, None)?;
+    }
+    Ok(())
+}
+
+fn write(path: &Path, content: &str) -> io::Result<()> {
+    fs::create_dir_all(path.parent().expect("a file has a folder"))?;
+    fs::write(path, content)
+}
+
+impl Root {
+    /// Enters namespaces of their own, and makes a file system for the nodes at an existing folder.
+    ///
+    /// Nothing of it is seen outside of this process and its children, and all of it ends with them.
+    pub fn new(path: &Path) -> io::Result<Self> {
+        let proc = OwnedFd::from(File::open("/proc")?);
+        let began_s = SystemTime::now().duration_since(UNIX_EPOCH).map_err(io::Error::other)?.as_secs() as i64 - 1;
+        let spaces =
+            libc::CLONE_NEWNS | libc::CLONE_NEWPID | libc::CLONE_NEWNET | libc::CLONE_NEWUTS | libc::CLONE_NEWIPC;
+        // SAFETY: the controller has one thread, so its namespaces can change.
+        check(unsafe { libc::unshare(spaces) }, "unshare the namespaces (this needs root)")?;
+        mount(Path::new("none"), Path::new("/"), None, libc::MS_REC | libc::MS_PRIVATE, None)?;
+        mount(Path::new("labrys"), path, Some(c"tmpfs"), libc::MS_NODEV, Some(c"size=8g,mode=755"))?;
+        let device = fs::metadata(path)?.dev();
+        let processes = path.join(PROCESSES);
+        fs::create_dir(&processes)?;
+        let init = first_process(&processes)?;
+        Ok(Self { path: path.to_owned(), proc, device, began_s, init })
+    }
+
+    /// Returns the root folder of a node.
+    pub fn folder_of(&self, node: &str) -> PathBuf {
+        self.path.join(node)
+    }
+
+    /// Makes the root folder of a node.
+    ///
+    /// `shown` are folders and files of the host that its programs may read, at the same paths.
+    pub fn add_node(&self, node: &str, shown: &[PathBuf]) -> io::Result<()> {
+        let root = self.folder_of(node);
+        for folder in ["proc", "dev/shm", "tmp", "run", "root", "var/lib", "var/log", "opt", "etc", "usr", STAND_INS] {
+            fs::create_dir_all(root.join(folder))?;
+        }
+        for link in ["bin", "sbin", "lib", "lib64"] {
+            std::os::unix::fs::symlink(format!("usr/{link}"), root.join(link))?;
+        }
+        for (name, content) in FILES {
+            write(&root.join(name), content)?;
+        }
+        for (name, content) in PROCESS {
+            write(&root.join(STAND_INS).join(name), content)?;
+        }
+        for path in shown {
+            let inside = root.join(path.strip_prefix("/").unwrap_or(path));
+            if path.is_dir() {
+                fs::create_dir_all(&inside)?;
+            } else {
+                write(&inside, "")?;
+            }
+            show(path, &inside, true)?;
+        }
+        show(&self.path.join(PROCESSES), &root.join("proc"), false)?;
+        for (name, content) in MACHINE {
+            let file = root.join(STAND_INS).join(name.replace('/', "-"));
+            write(&file, content)?;
+            show(&file, &root.join(name), true)?;
+        }
+        for device in ["null", "zero", "full", "random", "urandom"] {
+            let path = root.join("dev").join(device);
+            write(&path, "")?;
+            show(&Path::new("/dev").join(device), &path, false)?;
+        }
+        std::os::unix::fs::symlink("/proc/self/fd", root.join("dev/fd"))?;
+        Ok(())
+    }
+
+    /// Writes the names of all nodes for the programs of each.
+    pub fn name_nodes<'a>(&self, nodes: impl Iterator<Item = (&'a str, Ipv4Addr)> + Clone) -> io::Result<()> {
+        let mut hosts = String::from("127.0.0.1 localhost\n");
+        for (name, address) in nodes.clone() {
+            hosts += &format!("{address} {name}\n");
+        }
+        for (name, _) in nodes {
+            write(&self.folder_of(name).join("etc/hosts"), &hosts)?;
+            write(&self.folder_of(name).join("etc/hostname"), &format!("{name}\n"))?;
+        }
+        Ok(())
+    }
+
+    /// Reads a file of a thread below `/proc` of the host, e.g. `status`.
+    pub fn read_of(&self, tid: pid_t, name: &str) -> io::Result<String> {
+        let path = self.path_of(tid, name);
+        fs::read_to_string(path)
+    }
+
+    /// Returns the path of a file of a thread below `/proc` of the host.
+    pub fn path_of(&self, tid: pid_t, name: &str) -> PathBuf {
+        // The descriptor leads to the host's `/proc` through that of any mount.
+        PathBuf::from(format!("/proc/self/fd/{}/{tid}/{name}", self.proc.as_raw_fd()))
+    }
+}
+
+impl Drop for Root {
+    fn drop(&mut self) {
+        // SAFETY: it is a child of this process, which nobody else waits for.
+        unsafe {
+            libc::kill(self.init, libc::SIGKILL);
+            libc::waitpid(self.init, ptr::null_mut(), libc::__WALL);
+        }
+    }
+}
+
+/// Starts the first process of the new namespace of process ids. It waits until it is killed, and takes orphans.
+///
+/// Only a process of this namespace can mount its `/proc`.
+fn first_process(processes: &Path) -> io::Result<pid_t> {
+    let target = text(processes);
+    let mut gate = [0; 2];
+    // SAFETY: the child calls functions that are safe after a fork only.
+    unsafe {
+        check(libc::pipe2(gate.as_mut_ptr(), libc::O_CLOEXEC), "pipe")?;
+        let pid = check(libc::fork(), "fork")?;
+        if pid == 0 {
+            let kind = c"proc".as_ptr();
+            let is_mounted = libc::mount(kind, target.as_ptr(), kind, 0, ptr::null()) == 0;
+            libc::write(gate[1], [u8::from(is_mounted)].as_ptr().cast(), 1);
+            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+            libc::signal(libc::SIGCHLD, libc::SIG_IGN);
+            libc::signal(libc::SIGINT, libc::SIG_IGN);
+            libc::signal(libc::SIGTERM, libc::SIG_IGN);
+            libc::close_range(0, u32::MAX, 0);
+            loop {
+                libc::pause();
+            }
+        }
+        let mut is_mounted = 0_u8;
+        libc::read(gate[0], (&raw mut is_mounted).cast(), 1);
+        libc::close(gate[0]);
+        libc::close(gate[1]);
+        if is_mounted == 0 {
+            return Err(io::Error::other(format!("/proc could not be mounted at {}", processes.display())));
+        }
+        Ok(pid)
+    }
+}
+
+/// The pages from which the stand-in for the vDSO reads the time.
+pub struct SharedPages {
+    library: OwnedFd,
+    pages: OwnedFd,
+    memory: *mut u64,
+}
+
+impl SharedPages {
+    const NOW: usize = 0;
+    const LIMIT: usize = 1;
+    const COST: usize = 2;
+    const READS: usize = 3;
+    const MONOTONIC: usize = 4;
+    const REALTIME: usize = 5;
+
+    /// Makes the pages for a number of nodes.
+    pub fn new(nodes: usize, cost: u64, monotonic_start: u64, realtime_start: u64) -> io::Result<Self> {
+        let size = PAGE as usize * (1 + nodes);
+        let library = memory_file(c"vdso")?;
+        File::from(library.try_clone()?).write_all(VDSO)?;
+        let pages = memory_file(c"time")?;
+        File::from(pages.try_clone()?).set_len(size as u64)?;
+        // SAFETY: the mapping is new, and lives as long as the process.
+        let memory = unsafe {
+            libc::mmap(ptr::null_mut(), size, libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED, pages.as_raw_fd(), 0)
+        };
+        if memory == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let made = Self { library, pages, memory: memory.cast() };
+        made.set(Self::COST, cost);
+        made.set(Self::MONOTONIC, monotonic_start);
+        made.set(Self::REALTIME, realtime_start);
+        Ok(made)
+    }
+
+    fn set(&self, place: usize, value: u64) {
+        // SAFETY: the place is within the mapping. No program runs while the controller does.
+        unsafe { self.memory.add(place).write_volatile(value) }
+    }
+
+    fn get(&self, place: usize) -> u64 {
+        // SAFETY: as for `set`.
+        unsafe { self.memory.add(place).read_volatile() }
+    }
+
+    /// A thread runs: it may read the clock up to a time.
+    pub fn begin(&self, now: u64, limit: u64) {
+        self.set(Self::NOW, now);
+        self.set(Self::LIMIT, limit);
+    }
+
+    /// Returns the time that the thread has reached.
+    pub fn reached(&self) -> u64 {
+        self.get(Self::NOW)
+    }
+
+    /// Returns how often programs read the clock here.
+    pub fn reads(&self) -> u64 {
+        self.get(Self::READS)
+    }
+
+    /// Sets how far the wall clock of a node is from the true time.
+    pub fn set_offset(&self, node: usize, offset: i64) {
+        self.set(PAGE as usize / 8 * (1 + node), offset as u64);
+    }
+
+    /// Maps the pages of a node and the library into a program that stands at its first instruction.
+    pub fn map_into(&self, tid: pid_t, node: usize) -> io::Result<()> {
+        let fixed = (libc::MAP_FIXED | libc::MAP_SHARED) as u64;
+        let private = (libc::MAP_FIXED | libc::MAP_PRIVATE) as u64;
+        let (read, all, code) = (1, 3, 5);
+        for (address, rights, flags, descriptor, offset) in [
+            (SHARED_PAGE, all, fixed, PAGES_DESCRIPTOR, 0),
+            (OWN_PAGE, read, fixed, PAGES_DESCRIPTOR, PAGE * (1 + node as u64)),
+            (LIBRARY, code, private, LIBRARY_DESCRIPTOR, 0),
+        ] {
+            let arguments = [address, PAGE, rights, flags, descriptor as u64, offset];
+            let result = tracee::call_in(tid, libc::SYS_mmap, arguments)?;
+            if result != address as i64 {
+                return Err(io::Error::other(format!("the page at {address:#x} could not be mapped: {result}")));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn memory_file(name: &CStr) -> io::Result<OwnedFd> {
+    // SAFETY: the name outlives the call, and the descriptor is new.
+    unsafe { Ok(OwnedFd::from_raw_fd(check(libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC), "memfd_create")?)) }
+}
+
+/// Returns the filter: calls that pass, and a stop at all others.
+fn filter(trace_all: bool) -> Vec<sock_filter> {
+    let instruction = |code: u32, jt: u8, jf: u8, k: u32| sock_filter { code: code as u16, jt, jf, k };
+    let mut program = vec![instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0)];
+    // These stop the thread in another way, or never return.
+    let always = [libc::SYS_rt_sigreturn, libc::SYS_execve, libc::SYS_execveat];
+    for call in TABLE {
+        if call.class == Class::Passes && (!trace_all || always.contains(&call.number)) {
+            program.push(instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, 1, call.number as u32));
+            program.push(instruction(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ALLOW));
+        }
+    }
+    program.push(instruction(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_TRACE));
+    program
+}
+
+/// A program to start.
+pub struct Program {
+    /// The root folder of its node.
+    pub root: PathBuf,
+    pub host: String,
+    /// The working folder and the file of its output, as it sees them.
+    pub folder: String,
+    pub output: String,
+    pub arguments: Vec<String>,
+    pub environment: Vec<String>,
+    pub trace_all: bool,
+}
+
+/// Starts a program. It stands at its exec then.
+pub fn start(program: &Program, pages: Option<&SharedPages>) -> io::Result<pid_t> {
+    let strings = |texts: &[String]| -> io::Result<Vec<CString>> {
+        texts.iter().map(|text| CString::new(text.as_str()).map_err(io::Error::other)).collect()
+    };
+    let pointers = |texts: &[CString]| -> Vec<*const c_char> {
+        texts.iter().map(|text| text.as_ptr()).chain([ptr::null()]).collect()
+    };
+    let (arguments, environment) = (strings(&program.arguments)?, strings(&program.environment)?);
+    let (argument_list, environment_list) = (pointers(&arguments), pointers(&environment));
+    let others = strings(&[program.host.clone(), program.folder.clone(), program.output.clone()])?;
+    let root = text(&program.root);
+    let mut instructions = filter(program.trace_all);
+    let filter = libc::sock_fprog { len: instructions.len() as u16, filter: instructions.as_mut_ptr() };
+    let mut gate = [0; 2];
+    // SAFETY: the pointers above outlive the child's use of them; the child calls functions that are safe after a fork only.
+    unsafe {
+        check(libc::pipe2(gate.as_mut_ptr(), libc::O_CLOEXEC), "pipe")?;
+        let pid = check(libc::fork(), "fork")?;
+        if pid == 0 {
+            let step = prepare(&root, &others, gate[0], pages, &filter);
+            if step == 0 {
+                libc::execve(argument_list[0], argument_list.as_ptr(), environment_list.as_ptr());
+            }
+            libc::_exit(if step == 0 { 127 } else { step });
+        }
+        libc::close(gate[0]);
+        let seized = tracee::seize(pid);
+        libc::write(gate[1], [0_u8; 1].as_ptr().cast(), 1);
+        libc::close(gate[1]);
+        seized?;
+        loop {
+            match tracee::wait_on(pid)? {
+                Stop::Executed => return Ok(pid),
+                Stop::Ended(status) => {
+                    return Err(io::Error::other(format!(
+                        "{} cannot be started: the step {} of its start failed",
+                        program.arguments[0],
+                        libc::WEXITSTATUS(status)
+                    )));
+                }
+                Stop::Signal(signal) => tracee::resume(pid, Until::Stops, signal)?,
+                _ => tracee::resume(pid, Until::Stops, 0)?,
+            }
+        }
+    }
+}
+
+/// Prepares the child. Returns 0, or the number of the step that failed.
+unsafe fn prepare(root: &CStr, others: &[CString], gate: i32, pages: Option<&SharedPages>, filter: &libc::sock_fprog) -> i32 {
+    let [host, folder, output] = others else { return 100 };
+    if libc::unshare(libc::CLONE_NEWUTS) < 0 || libc::sethostname(host.as_ptr(), host.as_bytes().len()) < 0 {
+        return 101;
+    }
+    if libc::chroot(root.as_ptr()) < 0 || libc::chdir(folder.as_ptr()) < 0 {
+        return 102;
+    }
+    libc::setsid();
+    let out = libc::open(output.as_ptr(), libc::O_WRONLY | libc::O_CREAT | libc::O_APPEND, 0o644);
+    let null = libc::open(c"/dev/null".as_ptr(), libc::O_RDONLY);
+    if out < 0 || null < 0 {
+        return 103;
+    }
+    let mut byte = 0_u8;
+    libc::read(gate, (&raw mut byte).cast(), 1); // until the controller has seized this process
+    libc::dup2(null, 0);
+    libc::dup2(out, 1);
+    libc::dup2(out, 2);
+    if let Some(pages) = pages {
+        libc::dup2(pages.library.as_raw_fd(), LIBRARY_DESCRIPTOR);
+        libc::dup2(pages.pages.as_raw_fd(), PAGES_DESCRIPTOR);
+        libc::close_range(3, LIBRARY_DESCRIPTOR as u32 - 1, 0);
+        libc::close_range(PAGES_DESCRIPTOR as u32 + 1, u32::MAX, 0);
+    } else {
+        libc::close_range(3, u32::MAX, 0);
+    }
+    libc::personality(libc::ADDR_NO_RANDOMIZE as c_ulong);
+    libc::prctl(libc::PR_SET_TSC, libc::PR_TSC_SIGSEGV);
+    libc::prctl(libc::PR_SET_THP_DISABLE, 1, 0, 0, 0);
+    for signal in 1..32 {
+        libc::signal(signal, libc::SIG_DFL);
+    }
+    let mut none: libc::sigset_t = std::mem::zeroed();
+    libc::sigemptyset(&raw mut none);
+    libc::sigprocmask(libc::SIG_SETMASK, &raw const none, ptr::null_mut());
+    for (resource, limit) in
+        [(libc::RLIMIT_NOFILE, MOST_DESCRIPTORS), (libc::RLIMIT_STACK, STACK), (libc::RLIMIT_CORE, 0)]
+    {
+        let both = libc::rlimit { rlim_cur: limit, rlim_max: limit };
+        libc::setrlimit(resource, &raw const both);
+    }
+    libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    if libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, std::ptr::from_ref(filter)) < 0 {
+        return 104;
+    }
+    0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::stand_in;
+
+    #[test]
+    fn what_counts_real_things_has_a_stand_in() {
+        assert_eq!(stand_in("/proc/self/io").as_deref(), Some("/.labrys/io"));
+        assert_eq!(stand_in("/proc/12/task/13/stat").as_deref(), Some("/.labrys/stat"));
+        assert_eq!(stand_in("/proc/self/exe"), None);
+        assert_eq!(stand_in("/proc/stat"), None);
+        assert_eq!(stand_in("/var/lib/stat"), None);
+    }
+}

@@ -1,0 +1,263 @@
+//! A traced thread: its registers, its memory, and its stops. The only module that calls `ptrace`.
+
+use std::io;
+use std::mem;
+
+use libc::{c_void, iovec, pid_t, user_regs_struct};
+
+/// What the kernel shows of a thread at a stop.
+pub type Registers = user_regs_struct;
+
+/// Where a traced thread stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Stop {
+    /// Before a system call that the filter does not let pass.
+    Call,
+    /// After a system call that `Until::CallEnds` let run.
+    CallEnded,
+    /// It has made a thread or a process, with this id in the namespace of the controller.
+    Made(pid_t, i32),
+    /// It stands at the first instruction of another program.
+    Executed,
+    /// It got a signal.
+    Signal(i32),
+    /// Another stop of ptrace, such as the first one of a new thread.
+    Other,
+    /// It ended, with the status of `waitpid`.
+    Ended(i32),
+}
+
+/// How far a thread runs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Until {
+    /// To its next stop.
+    Stops,
+    /// To the end of the system call before which it stands.
+    CallEnds,
+    /// One instruction.
+    Stepped,
+}
+
+pub const OPTIONS: i32 = libc::PTRACE_O_TRACESYSGOOD
+    | libc::PTRACE_O_TRACECLONE
+    | libc::PTRACE_O_TRACEFORK
+    | libc::PTRACE_O_TRACEVFORK
+    | libc::PTRACE_O_TRACEEXEC
+    | libc::PTRACE_O_TRACESECCOMP
+    | libc::PTRACE_O_EXITKILL;
+
+fn request(kind: u32, tid: pid_t, address: usize, data: usize) -> io::Result<i64> {
+    // SAFETY: each caller passes what its request takes; `data` is a number or points to memory that outlives the call.
+    let result = unsafe { libc::ptrace(kind, tid, address, data) };
+    if result < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(result)
+    }
+}
+
+/// Begins to trace a process that waits for it.
+pub fn seize(pid: pid_t) -> io::Result<()> {
+    request(libc::PTRACE_SEIZE, pid, 0, OPTIONS as usize).map(drop)
+}
+
+/// Returns the registers of a stopped thread.
+pub fn registers(tid: pid_t) -> io::Result<Registers> {
+    // SAFETY: the struct is plain numbers, for which zeros are values.
+    let mut registers: Registers = unsafe { mem::zeroed() };
+    request(libc::PTRACE_GETREGS, tid, 0, (&raw mut registers) as usize)?;
+    Ok(registers)
+}
+
+/// Sets the registers of a stopped thread.
+pub fn set_registers(tid: pid_t, registers: &Registers) -> io::Result<()> {
+    request(libc::PTRACE_SETREGS, tid, 0, std::ptr::from_ref(registers) as usize).map(drop)
+}
+
+/// Lets a stopped thread run, with a signal or 0. A thread that was killed meanwhile is no error: `wait` tells its end.
+pub fn resume(tid: pid_t, until: Until, signal: i32) -> io::Result<()> {
+    let kind = match until {
+        Until::Stops => libc::PTRACE_CONT,
+        Until::CallEnds => libc::PTRACE_SYSCALL,
+        Until::Stepped => libc::PTRACE_SINGLESTEP,
+    };
+    match request(kind, tid, 0, signal as usize) {
+        Err(error) if error.raw_os_error() != Some(libc::ESRCH) => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Asks a running thread to stop; `wait` returns `Stop::Other` then.
+pub fn interrupt(tid: pid_t) -> io::Result<()> {
+    request(libc::PTRACE_INTERRUPT, tid, 0, 0).map(drop)
+}
+
+/// Waits for the next stop of a thread. Returns None if a signal for the controller came first.
+pub fn wait(tid: pid_t) -> io::Result<Option<Stop>> {
+    let mut status = 0;
+    // SAFETY: `status` outlives the call.
+    let waited = unsafe { libc::waitpid(tid, &raw mut status, libc::__WALL) };
+    if waited == tid {
+        return stop_of(tid, status).map(Some);
+    }
+    let error = io::Error::last_os_error();
+    if error.raw_os_error() == Some(libc::EINTR) {
+        Ok(None)
+    } else {
+        Err(error)
+    }
+}
+
+/// Waits for the next stop of a thread, whatever signals the controller gets.
+pub fn wait_on(tid: pid_t) -> io::Result<Stop> {
+    loop {
+        if let Some(stop) = wait(tid)? {
+            return Ok(stop);
+        }
+    }
+}
+
+fn stop_of(tid: pid_t, status: i32) -> io::Result<Stop> {
+    if libc::WIFEXITED(status) || libc::WIFSIGNALED(status) {
+        return Ok(Stop::Ended(status));
+    }
+    let signal = libc::WSTOPSIG(status);
+    Ok(match status >> 16 {
+        libc::PTRACE_EVENT_SECCOMP => Stop::Call,
+        event @ (libc::PTRACE_EVENT_CLONE | libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK) => {
+            let mut made: u64 = 0;
+            request(libc::PTRACE_GETEVENTMSG, tid, 0, (&raw mut made) as usize)?;
+            Stop::Made(made as pid_t, event)
+        }
+        libc::PTRACE_EVENT_EXEC => Stop::Executed,
+        0 if signal == libc::SIGTRAP | 0x80 => Stop::CallEnded,
+        0 => Stop::Signal(signal),
+        _ => Stop::Other,
+    })
+}
+
+/// Returns bytes of a thread's memory; None if a part of it is not mapped.
+pub fn read(tid: pid_t, address: u64, count: usize) -> Option<Vec<u8>> {
+    let mut bytes = vec![0; count];
+    if count == 0 {
+        return Some(bytes);
+    }
+    let here = iovec { iov_base: bytes.as_mut_ptr().cast::<c_void>(), iov_len: count };
+    let there = iovec { iov_base: address as *mut c_void, iov_len: count };
+    // SAFETY: `here` names memory of this length that outlives the call; the kernel checks `there`.
+    let read = unsafe { libc::process_vm_readv(tid, &raw const here, 1, &raw const there, 1, 0) };
+    (read == count as isize).then_some(bytes)
+}
+
+/// Writes bytes into a thread's memory. Returns whether all of it is mapped and writable.
+pub fn write(tid: pid_t, address: u64, bytes: &[u8]) -> bool {
+    if bytes.is_empty() {
+        return true;
+    }
+    let here = iovec { iov_base: bytes.as_ptr().cast_mut().cast::<c_void>(), iov_len: bytes.len() };
+    let there = iovec { iov_base: address as *mut c_void, iov_len: bytes.len() };
+    // SAFETY: `here` names memory of this length that is only read; the kernel checks `there`.
+    let written = unsafe { libc::process_vm_writev(tid, &raw const here, 1, &raw const there, 1, 0) };
+    written == bytes.len() as isize
+}
+
+/// Returns a number of 32 bits; None if it is not mapped.
+pub fn read_u32(tid: pid_t, address: u64) -> Option<u32> {
+    read(tid, address, 4).map(|bytes| u32_at(&bytes, 0))
+}
+
+/// Returns a number of 64 bits; None if it is not mapped.
+pub fn read_u64(tid: pid_t, address: u64) -> Option<u64> {
+    read(tid, address, 8).map(|bytes| u64_at(&bytes, 0))
+}
+
+/// Writes a number of 32 bits.
+pub fn write_u32(tid: pid_t, address: u64, number: u32) -> bool {
+    write(tid, address, &number.to_le_bytes())
+}
+
+/// Writes a number of 64 bits.
+pub fn write_u64(tid: pid_t, address: u64, number: u64) -> bool {
+    write(tid, address, &number.to_le_bytes())
+}
+
+/// Returns the text at an address up to its zero byte, as far as it is mapped, at most 4,096 bytes.
+pub fn read_text(tid: pid_t, address: u64) -> String {
+    const PAGE: u64 = 4096;
+    let mut text = Vec::new();
+    let mut next = address;
+    while text.len() < PAGE as usize {
+        let count = (PAGE - next % PAGE).min(256);
+        let Some(bytes) = read(tid, next, count as usize) else { break };
+        if let Some(end) = bytes.iter().position(|byte| *byte == 0) {
+            text.extend(&bytes[..end]);
+            break;
+        }
+        text.extend(bytes);
+        next += count;
+    }
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+/// Returns the number of 32 bits at an offset.
+pub fn u32_at(bytes: &[u8], offset: usize) -> u32 {
+    u32::from_le_bytes(bytes[offset..offset + 4].try_into().expect("four bytes"))
+}
+
+/// Returns the number of 64 bits at an offset.
+pub fn u64_at(bytes: &[u8], offset: usize) -> u64 {
+    u64::from_le_bytes(bytes[offset..offset + 8].try_into().expect("eight bytes"))
+}
+
+/// Lets a thread that stands at its exec come to its first instruction, since the result of execve would overwrite rax.
+pub fn to_first_instruction(tid: pid_t) -> io::Result<()> {
+    let start = registers(tid)?.rip;
+    with_code(tid, start, &[0xcc], || {
+        loop {
+            resume(tid, Until::Stops, 0)?;
+            match wait_on(tid)? {
+                Stop::Signal(libc::SIGTRAP) => break,
+                Stop::Ended(_) => return Err(io::Error::other("the program ended before its first instruction")),
+                _ => {}
+            }
+        }
+        let mut registers = registers(tid)?;
+        registers.rip = start;
+        set_registers(tid, &registers)
+    })
+}
+
+/// Runs one system call in a thread that stands at its first instruction; returns the result.
+pub fn call_in(tid: pid_t, number: i64, arguments: [u64; 6]) -> io::Result<i64> {
+    let before = registers(tid)?;
+    let result = with_code(tid, before.rip, &[0x0f, 0x05, 0xcc], || {
+        let mut registers = before;
+        registers.rax = number as u64;
+        registers.orig_rax = u64::MAX;
+        [registers.rdi, registers.rsi, registers.rdx, registers.r10, registers.r8, registers.r9] = arguments;
+        set_registers(tid, &registers)?;
+        loop {
+            resume(tid, Until::Stops, 0)?;
+            match wait_on(tid)? {
+                Stop::Signal(libc::SIGTRAP) => return Ok(self::registers(tid)?.rax as i64),
+                Stop::Ended(_) => return Err(io::Error::other("the program ended in a call of the controller")),
+                _ => {}
+            }
+        }
+    })?;
+    set_registers(tid, &before)?;
+    Ok(result)
+}
+
+/// Replaces code of a thread for a while.
+fn with_code<T>(tid: pid_t, address: u64, code: &[u8], act: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    let word = |value: u64| request(libc::PTRACE_POKEDATA, tid, address as usize, value as usize);
+    // PEEKDATA returns the word itself, and -1 may be one; the memory of an exec is readable, so read it from there.
+    let old = read_u64(tid, address).ok_or_else(|| io::Error::other("the code of the program is not readable"))?;
+    let mut new = old.to_le_bytes();
+    new[..code.len()].copy_from_slice(code);
+    word(u64::from_le_bytes(new))?;
+    let result = act();
+    word(old)?;
+    result
+}
