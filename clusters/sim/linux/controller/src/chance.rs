@@ -1,6 +1,6 @@
 //! Random numbers from the seed of a run: a stream for each purpose, so that a new purpose changes no other stream.
 //!
-//! The generator is SplitMix64 (G. L. Steele, D. Lea, C. H. Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014).
+//! The generator is `SplitMix64` (G. L. Steele, D. Lea, C. H. Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014).
 
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 
@@ -12,9 +12,9 @@ impl Chance {
     /// Returns the stream of a purpose in the run of a seed.
     pub fn new(seed: u64, purpose: &str) -> Self {
         // FNV-1a of the purpose, then one step, so that neighbouring seeds have unlike streams.
-        let start = purpose.bytes().fold(seed ^ 0xcbf2_9ce4_8422_2325, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-        });
+        let start = purpose
+            .bytes()
+            .fold(seed ^ 0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
         let mut first = Self(start);
         Self(first.next())
     }

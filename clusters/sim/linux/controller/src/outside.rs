@@ -69,7 +69,13 @@ pub fn serve() -> Run<()> {
     let mut output = io::stdout().lock();
     let mut parts = Parts {
         settings: Settings {
-            seed: 0, call: CALL, clock_read: CLOCK_READ, sync: SYNC, quantum: QUANTUM, preempt: 0, trace_all: false,
+            seed: 0,
+            call: CALL,
+            clock_read: CLOCK_READ,
+            sync: SYNC,
+            quantum: QUANTUM,
+            preempt: 0,
+            trace_all: false,
         },
         root: None,
         nodes: Vec::new(),
@@ -194,7 +200,11 @@ fn pin(processor: usize) -> Run<()> {
         libc::CPU_SET(processor, &mut set);
         libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set)
     };
-    if result < 0 { Err(io::Error::last_os_error().into()) } else { Ok(()) }
+    if result < 0 {
+        Err(io::Error::last_os_error().into())
+    } else {
+        Ok(())
+    }
 }
 
 /// A run that goes on.
@@ -251,7 +261,9 @@ impl Driven {
                 match command {
                     "cut" => self.kernel.cut(from, to),
                     "mend" => self.kernel.mend(from, to),
-                    "delay" => self.kernel.links.link(from, to).delay = (value(&mut words, line)?, value(&mut words, line)?),
+                    "delay" => {
+                        self.kernel.links.link(from, to).delay = (value(&mut words, line)?, value(&mut words, line)?);
+                    }
                     _ => self.kernel.links.link(from, to).loss = value(&mut words, line)?,
                 }
             }
@@ -320,13 +332,15 @@ impl Driven {
 
     /// Tells what has become of connections and processes.
     fn tell(&mut self, events: &mut String) {
-        let changed = self.kernel.outside.as_mut().map(|outside| std::mem::take(&mut outside.changed)).unwrap_or_default();
+        let changed =
+            self.kernel.outside.as_mut().map(|outside| std::mem::take(&mut outside.changed)).unwrap_or_default();
         for object in changed {
             let Some(told) = self.told.get_mut(&object) else { continue };
             let id = told.id;
             let Kind::Stream(stream) = &mut self.kernel.objects[object].kind else { continue };
             let bytes: Vec<u8> = stream.received.drain(..).collect();
-            let (phase, error, is_reset, has_ended) = (stream.phase, stream.error, stream.is_reset, stream.peer_ended);
+            let (phase, error, is_reset, has_ended) =
+                (stream.phase, stream.error, stream.is_reset, stream.peer_ended);
             if phase == Phase::Failed && !told.ended {
                 told.ended = true;
                 let _ = writeln!(events, "failed {id} {error}");

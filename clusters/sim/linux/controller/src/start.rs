@@ -4,6 +4,7 @@
 //! and `/sys` say of the machine are the same in each run.
 
 use std::ffi::{CStr, CString};
+use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::net::Ipv4Addr;
@@ -169,7 +170,8 @@ impl Root {
     /// `shown` are folders and files of the host that its programs may read, at the same paths.
     pub fn add_node(&self, node: &str, shown: &[PathBuf]) -> io::Result<()> {
         let root = self.folder_of(node);
-        for folder in ["proc", "dev/shm", "tmp", "run", "root", "var/lib", "var/log", "opt", "etc", "usr", STAND_INS] {
+        for folder in ["proc", "dev/shm", "tmp", "run", "root", "var/lib", "var/log", "opt", "etc", "usr", STAND_INS]
+        {
             fs::create_dir_all(root.join(folder))?;
         }
         for link in ["bin", "sbin", "lib", "lib64"] {
@@ -209,7 +211,7 @@ impl Root {
     pub fn name_nodes<'a>(&self, nodes: impl Iterator<Item = (&'a str, Ipv4Addr)> + Clone) -> io::Result<()> {
         let mut hosts = String::from("127.0.0.1 localhost\n");
         for (name, address) in nodes.clone() {
-            hosts += &format!("{address} {name}\n");
+            let _ = writeln!(hosts, "{address} {name}");
         }
         for (name, _) in nodes {
             write(&self.folder_of(name).join("etc/hosts"), &hosts)?;
@@ -299,7 +301,14 @@ impl SharedPages {
         File::from(pages.try_clone()?).set_len(size as u64)?;
         // SAFETY: the mapping is new, and lives as long as the process.
         let memory = unsafe {
-            libc::mmap(ptr::null_mut(), size, libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED, pages.as_raw_fd(), 0)
+            libc::mmap(
+                ptr::null_mut(),
+                size,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED,
+                pages.as_raw_fd(),
+                0,
+            )
         };
         if memory == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
@@ -343,7 +352,7 @@ impl SharedPages {
     }
 
     /// Maps the pages of a node and the library into a program that stands at its first instruction.
-    pub fn map_into(&self, tid: pid_t, node: usize) -> io::Result<()> {
+    pub fn map_into(tid: pid_t, node: usize) -> io::Result<()> {
         let fixed = (libc::MAP_FIXED | libc::MAP_SHARED) as u64;
         let private = (libc::MAP_FIXED | libc::MAP_PRIVATE) as u64;
         let (read, all, code) = (1, 3, 5);
@@ -445,7 +454,13 @@ pub fn start(program: &Program, pages: Option<&SharedPages>) -> io::Result<pid_t
 }
 
 /// Prepares the child. Returns 0, or the number of the step that failed.
-unsafe fn prepare(root: &CStr, others: &[CString], gate: i32, pages: Option<&SharedPages>, filter: &libc::sock_fprog) -> i32 {
+unsafe fn prepare(
+    root: &CStr,
+    others: &[CString],
+    gate: i32,
+    pages: Option<&SharedPages>,
+    filter: &libc::sock_fprog,
+) -> i32 {
     let [host, folder, output] = others else { return 100 };
     if libc::unshare(libc::CLONE_NEWUTS) < 0 || libc::sethostname(host.as_ptr(), host.as_bytes().len()) < 0 {
         return 101;

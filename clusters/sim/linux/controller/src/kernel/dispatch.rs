@@ -2,7 +2,7 @@
 
 use std::net::SocketAddrV4;
 
-use libc::{c_int, c_long, EAGAIN, EBADF, EFAULT, EINVAL, ENOSYS, ENOTTY};
+use libc::{c_int, c_long, EAGAIN, EBADF, EFAULT, EINVAL, ENOTTY};
 
 use super::objects::{Kind, READABLE};
 use super::streams::MOST_AT_ONCE;
@@ -46,7 +46,11 @@ pub enum After {
     Read(u64),
     Waited,
     /// It sent a signal to a process or a thread.
-    Signalled { number: i32, signal: c_int, is_thread: bool },
+    Signalled {
+        number: i32,
+        signal: c_int,
+        is_thread: bool,
+    },
 }
 
 /// Returns the outcome of a call that fails.
@@ -126,7 +130,6 @@ impl Kernel {
             libc::SYS_times => self.times(thread, registers),
             libc::SYS_getrusage => self.getrusage(thread, registers),
             libc::SYS_sysinfo => self.sysinfo(thread, one),
-            libc::SYS_getitimer | libc::SYS_setitimer | libc::SYS_alarm => failed(ENOSYS),
             libc::SYS_timerfd_create => {
                 let timer = Kind::Timer { clock: one as c_int, next: 0, interval: 0, expired: 0, turn: 0 };
                 let object = self.make(node, timer, two as c_int & libc::O_NONBLOCK != 0);
@@ -138,10 +141,18 @@ impl Kernel {
             libc::SYS_getrandom => {
                 let process = self.threads[thread].process;
                 let bytes = self.processes[process].chance.bytes((two as usize).min(MOST_AT_ONCE));
-                if tracee::write(tid, one, &bytes) { Outcome::Value(bytes.len() as i64) } else { failed(EFAULT) }
+                if tracee::write(tid, one, &bytes) {
+                    Outcome::Value(bytes.len() as i64)
+                } else {
+                    failed(EFAULT)
+                }
             }
             libc::SYS_sched_getaffinity => {
-                if two < 8 || !tracee::write_u64(tid, three, 1) { failed(EINVAL) } else { Outcome::Value(8) }
+                if two < 8 || !tracee::write_u64(tid, three, 1) {
+                    failed(EINVAL)
+                } else {
+                    Outcome::Value(8)
+                }
             }
             libc::SYS_sched_setaffinity
             | libc::SYS_sched_setscheduler
@@ -185,7 +196,9 @@ impl Kernel {
             libc::SYS_kill => {
                 natively(After::Signalled { number: one as i32, signal: two as c_int, is_thread: false })
             }
-            libc::SYS_tkill => natively(After::Signalled { number: one as i32, signal: two as c_int, is_thread: true }),
+            libc::SYS_tkill => {
+                natively(After::Signalled { number: one as i32, signal: two as c_int, is_thread: true })
+            }
             libc::SYS_tgkill => {
                 natively(After::Signalled { number: two as i32, signal: three as c_int, is_thread: true })
             }
@@ -195,8 +208,8 @@ impl Kernel {
             }
             libc::SYS_rt_sigtimedwait => match self.timeout_at(thread, three) {
                 _ if self.threads[thread].timed_out => failed(EAGAIN),
-                None => failed(EFAULT),
-                Some(timeout) => {
+                Err(error) => failed(error),
+                Ok(timeout) => {
                     let deadline = timeout.map(|timeout| self.now + timeout);
                     self.block(thread, Wait::Signal, deadline);
                     Outcome::Block
@@ -205,7 +218,6 @@ impl Kernel {
             // Descriptors.
             libc::SYS_read | libc::SYS_readv | libc::SYS_recvfrom => self.read_call(thread, number, registers),
             libc::SYS_recvmsg => self.receive_message(thread, registers),
-            libc::SYS_recvmmsg => failed(ENOSYS),
             libc::SYS_write | libc::SYS_writev | libc::SYS_sendto => self.write_call(thread, number, registers),
             libc::SYS_sendmsg => self.send_message(thread, registers),
             libc::SYS_sendmmsg => self.send_messages(thread, registers),
@@ -217,7 +229,8 @@ impl Kernel {
             libc::SYS_close_range => {
                 let process = self.threads[thread].process;
                 let (first, last) = (one as i32, i32::try_from(two).unwrap_or(i32::MAX));
-                let chosen: Vec<i32> = self.processes[process].descriptors.range(first..=last).map(|(number, _)| *number).collect();
+                let chosen: Vec<i32> =
+                    self.processes[process].descriptors.range(first..=last).map(|(number, _)| *number).collect();
                 for number in chosen {
                     if three & CLOSE_AT_EXEC == 0 {
                         self.close_descriptor(thread, number);
@@ -242,8 +255,15 @@ impl Kernel {
             }
             // Sockets.
             libc::SYS_socket => self.socket(thread, registers),
-            libc::SYS_bind | libc::SYS_listen | libc::SYS_accept | libc::SYS_accept4 | libc::SYS_connect
-            | libc::SYS_getsockname | libc::SYS_getpeername | libc::SYS_setsockopt | libc::SYS_getsockopt
+            libc::SYS_bind
+            | libc::SYS_listen
+            | libc::SYS_accept
+            | libc::SYS_accept4
+            | libc::SYS_connect
+            | libc::SYS_getsockname
+            | libc::SYS_getpeername
+            | libc::SYS_setsockopt
+            | libc::SYS_getsockopt
             | libc::SYS_shutdown => match self.socket_of(thread, one) {
                 Err(error) => failed(error),
                 Ok(object) => match number {
@@ -262,8 +282,8 @@ impl Kernel {
             // Waiting.
             libc::SYS_poll => self.poll(thread, registers, Self::millis(three), again),
             libc::SYS_ppoll => match self.timeout_at(thread, three) {
-                None => failed(EFAULT),
-                Some(timeout) => self.poll(thread, registers, timeout, again),
+                Err(error) => failed(error),
+                Ok(timeout) => self.poll(thread, registers, timeout, again),
             },
             libc::SYS_select | libc::SYS_pselect6 => {
                 let timeout = if number == libc::SYS_select {
@@ -272,20 +292,29 @@ impl Kernel {
                     self.timeout_at(thread, registers.r8)
                 };
                 match timeout {
-                    None => failed(EFAULT),
-                    Some(timeout) => self.select(thread, registers, timeout, again),
+                    Err(error) => failed(error),
+                    Ok(timeout) => self.select(thread, registers, timeout, again),
                 }
             }
             libc::SYS_epoll_create | libc::SYS_epoll_create1 => {
-                let epoll = Kind::Epoll { interests: std::collections::BTreeMap::new(), ready: std::collections::VecDeque::new() };
+                let epoll = Kind::Epoll {
+                    interests: std::collections::BTreeMap::new(),
+                    ready: std::collections::VecDeque::new(),
+                };
                 let object = self.make(node, epoll, false);
-                self.new_descriptor(thread, object, number == libc::SYS_epoll_create1 && one as c_int & libc::O_CLOEXEC != 0)
+                self.new_descriptor(
+                    thread,
+                    object,
+                    number == libc::SYS_epoll_create1 && one as c_int & libc::O_CLOEXEC != 0,
+                )
             }
             libc::SYS_epoll_ctl => self.epoll_ctl(thread, registers),
-            libc::SYS_epoll_wait | libc::SYS_epoll_pwait => self.epoll_wait(thread, registers, Self::millis(four), again),
+            libc::SYS_epoll_wait | libc::SYS_epoll_pwait => {
+                self.epoll_wait(thread, registers, Self::millis(four), again)
+            }
             libc::SYS_epoll_pwait2 => match self.timeout_at(thread, four) {
-                None => failed(EFAULT),
-                Some(timeout) => self.epoll_wait(thread, registers, timeout, again),
+                Err(error) => failed(error),
+                Ok(timeout) => self.epoll_wait(thread, registers, timeout, again),
             },
             _ => self.file_call(thread, number, registers),
         }
@@ -301,7 +330,11 @@ impl Kernel {
         info[40..48].copy_from_slice(&FREE.to_le_bytes());
         info[80] = PROCESSES;
         info[104] = 1; // the unit is a byte
-        if tracee::write(self.threads[thread].tid, address, &info) { Outcome::Value(0) } else { failed(EFAULT) }
+        if tracee::write(self.threads[thread].tid, address, &info) {
+            Outcome::Value(0)
+        } else {
+            failed(EFAULT)
+        }
     }
 
     fn read_call(&mut self, thread: ThreadId, number: c_long, registers: &Registers) -> Outcome {
@@ -328,11 +361,20 @@ impl Kernel {
     }
 
     fn receive_datagram(
-        &mut self, thread: ThreadId, object: ObjectId, parts: &super::streams::Parts, flags: c_int, name: u64, size_at: u64,
+        &mut self,
+        thread: ThreadId,
+        object: ObjectId,
+        parts: &super::streams::Parts,
+        flags: c_int,
+        name: u64,
+        size_at: u64,
     ) -> Outcome {
         let Kind::Datagrams(datagrams) = &mut self.objects[object].kind else { return failed(EBADF) };
         let Some((from, bytes)) = datagrams.received.pop_front() else {
-            if self.objects[object].is_nonblocking || flags & libc::MSG_DONTWAIT != 0 || self.threads[thread].timed_out {
+            if self.objects[object].is_nonblocking
+                || flags & libc::MSG_DONTWAIT != 0
+                || self.threads[thread].timed_out
+            {
                 return failed(EAGAIN);
             }
             self.block(thread, Wait::Ready(vec![(object, READABLE)]), None);
@@ -495,7 +537,8 @@ impl Kernel {
         let Some(object) = self.object(thread, registers.rdi) else { return natively(After::Nothing) };
         match registers.rsi {
             FIONBIO => {
-                self.objects[object].is_nonblocking = tracee::read_u32(tid, registers.rdx).is_some_and(|flag| flag != 0);
+                self.objects[object].is_nonblocking =
+                    tracee::read_u32(tid, registers.rdx).is_some_and(|flag| flag != 0);
                 Outcome::Value(0)
             }
             FIONREAD => {

@@ -51,7 +51,11 @@ impl Kernel {
     }
 
     pub(super) fn epoll_wait(
-        &mut self, thread: ThreadId, registers: &Registers, timeout: Option<Nanos>, again: bool,
+        &mut self,
+        thread: ThreadId,
+        registers: &Registers,
+        timeout: Option<Nanos>,
+        again: bool,
     ) -> Outcome {
         let Some(epoll) = self.object(thread, registers.rdi) else { return failed(EBADF) };
         let most = registers.rdx as i32;

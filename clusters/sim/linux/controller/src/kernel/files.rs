@@ -39,7 +39,11 @@ impl Kernel {
             libc::SYS_newfstatat => natively(After::Stat(registers.rdx, self.empty_path_object(thread, registers))),
             libc::SYS_statx => natively(After::Statx(registers.r8)),
             libc::SYS_statfs | libc::SYS_fstatfs => natively(After::Statfs(registers.rsi)),
-            libc::SYS_fsync | libc::SYS_fdatasync | libc::SYS_sync | libc::SYS_syncfs | libc::SYS_sync_file_range
+            libc::SYS_fsync
+            | libc::SYS_fdatasync
+            | libc::SYS_sync
+            | libc::SYS_syncfs
+            | libc::SYS_sync_file_range
             | libc::SYS_msync => {
                 self.nodes[node].syncs += 1;
                 self.pay_sync();
@@ -61,7 +65,11 @@ impl Kernel {
     fn empty_path_object(&self, thread: ThreadId, registers: &Registers) -> Option<ObjectId> {
         let is_empty = registers.r10 as i32 & libc::AT_EMPTY_PATH != 0
             && tracee::read(self.threads[thread].tid, registers.rsi, 1) == Some(vec![0]);
-        if is_empty { self.object(thread, registers.rdi) } else { None }
+        if is_empty {
+            self.object(thread, registers.rdi)
+        } else {
+            None
+        }
     }
 
     fn open(&mut self, thread: ThreadId, registers: &Registers, is_at: bool) -> Outcome {

@@ -24,7 +24,7 @@ impl Kernel {
                 }
                 let deadline = match registers.r10 {
                     0 => None,
-                    timeout => match self.read_time(tid, timeout) {
+                    timeout => match Self::read_time(tid, timeout) {
                         None => return failed(EFAULT),
                         Some(relative) if command == libc::FUTEX_WAIT => Some(self.now + relative.max(0) as u64),
                         Some(absolute) => {

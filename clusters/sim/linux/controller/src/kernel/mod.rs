@@ -95,7 +95,9 @@ pub enum State {
 #[derive(Clone, Debug)]
 pub enum Wait {
     Nothing,
-    Futex { address: u64 },
+    Futex {
+        address: u64,
+    },
     Sleep,
     /// Descriptors, each with the events of poll.
     Ready(Vec<(ObjectId, u32)>),
@@ -182,11 +184,19 @@ pub struct Node {
 
 /// Something at a time.
 pub enum Event {
-    Timeout { thread: ThreadId, turn: u64 },
-    Timer { object: ObjectId, turn: u64 },
+    Timeout {
+        thread: ThreadId,
+        turn: u64,
+    },
+    Timer {
+        object: ObjectId,
+        turn: u64,
+    },
     Message(Message),
     /// The program outside waits until now.
-    Outside { turn: u64 },
+    Outside {
+        turn: u64,
+    },
 }
 
 /// All of a run.
@@ -374,9 +384,8 @@ impl Kernel {
         self.is_stale = false;
         for thread in 0..self.threads.len() {
             let Wait::Ready(wanted) = &self.threads[thread].wait else { continue };
-            let is_ready = wanted
-                .iter()
-                .any(|(object, events)| self.readiness(*object) & (events | objects::ALWAYS) != 0);
+            let is_ready =
+                wanted.iter().any(|(object, events)| self.readiness(*object) & (events | objects::ALWAYS) != 0);
             if is_ready {
                 self.wake(thread, Resume::Retry(true));
             }

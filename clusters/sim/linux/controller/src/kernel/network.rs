@@ -29,14 +29,36 @@ pub struct Link {
 /// A message on its way.
 #[derive(Clone, Debug)]
 pub enum Message {
-    Connect { client: ObjectId },
-    Accepted { client: ObjectId, server: ObjectId },
+    Connect {
+        client: ObjectId,
+    },
+    Accepted {
+        client: ObjectId,
+        server: ObjectId,
+    },
     /// The other end does not exist: the connection ends with an error.
-    Reset { to: ObjectId, from: NodeId, error: i32 },
-    Bytes { to: ObjectId, from: ObjectId, bytes: Vec<u8> },
+    Reset {
+        to: ObjectId,
+        from: NodeId,
+        error: i32,
+    },
+    Bytes {
+        to: ObjectId,
+        from: ObjectId,
+        bytes: Vec<u8>,
+    },
     /// The other end sends no more.
-    End { to: ObjectId, from: NodeId },
-    Datagram { from: SocketAddrV4, to: SocketAddrV4, source: NodeId, target: NodeId, bytes: Vec<u8> },
+    End {
+        to: ObjectId,
+        from: NodeId,
+    },
+    Datagram {
+        from: SocketAddrV4,
+        to: SocketAddrV4,
+        source: NodeId,
+        target: NodeId,
+        bytes: Vec<u8>,
+    },
 }
 
 /// A message that cannot arrive until a cut is healed or a node is on again.
@@ -49,32 +71,29 @@ struct Held {
 
 /// All links.
 pub struct Links {
-    links: Vec<Vec<Link>>,
+    of: Vec<Vec<Link>>,
     held: Vec<Held>,
     chance: Chance,
 }
 
 impl Links {
     pub fn new(seed: u64, nodes: usize) -> Self {
-        let link = |from, to| Link {
-            delay: if from == to { LOCAL_DELAY } else { DEFAULT_DELAY },
-            loss: 0.0,
-            is_cut: false,
-        };
+        let link =
+            |from, to| Link { delay: if from == to { LOCAL_DELAY } else { DEFAULT_DELAY }, loss: 0.0, is_cut: false };
         Self {
-            links: (0..nodes).map(|from| (0..nodes).map(|to| link(from, to)).collect()).collect(),
+            of: (0..nodes).map(|from| (0..nodes).map(|to| link(from, to)).collect()).collect(),
             held: Vec::new(),
             chance: Chance::new(seed, "network"),
         }
     }
 
     pub fn link(&mut self, from: NodeId, to: NodeId) -> &mut Link {
-        &mut self.links[from][to]
+        &mut self.of[from][to]
     }
 
     /// Draws the delay of a message; a stream's message also waits for the retransmissions of its losses.
     fn delay(&mut self, from: NodeId, to: NodeId, is_stream: bool) -> Nanos {
-        let Link { delay: (least, most), loss, .. } = self.links[from][to];
+        let Link { delay: (least, most), loss, .. } = self.of[from][to];
         let mut delay = least + self.chance.below(most - least + 1);
         if is_stream && loss > 0.0 {
             let mut pause = FIRST_RETRANSMISSION;
@@ -218,10 +237,14 @@ impl Kernel {
     pub(super) fn send_held_again(&mut self) {
         let (free, held): (Vec<_>, Vec<_>) = std::mem::take(&mut self.links.held)
             .into_iter()
-            .partition(|held| !self.links.links[held.from][held.to].is_cut && !self.nodes[held.to].is_down);
+            .partition(|held| !self.links.of[held.from][held.to].is_cut && !self.nodes[held.to].is_down);
         self.links.held = held;
         for (place, held) in free.into_iter().enumerate() {
-            let first = if matches!(held.message, Message::Connect { .. }) { FIRST_CONNECT_RETRY } else { FIRST_RETRANSMISSION };
+            let first = if matches!(held.message, Message::Connect { .. }) {
+                FIRST_CONNECT_RETRY
+            } else {
+                FIRST_RETRANSMISSION
+            };
             // Messages of a stream were held in their order, and keep it.
             let at = retransmission(held.sent, self.now, first) + place as Nanos;
             self.at(at, Event::Message(held.message));

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::sockets::{Datagrams, Stream};
-use super::{Kernel, NodeId, Nanos, ObjectId};
+use super::{Kernel, Nanos, NodeId, ObjectId};
 
 pub const READABLE: u32 = libc::EPOLLIN as u32;
 pub const WRITABLE: u32 = libc::EPOLLOUT as u32;
@@ -63,7 +63,9 @@ impl Kernel {
             Kind::Pipe { buffer, is_writer } => match &self.objects[*buffer].kind {
                 Kind::Buffer { readers: 0, .. } if *is_writer => FAILED | WRITABLE,
                 Kind::Buffer { bytes, .. } if *is_writer => flag(bytes.len() < PIPE_SIZE, WRITABLE),
-                Kind::Buffer { bytes, writers, .. } => flag(!bytes.is_empty(), READABLE) | flag(*writers == 0, HUNG_UP),
+                Kind::Buffer { bytes, writers, .. } => {
+                    flag(!bytes.is_empty(), READABLE) | flag(*writers == 0, HUNG_UP)
+                }
                 _ => HUNG_UP,
             },
             Kind::Event { count, .. } => WRITABLE | flag(*count > 0, READABLE),
@@ -109,7 +111,8 @@ impl Kernel {
     /// The ends of a pipe may have changed.
     pub(super) fn pipe_changed(&mut self, buffer: ObjectId, is_writer: bool) {
         for object in 0..self.objects.len() {
-            if matches!(self.objects[object].kind, Kind::Pipe { buffer: own, is_writer: writes } if own == buffer && writes == is_writer) {
+            if matches!(self.objects[object].kind, Kind::Pipe { buffer: own, is_writer: writes } if own == buffer && writes == is_writer)
+            {
                 self.changed(object);
             }
         }

@@ -11,7 +11,7 @@ use super::dispatch::{natively, After, Outcome};
 use super::objects::Kind;
 use super::{Kernel, NodeId, Process, ProcessId, Resume, Run, State, Thread, ThreadId, Wait};
 use crate::chance::Chance;
-use crate::start::{self, Program, LIBRARY};
+use crate::start::{self, Program, SharedPages, LIBRARY};
 use crate::tracee::{self, Stop, Until};
 
 /// Entries of the auxiliary vector that a program gets; see getauxval(3).
@@ -48,7 +48,12 @@ impl Kernel {
     }
 
     fn add_process(
-        &mut self, pid: pid_t, node: NodeId, program: String, parent: Option<ProcessId>, memory_of: Option<ProcessId>,
+        &mut self,
+        pid: pid_t,
+        node: NodeId,
+        program: String,
+        parent: Option<ProcessId>,
+        memory_of: Option<ProcessId>,
     ) -> ProcessId {
         let process = self.processes.len();
         let descriptors = parent.map_or_else(BTreeMap::new, |parent| self.processes[parent].descriptors.clone());
@@ -111,10 +116,11 @@ impl Kernel {
     pub(super) fn executed(&mut self, process: ProcessId, tid: pid_t) -> Run<()> {
         let node = self.processes[process].node;
         tracee::to_first_instruction(tid)?;
-        if let Some(pages) = &self.pages {
-            pages.map_into(tid, node)?;
+        if self.pages.is_some() {
+            SharedPages::map_into(tid, node)?;
         }
-        let read = |address| tracee::read_u64(tid, address).ok_or_else(|| io::Error::other("its stack is not readable"));
+        let read =
+            |address| tracee::read_u64(tid, address).ok_or_else(|| io::Error::other("its stack is not readable"));
         // The stack has the number of arguments, the arguments, a zero, the variables, a zero, and the auxiliary vector.
         let mut address = tracee::registers(tid)?.rsp;
         address += 8 * (read(address)? + 2);
@@ -157,7 +163,7 @@ impl Kernel {
         }
         self.processes[process].memory_of = None;
         if let Ok(name) = self.root.read_of(tid, "comm") {
-            self.processes[process].program = name.trim_end().to_owned();
+            name.trim_end().clone_into(&mut self.processes[process].program);
         }
         self.free_parent(process);
         self.executed(process, tid)
@@ -275,12 +281,17 @@ impl Kernel {
         }
         self.processes[process].is_alive = false;
         self.processes[process].status = status;
-        self.say(&format!("process {process} of {} ended: {status:#x}", self.nodes[self.processes[process].node].name));
+        self.say(&format!(
+            "process {process} of {} ended: {status:#x}",
+            self.nodes[self.processes[process].node].name
+        ));
         for descriptor in std::mem::take(&mut self.processes[process].descriptors).into_values() {
             self.release(descriptor.object);
         }
         self.free_parent(process);
-        let Some(parent) = self.processes[process].parent.filter(|parent| self.processes[*parent].is_alive) else { return };
+        let Some(parent) = self.processes[process].parent.filter(|parent| self.processes[*parent].is_alive) else {
+            return;
+        };
         for thread in self.processes[parent].threads.clone() {
             if matches!(self.threads[thread].wait, Wait::Child) {
                 self.wake(thread, Resume::Retry(true));
@@ -308,7 +319,10 @@ impl Kernel {
     pub(super) fn waited(&mut self, thread: ThreadId, result: i64) {
         let parent = self.threads[thread].process;
         let taken = self.processes.iter_mut().find(|child| {
-            child.parent == Some(parent) && !child.is_alive && !child.is_reaped && (result <= 0 || i64::from(child.number) == result)
+            child.parent == Some(parent)
+                && !child.is_alive
+                && !child.is_reaped
+                && (result <= 0 || i64::from(child.number) == result)
         });
         if let Some(child) = taken {
             child.is_reaped = true;
@@ -321,7 +335,9 @@ impl Kernel {
         if loses_power {
             self.nodes[node].is_down = true;
             for object in 0..self.objects.len() {
-                if self.objects[object].node == node && matches!(self.objects[object].kind, Kind::Stream(_) | Kind::Datagrams(_)) {
+                if self.objects[object].node == node
+                    && matches!(self.objects[object].kind, Kind::Stream(_) | Kind::Datagrams(_))
+                {
                     self.vanish(object);
                 }
             }

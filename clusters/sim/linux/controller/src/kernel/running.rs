@@ -53,7 +53,9 @@ impl Kernel {
     pub fn run(&mut self) -> Run<()> {
         while !self.is_over {
             self.deliver();
-            if self.is_over || self.outside.as_ref().is_some_and(|outside| outside.is_due || !outside.changed.is_empty()) {
+            if self.is_over
+                || self.outside.as_ref().is_some_and(|outside| outside.is_due || !outside.changed.is_empty())
+            {
                 return Ok(());
             }
             let candidates: Vec<usize> = (0..self.runnable.len())
@@ -154,7 +156,11 @@ impl Kernel {
             self.ended(process, status);
             return Ok(());
         }
-        if libc::WIFSIGNALED(status) { self.reap(process) } else { Ok(()) }
+        if libc::WIFSIGNALED(status) {
+            self.reap(process)
+        } else {
+            Ok(())
+        }
     }
 
     /// Lets a thread run to its next stop.
@@ -209,9 +215,24 @@ impl Kernel {
         let tid = self.threads[thread].tid;
         let state = |registers: &Registers| {
             [
-                registers.rax, registers.rbx, registers.rcx, registers.rdx, registers.rsi, registers.rdi, registers.rbp,
-                registers.rsp, registers.r8, registers.r9, registers.r10, registers.r11, registers.r12, registers.r13,
-                registers.r14, registers.r15, registers.rip, registers.eflags & !TRAP_FLAGS,
+                registers.rax,
+                registers.rbx,
+                registers.rcx,
+                registers.rdx,
+                registers.rsi,
+                registers.rdi,
+                registers.rbp,
+                registers.rsp,
+                registers.r8,
+                registers.r9,
+                registers.r10,
+                registers.r11,
+                registers.r12,
+                registers.r13,
+                registers.r14,
+                registers.r15,
+                registers.rip,
+                registers.eflags & !TRAP_FLAGS,
             ]
         };
         tracee::interrupt(tid)?;
@@ -223,7 +244,7 @@ impl Kernel {
         let mut lowest = first.rip;
         let mut returns = false;
         for _ in 0..MOST_STEPS {
-            let registers = match self.step(tid)? {
+            let registers = match Self::step(tid)? {
                 Ok(registers) => registers,
                 Err(stop) => return Ok(Some(Ran::Stopped(stop))),
             };
@@ -237,7 +258,7 @@ impl Kernel {
             return Ok(None);
         }
         while tracee::registers(tid)?.rip != lowest {
-            if let Err(stop) = self.step(tid)? {
+            if let Err(stop) = Self::step(tid)? {
                 return Ok(Some(Ran::Stopped(stop)));
             }
         }
@@ -247,7 +268,7 @@ impl Kernel {
     }
 
     /// Lets a thread carry out one instruction; returns its registers, or another stop.
-    fn step(&mut self, tid: libc::pid_t) -> Run<Result<Registers, Stop>> {
+    fn step(tid: libc::pid_t) -> Run<Result<Registers, Stop>> {
         tracee::resume(tid, Until::Stepped, 0)?;
         Ok(match tracee::wait_on(tid)? {
             Stop::Signal(libc::SIGTRAP) => Ok(tracee::registers(tid)?),
@@ -361,7 +382,9 @@ impl Kernel {
                     self.set_descriptor(thread, number, object, flags & libc::SOCK_CLOEXEC != 0);
                 }
             }
-            After::Duplicated(closes_at_exec) if is_done => self.duplicated(thread, registers.rdi, result as i32, closes_at_exec),
+            After::Duplicated(closes_at_exec) if is_done => {
+                self.duplicated(thread, registers.rdi, result as i32, closes_at_exec);
+            }
             After::Stat(..) | After::Statx(_) | After::Statfs(_) if result == 0 => self.clean(thread, after),
             After::Read(address) if result > 0 && address != 0 => {
                 if let Some(bytes) = tracee::read(tid, address, result as usize) {
@@ -402,8 +425,16 @@ impl Kernel {
         let number = registers.orig_rax as i64;
         let shown = result.unwrap_or(0x7777);
         for value in [
-            self.now, thread as u64, number as u64, shown as u64, registers.rdi, registers.rsi, registers.rdx, registers.r10,
-            registers.rip, registers.rsp,
+            self.now,
+            thread as u64,
+            number as u64,
+            shown as u64,
+            registers.rdi,
+            registers.rsi,
+            registers.rdx,
+            registers.r10,
+            registers.rip,
+            registers.rsp,
         ] {
             self.digest.number(value);
         }
@@ -412,7 +443,13 @@ impl Kernel {
             let node = &self.nodes[self.threads[thread].node].name;
             self.digest.line(format_args!(
                 "{:>14} {node}/{thread} {}({:#x}, {:#x}, {:#x}, {:#x}) = {shown} at {:#x}",
-                self.now, calls::name(number), registers.rdi, registers.rsi, registers.rdx, registers.r10, registers.rip,
+                self.now,
+                calls::name(number),
+                registers.rdi,
+                registers.rsi,
+                registers.rdx,
+                registers.r10,
+                registers.rip,
             ));
         }
     }

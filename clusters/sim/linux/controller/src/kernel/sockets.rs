@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::{Ipv4Addr, SocketAddrV4};
 
 use libc::{
-    c_int, EADDRINUSE, EADDRNOTAVAIL, EAFNOSUPPORT, EAGAIN, EALREADY, EBADF, ECONNREFUSED, ECONNRESET, EDESTADDRREQ, EFAULT,
-    EINPROGRESS, EINVAL, EISCONN, ENETUNREACH, ENOTCONN, ENOTSOCK, EPIPE, EPROTONOSUPPORT,
+    c_int, EADDRINUSE, EADDRNOTAVAIL, EAFNOSUPPORT, EAGAIN, EALREADY, EBADF, ECONNREFUSED, ECONNRESET, EDESTADDRREQ,
+    EFAULT, EINPROGRESS, EINVAL, EISCONN, ENETUNREACH, ENOTCONN, ENOTSOCK, EPIPE, EPROTONOSUPPORT,
 };
 
 use super::dispatch::{failed, Outcome};
@@ -34,6 +34,7 @@ pub enum Phase {
 }
 
 /// A TCP socket, or one of a pair.
+#[allow(clippy::struct_excessive_bools)] // each is a fact of its own, as in TCP
 pub struct Stream {
     pub phase: Phase,
     pub is_pair: bool,
@@ -232,8 +233,7 @@ impl Kernel {
 
     /// Makes two connected sockets.
     pub(super) fn pair(&mut self, node: NodeId, is_nonblocking: bool) -> (ObjectId, ObjectId) {
-        let [one, other] =
-            [0; 2].map(|_| self.make(node, Kind::Stream(Box::new(Stream::new(node))), is_nonblocking));
+        let [one, other] = [0; 2].map(|_| self.make(node, Kind::Stream(Box::new(Stream::new(node))), is_nonblocking));
         for (object, peer) in [(one, other), (other, one)] {
             let stream = self.stream(object);
             (stream.phase, stream.is_pair, stream.peer) = (Phase::Connected, true, Some(peer));
@@ -278,7 +278,13 @@ impl Kernel {
         Outcome::Value(0)
     }
 
-    pub(super) fn accept(&mut self, thread: ThreadId, object: ObjectId, registers: &Registers, flags: c_int) -> Outcome {
+    pub(super) fn accept(
+        &mut self,
+        thread: ThreadId,
+        object: ObjectId,
+        registers: &Registers,
+        flags: c_int,
+    ) -> Outcome {
         let Kind::Stream(stream) = &mut self.objects[object].kind else { return failed(libc::EOPNOTSUPP) };
         if stream.phase != Phase::Listening {
             return failed(EINVAL);
@@ -421,7 +427,13 @@ impl Kernel {
     }
 
     /// Sends bytes of a stream.
-    pub(super) fn transmit(&mut self, thread: ThreadId, object: ObjectId, bytes: &[u8], is_nonblocking: bool) -> Outcome {
+    pub(super) fn transmit(
+        &mut self,
+        thread: ThreadId,
+        object: ObjectId,
+        bytes: &[u8],
+        is_nonblocking: bool,
+    ) -> Outcome {
         let stream = self.stream(object);
         match stream.phase {
             Phase::Connecting if is_nonblocking => return failed(EAGAIN),
@@ -589,9 +601,15 @@ impl Kernel {
         }
     }
 
-    pub(super) fn socket_name(&mut self, thread: ThreadId, object: ObjectId, registers: &Registers, of_peer: bool) -> Outcome {
+    pub(super) fn socket_name(
+        &mut self,
+        thread: ThreadId,
+        object: ObjectId,
+        registers: &Registers,
+        of_peer: bool,
+    ) -> Outcome {
         let node = self.objects[object].node;
-        let none = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0);
+        let nobody = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0);
         let name = match &self.objects[object].kind {
             Kind::Stream(stream) if stream.is_pair => {
                 self.put_sized(thread, registers.rsi, registers.rdx, &(libc::AF_UNIX as u16).to_le_bytes());
@@ -609,7 +627,7 @@ impl Kernel {
             }),
             _ => self.local(object),
         };
-        self.put_address(thread, registers.rsi, registers.rdx, name.unwrap_or(none));
+        self.put_address(thread, registers.rsi, registers.rdx, name.unwrap_or(nobody));
         Outcome::Value(0)
     }
 

@@ -116,7 +116,12 @@ impl Kernel {
 
     /// Writes bytes of a program to an object. A program that writes to a closed pipe gets SIGPIPE, unless it asks for none.
     pub(super) fn write_from(
-        &mut self, thread: ThreadId, object: ObjectId, bytes: &[u8], flags: c_int, to: Option<SocketAddrV4>,
+        &mut self,
+        thread: ThreadId,
+        object: ObjectId,
+        bytes: &[u8],
+        flags: c_int,
+        to: Option<SocketAddrV4>,
     ) -> Outcome {
         self.digest.bytes(bytes);
         let is_nonblocking = self.objects[object].is_nonblocking || flags & libc::MSG_DONTWAIT != 0;
@@ -151,7 +156,8 @@ impl Kernel {
             Kind::Pipe { .. } => failed(EBADF),
             _ => failed(EINVAL),
         };
-        if matches!(outcome, Outcome::Value(result) if result == -i64::from(EPIPE)) && flags & libc::MSG_NOSIGNAL == 0 {
+        if matches!(outcome, Outcome::Value(result) if result == -i64::from(EPIPE)) && flags & libc::MSG_NOSIGNAL == 0
+        {
             self.signal_thread(thread, libc::SIGPIPE);
         }
         outcome

@@ -45,7 +45,7 @@ impl Kernel {
     }
 
     /// Reads a timespec, in nanoseconds.
-    pub(super) fn read_time(&self, tid: i32, address: u64) -> Option<i64> {
+    pub(super) fn read_time(tid: i32, address: u64) -> Option<i64> {
         let bytes = tracee::read(tid, address, 16)?;
         let (seconds, nanos) = (tracee::u64_at(&bytes, 0) as i64, tracee::u64_at(&bytes, 8) as i64);
         Some(seconds.min(MOST_SECONDS) * SECOND as i64 + nanos)
@@ -89,7 +89,7 @@ impl Kernel {
     }
 
     pub(super) fn sleep(&mut self, thread: ThreadId, clock: c_int, is_absolute: bool, asked: u64) -> Outcome {
-        let Some(time) = self.read_time(self.threads[thread].tid, asked) else { return failed(EFAULT) };
+        let Some(time) = Self::read_time(self.threads[thread].tid, asked) else { return failed(EFAULT) };
         if time < 0 {
             return failed(EINVAL);
         }
@@ -120,7 +120,7 @@ impl Kernel {
         let Some(timer) = self.object(thread, registers.rdi) else { return failed(EBADF) };
         let Kind::Timer { clock, .. } = self.objects[timer].kind else { return failed(EINVAL) };
         let (Some(interval), Some(value)) =
-            (self.read_time(tid, registers.rdx), self.read_time(tid, registers.rdx + 16))
+            (Self::read_time(tid, registers.rdx), Self::read_time(tid, registers.rdx + 16))
         else {
             return failed(EFAULT);
         };
@@ -160,7 +160,8 @@ impl Kernel {
     fn timer_state(&self, timer: ObjectId) -> Vec<u8> {
         match self.objects[timer].kind {
             Kind::Timer { next, interval, .. } => {
-                [timespec(interval), timespec(if next == 0 { 0 } else { next.saturating_sub(self.now).max(1) })].concat()
+                [timespec(interval), timespec(if next == 0 { 0 } else { next.saturating_sub(self.now).max(1) })]
+                    .concat()
             }
             _ => vec![0; 32],
         }

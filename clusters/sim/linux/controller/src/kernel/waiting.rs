@@ -1,6 +1,6 @@
 //! poll and select, and waits with a deadline.
 
-use libc::EFAULT;
+use libc::{c_int, EFAULT};
 
 use super::dispatch::{failed, Outcome};
 use super::objects::{ALWAYS, READABLE, WRITABLE};
@@ -15,7 +15,13 @@ const SETS: [(u32, u32); 3] = [(READABLE | HUNG_UP, ALWAYS), (WRITABLE, libc::EP
 
 impl Kernel {
     /// Blocks until a deadline, which is that of the first try if the call is handled again.
-    pub(super) fn wait_until(&mut self, thread: ThreadId, wait: Wait, timeout: Option<Nanos>, again: bool) -> Outcome {
+    pub(super) fn wait_until(
+        &mut self,
+        thread: ThreadId,
+        wait: Wait,
+        timeout: Option<Nanos>,
+        again: bool,
+    ) -> Outcome {
         if self.threads[thread].timed_out {
             return Outcome::Value(0);
         }
@@ -32,15 +38,21 @@ impl Kernel {
         u64::try_from(timeout as i32).ok().map(|millis| millis * super::MILLISECOND)
     }
 
-    /// Returns the timeout of a call in a timespec; the outer None: the address is wrong.
-    pub(super) fn timeout_at(&self, thread: ThreadId, address: u64) -> Option<Option<Nanos>> {
+    /// Returns the timeout of a call in a timespec; None: none. The error: its address is wrong.
+    pub(super) fn timeout_at(&self, thread: ThreadId, address: u64) -> Result<Option<Nanos>, c_int> {
         if address == 0 {
-            return Some(None);
+            return Ok(None);
         }
-        self.read_time(self.threads[thread].tid, address).map(|time| Some(time.max(0) as u64))
+        Self::read_time(self.threads[thread].tid, address).map(|time| Some(time.max(0) as u64)).ok_or(EFAULT)
     }
 
-    pub(super) fn poll(&mut self, thread: ThreadId, registers: &Registers, timeout: Option<Nanos>, again: bool) -> Outcome {
+    pub(super) fn poll(
+        &mut self,
+        thread: ThreadId,
+        registers: &Registers,
+        timeout: Option<Nanos>,
+        again: bool,
+    ) -> Outcome {
         let tid = self.threads[thread].tid;
         let (address, count) = (registers.rdi, registers.rsi as usize);
         let Some(asked) = tracee::read(tid, address, 8 * count) else { return failed(EFAULT) };
@@ -70,7 +82,13 @@ impl Kernel {
         self.wait_until(thread, Wait::Ready(wanted), timeout, again)
     }
 
-    pub(super) fn select(&mut self, thread: ThreadId, registers: &Registers, timeout: Option<Nanos>, again: bool) -> Outcome {
+    pub(super) fn select(
+        &mut self,
+        thread: ThreadId,
+        registers: &Registers,
+        timeout: Option<Nanos>,
+        again: bool,
+    ) -> Outcome {
         let tid = self.threads[thread].tid;
         let count = registers.rdi as i32 as usize;
         let size = count.div_ceil(WORD) * WORD / 8;
@@ -103,18 +121,20 @@ impl Kernel {
         } else {
             self.wait_until(thread, Wait::Ready(wanted), timeout, again)
         };
-        if matches!(outcome, Outcome::Value(_)) && !results.iter().all(|(address, set)| tracee::write(tid, *address, set)) {
+        if matches!(outcome, Outcome::Value(_))
+            && !results.iter().all(|(address, set)| tracee::write(tid, *address, set))
+        {
             return failed(EFAULT);
         }
         outcome
     }
 
-    /// Returns the timeout of select, which is a timeval.
-    pub(super) fn timeval_at(&self, thread: ThreadId, address: u64) -> Option<Option<Nanos>> {
+    /// Returns the timeout of select, which is a timeval; see `timeout_at`.
+    pub(super) fn timeval_at(&self, thread: ThreadId, address: u64) -> Result<Option<Nanos>, c_int> {
         if address == 0 {
-            return Some(None);
+            return Ok(None);
         }
-        let bytes = tracee::read(self.threads[thread].tid, address, 16)?;
-        Some(Some(tracee::u64_at(&bytes, 0) * SECOND + tracee::u64_at(&bytes, 8) * MICROSECOND))
+        let bytes = tracee::read(self.threads[thread].tid, address, 16).ok_or(EFAULT)?;
+        Ok(Some(tracee::u64_at(&bytes, 0) * SECOND + tracee::u64_at(&bytes, 8) * MICROSECOND))
     }
 }
