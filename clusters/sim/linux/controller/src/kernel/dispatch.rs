@@ -320,6 +320,11 @@ impl Kernel {
         }
     }
 
+    /// Returns the outcome of a call for sockets on a file, or on a number that is no descriptor.
+    fn no_socket(&self, thread: ThreadId, descriptor: u64) -> Outcome {
+        failed(if self.is_native(thread, descriptor) { libc::ENOTSOCK } else { EBADF })
+    }
+
     fn sysinfo(&self, thread: ThreadId, address: u64) -> Outcome {
         const MEMORY: u64 = 8 << 30;
         const FREE: u64 = 6 << 30;
@@ -340,7 +345,7 @@ impl Kernel {
     fn read_call(&mut self, thread: ThreadId, number: c_long, registers: &Registers) -> Outcome {
         let Some(object) = self.object(thread, registers.rdi) else {
             return if number == libc::SYS_recvfrom {
-                failed(libc::ENOTSOCK)
+                self.no_socket(thread, registers.rdi)
             } else {
                 natively(After::Read(if number == libc::SYS_read { registers.rsi } else { 0 }))
             };
@@ -399,7 +404,7 @@ impl Kernel {
 
     fn receive_message(&mut self, thread: ThreadId, registers: &Registers) -> Outcome {
         let (message, flags) = (registers.rsi, registers.rdx as c_int);
-        let Some(object) = self.object(thread, registers.rdi) else { return failed(libc::ENOTSOCK) };
+        let Some(object) = self.object(thread, registers.rdi) else { return self.no_socket(thread, registers.rdi) };
         let Some((name, _, parts)) = self.message(thread, message) else { return failed(EFAULT) };
         let outcome = if matches!(self.objects[object].kind, Kind::Datagrams(_)) {
             self.receive_datagram(thread, object, &parts, flags, name, message + 8)
@@ -417,7 +422,7 @@ impl Kernel {
     fn write_call(&mut self, thread: ThreadId, number: c_long, registers: &Registers) -> Outcome {
         let Some(object) = self.object(thread, registers.rdi) else {
             return if number == libc::SYS_sendto {
-                failed(libc::ENOTSOCK)
+                self.no_socket(thread, registers.rdi)
             } else {
                 self.write_file(thread, number, registers)
             };
@@ -464,13 +469,13 @@ impl Kernel {
 
     fn send_message(&mut self, thread: ThreadId, registers: &Registers) -> Outcome {
         match self.object(thread, registers.rdi) {
-            None => failed(libc::ENOTSOCK),
+            None => self.no_socket(thread, registers.rdi),
             Some(object) => self.send_one(thread, object, registers.rsi, registers.rdx as c_int),
         }
     }
 
     fn send_messages(&mut self, thread: ThreadId, registers: &Registers) -> Outcome {
-        let Some(object) = self.object(thread, registers.rdi) else { return failed(libc::ENOTSOCK) };
+        let Some(object) = self.object(thread, registers.rdi) else { return self.no_socket(thread, registers.rdi) };
         let flags = registers.r10 as c_int | libc::MSG_DONTWAIT;
         for place in 0..registers.rdx {
             let message = registers.rsi + place * MANY_MESSAGE_SIZE;

@@ -96,7 +96,7 @@ impl Kernel {
         Outcome::Natively(Some(Box::new(changed)), After::Nothing)
     }
 
-    /// Writes a copy of a program's map of its memory, without the numbers of devices, which vary. Returns its path.
+    /// Writes a copy of a program's map of its memory, without numbers that vary. Returns its path.
     fn cleaned_maps(&self, thread: ThreadId) -> Option<String> {
         let maps = self.root.read_of(self.threads[thread].tid, "maps").ok()?;
         let cleaned: Vec<String> = maps
@@ -104,7 +104,8 @@ impl Kernel {
             .map(|line| {
                 let mut words: Vec<&str> = line.splitn(6, ' ').collect();
                 if words.len() > 4 && words[3].starts_with("00:") && words[4] != "0" {
-                    words[3] = "00:20";
+                    // Files without a disk, such as those of memory: both numbers count what the host has made.
+                    (words[3], words[4]) = ("00:20", "77");
                 }
                 words.join(" ")
             })

@@ -1,0 +1,284 @@
+"""Starts a controller of Linux programs, and speaks its protocol; `controller/src/outside.rs` has the other end.
+
+The controller stands still while this process works, and this process waits while the simulation runs. So each is a function of
+what the other said. The lines of both are part of Labrys, and a line that does not fit is an error of Labrys.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Final, cast
+
+from harness.errors import InfrastructureError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+END_S: Final = 10.0
+MAX_ERROR: Final = 4000  # characters of what a controller that ended wrote, in an error
+END: Final = "."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """What a run consists of.
+
+    Attributes:
+        seed: The seed.
+        root: An empty folder for the files of the nodes. They are in a file system that only the programs see.
+        nodes: The address of each node by its name. The last node is that of this process.
+        variables: The environment of all programs.
+        shown: The files and folders of this machine that the programs may read.
+        log: The file for each call and each decision; None: no log.
+        processor: The processor that the controller and all programs share; None: any.
+        preempt: At each call, another thread runs with the probability 1 / `preempt`; 0: only after its quantum.
+        trace_all: Whether every system call stops and is in the digest.
+    """
+
+    seed: int
+    root: Path
+    nodes: Mapping[str, str]
+    variables: Mapping[str, str] = field(default_factory=dict)
+    shown: Sequence[Path] = ()
+    log: Path | None = None
+    processor: int | None = None
+    preempt: int = 0
+    trace_all: bool = False
+
+    def lines(self) -> list[str]:
+        """Returns the lines by which a run begins."""
+        return [
+            f"seed {self.seed}",
+            f"root {_digits(str(self.root))}",
+            *(f"node {name} {address}" for name, address in self.nodes.items()),
+            *(f"variable {_digits(f'{name}={value}')}" for name, value in self.variables.items()),
+            *(f"show {_digits(str(path))}" for path in self.shown),
+            *([] if self.log is None else [f"log {_digits(str(self.log))}"]),
+            *([] if self.processor is None else [f"cpu {self.processor}"]),
+            f"preempt {self.preempt}",
+            *(["trace-all"] if self.trace_all else []),
+            "ready",
+        ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """What a wait of this process ended with.
+
+    Attributes:
+        kind: `connected`, `failed`, `bytes`, `ended` or `reset` of a connection, or `exited` of a program.
+        connection: The number of the connection; 0 for `exited`.
+        node: The node of the program that ended; empty for a connection.
+        number: The error of `failed`, or the status of `exited`, as waitpid returns it.
+        content: The bytes of `bytes`.
+    """
+
+    kind: str
+    connection: int = 0
+    node: str = ""
+    number: int = 0
+    content: bytes = b""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """What a run left.
+
+    Attributes:
+        digest: The digest of its execution: of all calls, results, messages and decisions.
+        figures: Its figures, e.g. `time` in virtual nanoseconds, `calls` and `messages`.
+        calls: The number of calls by name.
+    """
+
+    digest: str
+    figures: Mapping[str, int]
+    calls: Mapping[str, int]
+
+
+class Controller:
+    """A controller, and the run that it has.
+
+    Attributes:
+        now_ns: The virtual time.
+    """
+
+    def __init__(self, binary: Path, parts: Parts) -> None:
+        """Starts a controller and its run. No program runs yet.
+
+        Raises:
+            InfrastructureError: It cannot be started, e.g. without root.
+        """
+        self.now_ns = 0
+        self._root = parts.root
+        self._connections = 0
+        try:
+            self._process = subprocess.Popen(
+                [binary], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            )
+        except OSError as error:
+            raise InfrastructureError(
+                f"the controller {binary} cannot be started: {error.strerror or error}"
+            ) from error
+        self._to, self._from = (cast("IO[bytes]", pipe) for pipe in (self._process.stdin, self._process.stdout))
+        for line in parts.lines():
+            self._say(line)
+        if self._line() != "ready":
+            raise self._lost()
+
+    def path_of(self, node: str, path: str) -> Path:
+        """Returns where this process sees a file of a node, while the run goes on.
+
+        The files of a run are in the mount namespace of the controller.
+        """
+        return Path(f"/proc/{self._process.pid}/root{self._root}/{node}{path}")
+
+    def start(self, node: str, arguments: Sequence[str], *, folder: str, output: str) -> None:
+        """Starts a program on a node, with a working folder and a file for what it prints, as the program sees them."""
+        self._say(" ".join(["start", node, _digits(folder), _digits(output), *map(_digits, arguments)]))
+
+    def kill(self, node: str) -> None:
+        """Kills all programs of a node."""
+        self._say(f"kill {node}")
+
+    def lose_power(self, node: str) -> None:
+        """Kills all programs of a node; its connections vanish without a word to their other ends."""
+        self._say(f"power {node}")
+
+    def pause(self, node: str) -> None:
+        """Stops all threads of a node."""
+        self._say(f"pause {node}")
+
+    def resume(self, node: str) -> None:
+        """Lets the threads of a node run again."""
+        self._say(f"resume {node}")
+
+    def cut(self, source: str, target: str) -> None:
+        """Cuts the direction from a node to another one."""
+        self._say(f"cut {source} {target}")
+
+    def mend(self, source: str, target: str) -> None:
+        """Heals a direction. What was sent meanwhile comes with its next retransmission."""
+        self._say(f"mend {source} {target}")
+
+    def set_delay(self, source: str, target: str, least_ns: int, most_ns: int) -> None:
+        """Sets the least and the largest delay of messages in a direction."""
+        self._say(f"delay {source} {target} {least_ns} {most_ns}")
+
+    def set_loss(self, source: str, target: str, probability: float) -> None:
+        """Sets the probability with which a segment or a datagram in a direction is lost."""
+        self._say(f"loss {source} {target} {probability!r}")
+
+    def set_clock(self, node: str, offset_ns: int) -> None:
+        """Sets how far the wall clock of a node is from the true time."""
+        self._say(f"offset {node} {offset_ns}")
+
+    def connect(self, address: str, port: int) -> int:
+        """Begins to connect to an address. Returns the number of the connection."""
+        self._connections += 1
+        self._say(f"connect {self._connections} {address} {port}")
+        return self._connections
+
+    def send(self, connection: int, content: bytes) -> None:
+        """Sends bytes. A connection that has ended takes none."""
+        if content:
+            self._say(f"send {connection} {content.hex()}")
+
+    def close(self, connection: int) -> None:
+        """Closes a connection."""
+        self._say(f"close {connection}")
+
+    def wait(self, until_ns: int | None) -> list[Event]:
+        """Lets the simulation run until an event or a time, and returns the events.
+
+        Args:
+            until_ns: The virtual time; None: until an event, or until nothing can happen any more.
+
+        Raises:
+            InfrastructureError: The run cannot go on, e.g. because a program makes a call that the simulation does not know.
+        """
+        self._say(f"wait {'-' if until_ns is None else until_ns}")
+        events = []
+        while (line := self._line()) != END:
+            kind, _, rest = line.partition(" ")
+            if kind == "at":
+                self.now_ns = int(rest)
+            else:
+                events.append(_event(kind, rest))
+        return events
+
+    def end(self) -> Ended:
+        """Ends the run: kills all programs.
+
+        Raises:
+            InfrastructureError: The controller did not end.
+        """
+        self._say("end")
+        digest, figures, calls = "", dict[str, int](), dict[str, int]()
+        while (line := self._line()) != END:
+            kind, _, rest = line.partition(" ")
+            if kind == "digest":
+                digest = rest
+            elif kind == "call":
+                name, _, count = rest.partition(" ")
+                calls[name] = int(count)
+            else:
+                figures[kind] = int(rest)
+        self.stop()
+        return Ended(digest=digest, figures=figures, calls=calls)
+
+    def stop(self) -> None:
+        """Ends the controller, and with it all its programs. Idempotent."""
+        for pipe in (self._to, self._from):
+            with contextlib.suppress(OSError):
+                pipe.close()
+        try:
+            self._process.wait(END_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def _say(self, line: str) -> None:
+        try:
+            self._to.write(f"{line}\n".encode())
+            self._to.flush()
+        except OSError as error:
+            raise self._lost() from error
+
+    def _line(self) -> str:
+        line = self._from.readline()
+        if not line.endswith(b"\n"):
+            raise self._lost()
+        return line[:-1].decode()
+
+    def _lost(self) -> InfrastructureError:
+        """Returns the error about a controller that ended by itself."""
+        with contextlib.suppress(OSError):
+            self._to.close()
+        try:
+            status = self._process.wait(END_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            status = self._process.wait()
+        errors = cast("IO[bytes]", self._process.stderr)
+        said = errors.read(MAX_ERROR).decode(errors="replace").strip() or f"it ended with status {status}"
+        return InfrastructureError(f"the simulation of Linux programs broke off: {said}")
+
+
+def _digits(text: str) -> str:
+    return text.encode().hex()
+
+
+def _event(kind: str, rest: str) -> Event:
+    first, _, second = rest.partition(" ")
+    match kind:
+        case "exited":
+            return Event(kind=kind, node=first, number=int(second))
+        case "bytes":
+            return Event(kind=kind, connection=int(first), content=bytes.fromhex(second))
+        case "failed":
+            return Event(kind=kind, connection=int(first), number=int(second))
+        case _:
+            return Event(kind=kind, connection=int(first))

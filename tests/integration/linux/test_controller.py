@@ -1,0 +1,161 @@
+"""The controller of Linux programs: programs see what the kernel shows them, nothing of the host, and the same in each run."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from clusters.sim.linux.building import controller
+from clusters.sim.linux.driving import Controller, Parts
+from harness.errors import InfrastructureError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from clusters.sim.linux.driving import Ended
+
+pytestmark = pytest.mark.integration
+HERE = Path(__file__).parent
+SECOND_NS = 1_000_000_000
+NODES = {"n1": "10.0.0.1", "n2": "10.0.0.2", "us": "10.0.0.9"}
+
+
+@pytest.fixture(scope="module")
+def binary() -> Path:
+    """Returns the controller."""
+    return controller(lambda _: None)
+
+
+def compiled(source: str, folder: Path) -> Path:
+    """Returns a program in C."""
+    program = folder / Path(source).stem
+    subprocess.run(["cc", "-O1", "-pthread", "-o", program, HERE / source], check=True)
+    return program
+
+
+def simulated(
+    binary: Path, folder: Path, arguments: Sequence[str], *, seed: int = 1, shown: Sequence[Path] = (), preempt: int = 0
+) -> tuple[str, int, Ended]:
+    """Runs a program alone. Returns what it prints, its exit code, and what the run left."""
+    root = folder / "root"
+    root.mkdir(exist_ok=True)
+    parts = Parts(
+        seed=seed,
+        root=root,
+        nodes=NODES,
+        variables={"PATH": "/usr/bin:/bin"},
+        shown=[Path("/usr"), *shown],
+        preempt=preempt,
+    )
+    run = Controller(binary, parts)
+    try:
+        run.start("n1", arguments, folder="/root", output="/root/output")
+        ((exited),) = run.wait(300 * SECOND_NS)
+        assert exited.kind == "exited"
+        return run.path_of("n1", "/root/output").read_text(), exited.number >> 8, run.end()
+    finally:
+        run.stop()
+
+
+def test_a_program_sees_what_the_kernel_shows_it(binary: Path, tmp_path: Path) -> None:
+    """Pipes, threads, epoll, timers, sockets, children and files answer as natively, each error included."""
+    program = compiled("calls.c", tmp_path)
+    natively = subprocess.run([program], check=True, capture_output=True, text=True).stdout
+    inside, code, _ = simulated(binary, tmp_path, [str(program)], shown=[program])
+    assert inside.splitlines() == natively.splitlines()
+    assert code == 0
+    preempted, _, ended = simulated(binary, tmp_path, [str(program)], shown=[program], preempt=3)
+    assert preempted == inside
+    assert ended.calls["futex"] > 0
+
+
+LOOK = """
+date; sleep 100; date; head -c 16 /dev/urandom | od -An -tx1; echo $$; uname -n; cat /proc/meminfo /proc/stat /proc/loadavg
+cat /proc/self/stat /proc/self/io /proc/self/mountinfo /proc/cgroups /proc/cpuinfo /sys/devices/system/cpu/online /etc/hosts
+ls -a / /tmp /etc /proc/sys/kernel/random/boot_id; stat -c '%n %i %h %Y %d' / /tmp /proc /etc/hosts; df / | tail -1
+cat /proc/self/maps | tail -3; nproc; exit 3
+"""
+
+
+def test_nothing_of_the_host_is_visible_and_time_is_virtual(binary: Path, tmp_path: Path) -> None:
+    """Clocks, random bytes, ids, inode numbers and all that /proc counts are those of the seed, whatever the host does."""
+    arguments = ["/usr/bin/sh", "-c", LOOK]
+    text, code, ended = simulated(binary, tmp_path, arguments)
+    assert code == 3
+    lines = text.splitlines()
+    assert lines[0] == "Tue Nov 14 22:13:20 UTC 2023"
+    assert lines[1] == "Tue Nov 14 22:15:00 UTC 2023"
+    assert lines[3:5] == ["2", "n1"]
+    assert "10.0.0.2 n2" in lines
+    assert lines[-1] == "1"
+    (tmp_path / "something new").write_text("on the host")
+    subprocess.run(["sleep", "1.1"], check=True)
+    again, _, other = simulated(binary, tmp_path, arguments)
+    assert (again, other.digest) == (text, ended.digest)
+    another, _, different = simulated(binary, tmp_path, arguments, seed=2)
+    assert another.splitlines()[2] != lines[2]
+    assert different.digest != ended.digest
+
+
+def test_every_call_can_be_in_the_digest(binary: Path, tmp_path: Path) -> None:
+    """With preemption, another seed gives another schedule, and the same seed the same one."""
+    program = compiled("calls.c", tmp_path)
+    digests = [
+        simulated(binary, tmp_path, [str(program)], shown=[program], seed=seed, preempt=2)[2].digest
+        for seed in (5, 5, 6)
+    ]
+    assert digests[0] == digests[1]
+    assert digests[0] != digests[2]
+
+
+SERVER = (
+    "import socket; s = socket.create_server(('0.0.0.0', 80)); c, _ = s.accept(); c.sendall(c.recv(9)[::-1]); c.recv(1)"
+)
+
+
+def test_this_process_is_a_node(binary: Path, tmp_path: Path) -> None:
+    """It connects over the simulated network, whose cuts hold what is sent until they are healed."""
+    root = tmp_path / "root"
+    root.mkdir()
+    variables = {"PATH": "/usr/bin:/bin", "PYTHONHASHSEED": "0"}
+    run = Controller(binary, Parts(seed=3, root=root, nodes=NODES, variables=variables, shown=[Path("/usr")]))
+    try:
+        run.start("n1", ["/usr/bin/python3", "-I", "-S", "-c", SERVER], folder="/root", output="/root/output")
+        assert run.wait(SECOND_NS) == []
+        refused = run.connect("10.0.0.2", 80)
+        (event,) = run.wait(None)
+        assert (event.kind, event.connection) == ("failed", refused)
+        connection = run.connect("10.0.0.1", 80)
+        (event,) = run.wait(None)
+        assert (event.kind, event.connection) == ("connected", connection)
+        run.cut("us", "n1")
+        run.send(connection, b"hello")
+        assert run.wait(run.now_ns + SECOND_NS) == []
+        run.mend("us", "n1")
+        (event,) = run.wait(None)
+        assert (event.kind, event.content) == ("bytes", b"olleh")
+        run.kill("n1")
+        kinds = {event.kind for event in run.wait(run.now_ns + SECOND_NS)}
+        assert kinds & {"ended", "reset", "exited"}
+        run.end()
+    finally:
+        run.stop()
+
+
+def test_an_unknown_call_ends_the_run_with_its_number(binary: Path, tmp_path: Path) -> None:
+    """A guess would be a wrong simulation."""
+    root = tmp_path / "root"
+    root.mkdir()
+    run = Controller(binary, Parts(seed=3, root=root, nodes=NODES, shown=[Path("/usr")]))
+    try:
+        script = "import ctypes; ctypes.CDLL(None).syscall(999)"
+        run.start("n1", ["/usr/bin/python3", "-I", "-S", "-c", script], folder="/root", output="/root/output")
+        with pytest.raises(
+            InfrastructureError, match="on n1 makes the system call 999, which the simulation does not know"
+        ):
+            run.wait(300 * SECOND_NS)
+    finally:
+        run.stop()
