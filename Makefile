@@ -3,7 +3,8 @@
 #   make demo   five local nodes, a partition, a verdict, a report
 #   make test   all tests; those on real nodes too, where this user may make network namespaces (root)
 #
-# `make test-night` runs what `make test` leaves to the night: more seeds of tests that it has too.
+# `make test-night` runs what `make test` leaves to the night: more seeds of tests that it has too. `make fuzz-night` runs the
+# command on damaged files and hostile programs for an hour, or for MINUTES, with the seed SEED.
 # `make dist` builds a wheel and a source distribution in dist/. `make programs` builds all that a test on nodes needs; what a
 # system builds itself (`labrys build`) is in the user's cache.
 # `make docs` writes the documentation as a site to build/site; a link that leads nowhere is an error.
@@ -34,7 +35,7 @@ TEST_TARGET := build/cargo-test
 
 export MATURIN_NO_INSTALL_RUST := 1
 
-.PHONY: demo test test-night lint docs bench dist clean setup programs dledger-node vm-box vm-night
+.PHONY: demo test test-night fuzz-night lint docs bench dist clean setup programs dledger-node vm-box vm-night
 
 demo:
 	@$(SUDO) true
@@ -47,6 +48,9 @@ test: programs build/kernel-test.stamp build/linux-test.stamp build/node-test.st
 
 test-night: programs
 	$(BIN)/pytest -m night --numprocesses 3 --durations 25
+
+fuzz-night: setup
+	$(BIN)/python -m benchmarks fuzz --minutes $(or $(MINUTES),60) $(if $(SEED),--seed $(SEED))
 
 lint: setup build/clippy.stamp docs
 	$(BIN)/ruff check $(PYTHON)

@@ -1,8 +1,8 @@
 """Runs every benchmark, or the named ones: `python -m benchmarks [NAME...] [--OPTION...]`.
 
 Each is a folder with a `run.py` that prints a table and compares with a peer in the same run. None is a test. The numbers
-depend on the machine, so the tables give ratios. Only `fuzz` compares nothing: it runs the command on damaged files, for a
-minute or `--minutes`.
+depend on the machine, so the tables give ratios. Only `fuzz` compares nothing: it runs the command on damaged files and on
+hostile programs, for a minute or `--minutes`.
 """
 
 from __future__ import annotations

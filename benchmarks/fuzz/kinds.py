@@ -1,4 +1,4 @@
-"""The kinds of the command's input files: a correct one of each, its changes, and the commands that read it."""
+"""The kinds of the command's input: a correct file of each, its changes, and the commands that read it; hostile programs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyarrow import parquet
 
-from benchmarks.fuzz import mutate
+from benchmarks.fuzz import mutate, nodes
 from benchmarks.fuzz.law import ROOT
 from checker.formats.parquet import write_operations
 from harness.history import pair, read_history
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from pathlib import Path
     from random import Random
 
+    from benchmarks.fuzz.law import Outcome
+
+NODES = "nodes"
 OPERATIONS = 40
 PLOTTED = 0.03
 NAMES = (*["history"] * 20, "x" * 200, "x" * 256, "a\x1b[2Jb", "a\u202eb", "a\nb", "[red]x", "a b", "-x")
@@ -142,10 +145,16 @@ class Case:
     Attributes:
         arguments: The words after `labrys`.
         plots: Whether plots are drawn, which takes seconds.
+        runs: Whether it runs hostile programs, so that the rules of `benchmarks.fuzz.nodes` are checked too.
     """
 
     arguments: Sequence[str]
     plots: bool = False
+    runs: bool = False
+
+    def broken(self, outcome: Outcome, folder: Path, *, raw: bool = True) -> str | None:
+        """Returns how the result of the command breaks the rules; None if it does not."""
+        return nodes.broken(outcome, folder, raw=raw) if self.runs else outcome.broken(raw=raw)
 
 
 class Kinds:
@@ -196,6 +205,7 @@ class Kinds:
             "labrys.toml": self._make_config,
             "test.json": lambda rng, folder: self._make_run(rng, folder, "test.json"),
             "results.json": lambda rng, folder: self._make_run(rng, folder, "results.json"),
+            NODES: lambda rng, folder: Case(arguments=nodes.arguments(rng, folder), runs=True),
         }
 
     def _history(self, rng: Random, folder: Path, content: bytes, ending: str) -> Case:

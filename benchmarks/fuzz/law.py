@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from collections.abc import Set as AbstractSet
     from types import TracebackType
 
 ROOT = Path(__file__).parents[2]
@@ -40,17 +41,18 @@ class Outcome:
     out: str
     err: str
 
-    def broken(self, *, raw: bool = True) -> str | None:
+    def broken(self, *, raw: bool = True, codes: AbstractSet[int] = CODES) -> str | None:
         """Returns how the result breaks the rules; None if it does not.
 
         Args:
             raw: Whether raw terminal control characters break them.
+            codes: The exit codes that do not.
         """
         if _TRACEBACK in self.err or _TRACEBACK in self.out:
             return f"traceback: {_summary(self.err)}"
         if self.status < 0:
             return f"ended by signal {-self.status}"
-        if self.status not in CODES:
+        if self.status not in codes:
             return f"exit code {self.status}: {self.err.strip()[-200:]!r}"
         for name, text in () if not raw else (("standard output", self.out), ("standard error", self.err)):
             found = RAW.search(text)
@@ -87,12 +89,15 @@ class Commands:
         self._process.kill()
         self._process.communicate()
 
-    def run(self, arguments: Sequence[str], folder: Path, *, plots: bool = False) -> Outcome:
-        """Runs `labrys ARGUMENTS` in a folder. Reports have plots, which take seconds, only if `plots`."""
+    def run(self, arguments: Sequence[str], folder: Path, *, plots: bool = False, cluster: bool = False) -> Outcome:
+        """Runs `labrys ARGUMENTS` in a folder. Reports have plots, which take seconds, only if `plots`.
+
+        The command opens a cluster only if `cluster`.
+        """
         if self._process.stdin is None:
             raise RuntimeError("the process was started with a pipe")
         self._process.stdin.write(
-            json.dumps({"arguments": list(arguments), "folder": str(folder), "plots": plots}) + "\n"
+            json.dumps({"arguments": list(arguments), "folder": str(folder), "plots": plots, "cluster": cluster}) + "\n"
         )
         self._process.stdin.flush()
         answer = json.loads(self._answer())

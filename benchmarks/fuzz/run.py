@@ -1,4 +1,4 @@
-"""Runs the command on damaged files of every kind, endlessly or for some minutes, and checks its rules.
+"""Runs the command on damaged files of every kind and on hostile programs, endlessly or for some minutes, and checks its rules.
 
     python -m benchmarks fuzz --minutes 60 [--kind results.json] [--seed 1] [--out build/fuzz]
 
@@ -51,10 +51,10 @@ class Fuzzer:
         with tempfile.TemporaryDirectory(prefix="labrys-fuzz-") as name:
             folder = Path(name)
             case = kinds.make[kind](random.Random(seed), folder)
-            outcome = commands.run(case.arguments, folder, plots=case.plots)
+            outcome = commands.run(case.arguments, folder, plots=case.plots, cluster=case.runs)
             self.inputs[kind] += 1
             self.codes[outcome.status] += 1
-            broken = outcome.broken(raw=self._raw)
+            broken = case.broken(outcome, folder, raw=self._raw)
             if broken is not None:
                 self._keep(f"{kind}-{seed.replace('/', '-')}", folder, case, outcome, broken)
 

@@ -1,7 +1,7 @@
 """Runs commands of `labrys` one after the other, each in a fork of a process with all modules imported.
 
 A fork costs milliseconds, and a new interpreter half a second. The system bounds the fork's memory, processor time and files.
-Its output goes to files. It opens no cluster and runs no case of a suite: a file that requests one is refused or ends there.
+Its output goes to files. A command of a file opens no cluster and runs no case of a suite: it is refused or ends there.
 
 The protocol has one line of JSON on standard input for each request, and one on standard output for its answer; see `main`.
 """
@@ -13,6 +13,7 @@ import os
 import resource
 import signal
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -21,6 +22,7 @@ import cli
 import clusters.options
 import commands.suites
 import results.page.report
+from benchmarks.fuzz.nodes import MARKER
 from harness.errors import InputError
 
 if TYPE_CHECKING:
@@ -65,11 +67,11 @@ def _no_plots(_record: Any) -> dict[str, tuple[str, str]]:
 
 
 def main() -> None:
-    """Answers each request `{"arguments": [...], "folder": PATH, "plots": bool}` with `{"status", "seconds", "out", "err"}`.
+    """Answers each request `{"arguments", "folder", "plots", "cluster"}` with `{"status", "seconds", "out", "err"}`.
 
     `status` is the exit code, or a negative signal; `out` and `err` are files.
     """
-    clusters.options.open_cluster = _no_cluster  # type: ignore[assignment]
+    open_cluster = clusters.options.open_cluster
     commands.suites.run_suite = _no_cases
     for name in _MODULES:
         __import__(name)
@@ -80,6 +82,7 @@ def main() -> None:
         request = json.loads(line)
         folder = Path(request["folder"])
         results.page.report.plots_of = plots if request["plots"] else _no_plots  # type: ignore[assignment]
+        clusters.options.open_cluster = open_cluster if request["cluster"] else _no_cluster  # type: ignore[assignment]
         sys.stdout.write(json.dumps(_run(request["arguments"], folder)) + "\n")
         sys.stdout.flush()
 
@@ -106,6 +109,10 @@ def _run(arguments: Sequence[str], folder: Path) -> Mapping[str, Any]:
 def _carry_out(arguments: Sequence[str], folder: Path, out: Path, err: Path) -> NoReturn:
     try:
         os.chdir(folder)
+        os.environ[MARKER] = str(folder)
+        os.environ["TMPDIR"] = str(folder / "tmp")
+        tempfile.tempdir = None  # it is the one of the variable from now on
+        (folder / "tmp").mkdir()
         for number, path, flags in (
             (0, os.devnull, os.O_RDONLY),
             (1, out, os.O_WRONLY | os.O_CREAT | os.O_TRUNC),

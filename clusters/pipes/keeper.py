@@ -16,6 +16,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from harness.errors import InfrastructureError
@@ -27,6 +28,13 @@ START_S: Final = 30.0
 END_S: Final = 5.0
 MAX_TOLD: Final = 4096  # bytes of what a guard tells
 MS_PER_S: Final = 1000
+FAILURES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "folder": "its folder cannot be entered",
+        "program": "it cannot be executed",
+        "guard": "the process that guards it cannot work",  # it needs Linux 5.3
+    }
+)
 SCRIPT: Final = Path(__file__).with_name("keeper_process.py")
 
 
@@ -63,8 +71,8 @@ class Kept:
             self.pid, self.guard = map(int, words)
             return
         self.end()
-        reason = os.strerror(int(words[0])) if kind == "failed" else f"its guard did not say so in {START_S:g} s"
-        what = "its folder cannot be entered" if words[1:] == ["folder"] else "it cannot be executed"
+        reason = os.strerror(int(words[0])) if kind == "failed" else f"nothing was heard of it in {START_S:g} s"
+        what = FAILURES.get(words[1] if words[1:] else "", FAILURES["guard"])
         raise InfrastructureError(f"the node's program {command[0]} cannot be started: {what}: {reason}")
 
     def status(self, limit_s: float = 0.0) -> int | None:

@@ -27,9 +27,10 @@ import sys
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 SIGKILL, SIGPIPE, SIGXFSZ, SIG_DFL = 9, 13, 25, 0
 LOOK_S = 1.0
-FILES = (
-    6  # of a request: stdin, stdout and stderr of the program, the pipe for lines, the lifeline, and the request itself
-)
+# A request has stdin, stdout and stderr of the program, the pipe for lines, the lifeline, and the request itself.
+FILES = 6
+LINES = 3  # the place of the pipe for lines
+MAX_FAILURE = 100
 _libc = ctypes.CDLL(None)
 
 
@@ -43,7 +44,12 @@ def main() -> None:
             files = _received(requests)
             if len(files) < FILES:
                 break
-            if os.fork() == 0:
+            try:
+                is_guard = os.fork() == 0
+            except OSError as error:  # too many processes
+                is_guard = False
+                _tell(files[LINES], b"failed %d guard" % (error.errno or 0))
+            if is_guard:
                 requests.close()
                 _guard(files)
             for descriptor in files:
@@ -71,18 +77,23 @@ def _guard(files: list[int]) -> None:
     _libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     _libc.prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0)
     *pipes, lines, lifeline, request = files
-    reading, writing = os.pipe()  # the start closes it, or says why there is none
-    program = os.fork()
-    if program == 0:
-        _become(pipes, request, writing)
+    try:
+        reading, writing = os.pipe()  # the start closes it, or says why there is none
+        program = os.fork()
+        if program == 0:
+            _become(pipes, request, writing)
+        ended = os.pidfd_open(program)
+    except OSError as error:
+        _tell(lines, b"failed %d guard" % (error.errno or 0))
+        _end_all()
+        os._exit(0)
     for descriptor in (*pipes, request, writing):
         os.close(descriptor)
-    failure = os.read(reading, 100)
+    failure = os.read(reading, MAX_FAILURE)
     if failure:
         _tell(lines, b"failed " + failure)
         os._exit(0)
     _tell(lines, b"started %d %d" % (program, os.getpid()))
-    ended = os.pidfd_open(program)
     waiting = [lifeline, ended]
     while os.getppid() == keeper:
         ready = select.select(waiting, [], [], LOOK_S)[0]

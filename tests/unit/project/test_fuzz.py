@@ -17,12 +17,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from benchmarks.fuzz.kinds import Kinds
+from benchmarks.fuzz.kinds import NODES, Kinds
 from benchmarks.fuzz.law import ROOT, Commands, Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+RUNS = 6  # of hostile programs
 EXAMPLES = 25  # of each kind; all together they take less than a minute
 KINDS = (
     "edn", "jsonl", "etcd-log", "parquet", "plan", "suite", "inventory", "labrys.toml", "test.json", "results.json",
@@ -44,7 +45,7 @@ def kinds(tmp_path_factory: pytest.TempPathFactory) -> Kinds:
 
 def test_every_kind_is_here(kinds: Kinds) -> None:
     """The tests below try all that the fuzzer tries."""
-    assert set(KINDS) == set(kinds.make)
+    assert {*KINDS, NODES} == set(kinds.make)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -56,6 +57,16 @@ def test_no_file_breaks_the_law(kinds: Kinds, commands: Commands, kind: str, rng
         case = kinds.make[kind](rng, Path(name))
         outcome = commands.run(case.arguments, Path(name))
         assert outcome.broken() is None
+
+
+@pytest.mark.parametrize(
+    "seed", [*range(RUNS), *(pytest.param(seed, marks=pytest.mark.night) for seed in range(RUNS, 10 * RUNS))]
+)
+def test_no_program_breaks_the_law(kinds: Kinds, commands: Commands, seed: int, tmp_path: Path) -> None:
+    """A hostile program ends with a verdict. It leaves no process and no file, and touches nothing of others."""
+    case = kinds.make[NODES](random.Random(seed), tmp_path)
+    outcome = commands.run(case.arguments, tmp_path, cluster=True)
+    assert case.broken(outcome, tmp_path) is None, outcome.err
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "suite"])
