@@ -26,7 +26,7 @@ CODES: Final = frozenset({0, 1, 2, 255})  # 255: the nodes could not be started
 WORKLOADS: Final = (
     "echo", "unique-ids", "broadcast", "g-set", "g-counter", "lin-kv", "kafka", "txn-list-append", "txn-rw-register",
 )  # fmt: skip
-FAULTS: Final = ("", "", "kill", "pause", "wipe", "partition-random-halves", "kill,pause,wipe")
+FAULTS: Final = ("", "", "kill", "pause", "wipe", "partition-random-halves")
 REAL_SHARE: Final = 0.1
 GONE_S: Final = 3.0
 
@@ -48,7 +48,7 @@ def arguments(rng: Random, folder: Path, acts: Sequence[str] = ()) -> list[str]:
         "test", "--cluster", "pipes", "--system", "maelstrom", "--bin", command, "--workload", rng.choice(WORKLOADS),
         "--nodes", str(count), "--seed", str(rng.randrange(1000)), "--store", "store", "--name", "run",
         *([] if rng.random() < REAL_SHARE else ["--virtual"]), "--nemesis", nemesis,
-        "--time-limit", "3" if "," in nemesis else "1.5", "--rate", "20" , "--fault-on", "0.2-0.3", "--fault-off", "0.1-0.2",
+        "--time-limit", "1.5", "--rate", "20" , "--fault-on", "0.2-0.3", "--fault-off", "0.1-0.2",
         "--fault-quiet", "0.1-0.1",
         "--quiet", "0.2", "--operation-timeout", "1", "--recovery-timeout", "2", "--final-reads-timeout", "2",
     ]  # fmt: skip
