@@ -50,10 +50,6 @@ def find_model(name: str, *, by_place: bool = False) -> type[Model]:
     try:
         found = plugins.load(plugins.MODELS, name, by_place=by_place)
     except InputError as error:
-        if name in plugins.plugins(plugins.WORKLOADS):
-            raise ModelError(
-                f"{name} is no model, but a workload with its own checker; give it with --workload {name}"
-            ) from error
         raise ModelError(str(error)) from error
     if not (isinstance(found, type) and issubclass(found, Model)):
         raise ModelError(

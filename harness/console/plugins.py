@@ -350,6 +350,8 @@ def find(group: str, name: str, *, by_place: bool = False) -> Plugin:
         return Plugin(group=group, name=name, place=name, package=None)
     if name.endswith(own.SUFFIX):
         raise InputError(f"expected {IN_FILE}, with a class that the file has, and found {plain_name(name)}")
+    if group == MODELS and name in plugins(WORKLOADS):  # each command with models has workloads too
+        raise InputError(f"unknown model {name}. There is a workload of this name: give --workload {name}.")
     raise InputError(f"unknown {SINGULAR[group]} {plain_name(name)}. {did_you_mean(name, known)}")
 
 

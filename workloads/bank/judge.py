@@ -164,10 +164,8 @@ def _hint(bank: Bank, reads: Sequence[_Read]) -> str:
         return f" If these are the accounts, say so: --workload-option accounts={','.join(names)}."
     totals = {each.total for each in reads}
     if len(totals) == 1 and None not in totals and totals != {bank.total}:
-        return (
-            f" The sum is the same in each read. If it is the bank's total, say so: --workload-option "
-            f"total-amount={shown(totals.pop())}."
-        )
+        each = " The sum is the same in each read. If it is" if len(reads) > 1 else " If this is"
+        return f"{each} the bank's total, say so: --workload-option total-amount={shown(totals.pop())}."
     return ""
 
 
