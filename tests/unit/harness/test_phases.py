@@ -123,7 +123,8 @@ def test_a_run_that_breaks_off_hands_nothing_over(tmp_path: Path) -> None:
 
     result, phases = carried_out(Broken(), tmp_path, recorded=seen.append)
 
-    assert result.error == "ZeroDivisionError: oops"
+    assert result.error is not None
+    assert "ZeroDivisionError: oops" in result.error
     assert seen == []
     assert "stop" in {phase.name for phase in phases.done}
 
