@@ -67,7 +67,8 @@ def print_moments(console: Console, moments: Sequence[Moment]) -> None:
             continue
         for difference in differences(before, moment.state):
             console.print(Text(f"{'':>21}{difference}", style="dim"), soft_wrap=True)
-        if moment.kind in {OPERATION, LOG, POLL} and (before is None or before.nodes != moment.state.nodes):
+        changed = before is None or before.nodes != moment.state.nodes
+        if moment.kind == OPERATION or (changed and moment.kind in {LOG, POLL}):
             _print_state(console, moment.state)
         before = moment.state
 
