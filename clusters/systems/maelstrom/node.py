@@ -123,7 +123,7 @@ class MaelstromNode(Program):
         if self._how:
             return f"{self._how} {'after' if self._initialised_once else 'before'} it had answered init with init_ok"
         if self.child is None:
-            return "was killed"
+            return "was killed and does not run"
         return "answered init, but not topology with topology_ok" if self._initialised_once else NO_INIT
 
     def began(self) -> None:
