@@ -73,10 +73,10 @@ def shown_shades(shades: Sequence[Shade]) -> tuple[list[Shade], str]:
     gap_s = 0.0
     joined = _joined(kept, gap_s)
     apart = len(joined)
-    span_s = max((shade.end_s for shade in kept), default=0.0)
+    span_s = max((max(shade.start_s, shade.end_s) for shade in kept), default=0.0)
     if apart > FEW_SHADES:
         gap_s = span_s / PLACES
-        while len(joined := _joined(kept, gap_s)) > MAX_SHADES:
+        while len(joined := _joined(kept, gap_s)) > MAX_SHADES and gap_s < span_s:
             gap_s *= 2
     note = f"; faults less than {gap_s:.2g} s apart are shaded as one" if len(joined) < apart else ""
     if len(kinds) > MAX_KINDS:

@@ -181,6 +181,13 @@ def test_a_hundred_thousand_faults_are_shaded_in_few_stretches() -> None:
     assert note == "; faults less than 5 s apart are shaded as one"
 
 
+@pytest.mark.parametrize("start_s", [0.0, 1.0])
+def test_faults_that_end_before_they_begin_are_shaded_in_few_stretches(start_s: float) -> None:
+    """A foreign history may have them."""
+    odd = [Shade(kind="kill", start_s=start_s * number, end_s=0.0) for number in range(5_000)]
+    assert len(bounds.shown_shades(odd)[0]) <= bounds.MAX_SHADES
+
+
 def test_a_timeline_has_as_many_operations_as_it_has_lanes_for(valid_record: RunRecord) -> None:
     """Every column of the timeline's data has one entry for each shown operation."""
     record = many_nodes(valid_record)
