@@ -29,6 +29,7 @@ from harness import phases as ph
 from harness import readiness
 from harness.aftermath import Aftermath
 from harness.blame import blame, blaming, without_exit
+from harness.children import Left
 from harness.clock import Clock, in_virtual_time
 from harness.cluster import on_all, on_nodes
 from harness.combinators import time_limit
@@ -269,6 +270,7 @@ class _Run:
         loop = asyncio.get_running_loop()
         self.clock = Clock(loop)
         self.stop = asyncio.Event()
+        self.left = None if in_virtual_time() else Left()
         with self._signals(loop), blaming(type(self.test.system), f"system {self.test.system.name}"):
             try:
                 await self._stages()
@@ -377,6 +379,8 @@ class _Run:
                 error.add_note(MAYBE_FAKETIME)
             raise
         self.result.ready_s = self.clock.now_s()
+        if self.left is not None:
+            await asyncio.to_thread(self.left.note)
 
     async def _until_ready(self, waiting: Coroutine[Any, Any, None]) -> None:
         """Waits until a service serves. An interruption ends the wait and the run."""
@@ -533,6 +537,8 @@ class _Run:
             for name, ended in (await asyncio.to_thread(on_nodes, self.nodes, system.stop)).items():
                 if isinstance(ended, Exception):
                     self._problem(f"{system.name} could not be stopped on {name}: {ended}")
+            for process in () if self.left is None else await asyncio.to_thread(self.left.end):
+                self._problem(f"the code of {system.name} left process {process} on this machine; Labrys has ended it")
             try:
                 await self.test.nemesis.release()
             except LabrysError as error:
