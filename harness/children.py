@@ -37,7 +37,7 @@ class Left:
         self._noted: set[Process] | None = None
 
     def note(self) -> None:
-        """Takes the processes that began until now; later ones, such as workers of Labrys, do not count. Again: does nothing."""
+        """Takes the processes that began until now; later ones, such as workers of Labrys, do not count. Works once."""
         if self._noted is None:
             self._noted = below() - self._before
 
