@@ -19,6 +19,7 @@ from commands.promised import promise_tested
 from commands.run_options import reproduce_line
 from commands.suite_case import SUITE_CASE
 from harness import phases as ph
+from harness.blame import blaming
 from harness.console.terminal import echo
 from harness.phases import Phases
 from harness.randomness import fresh_seed
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from harness.capabilities import Capabilities
     from harness.cluster import Cluster
     from harness.run import Test
+    from harness.system import System
     from nemesis.planfile import Plan
     from results.store.record import TestInfo
 
@@ -199,12 +201,17 @@ def compose(settled: Settled, cluster: Cluster, artifact: Artifact | None = None
     Raises:
         InputError: The nodes cannot take the plan, or an option is not valid.
     """
+    system = subjects.system_of(cluster, settled.options, artifact)
+    with blaming(type(system), f"system {system.name}"):
+        return _composed(settled, cluster, system)
+
+
+def _composed(settled: Settled, cluster: Cluster, system: System) -> tuple[Test, Plan]:
     from harness.run import Test
     from nemesis.conductor import Conductor
 
     options = settled.options
     names = tuple(node.name for node in cluster.nodes)
-    system = subjects.system_of(cluster, options, artifact)
     workload, load = subjects.workload_of(options), options.load
     provable = nemesis.choices.supported(system, cluster.capabilities(), provable=True)
     plan = replace(settled, nodes=names).plan(provable)

@@ -7,6 +7,7 @@ but the author. `sys.exit` there must not end Labrys, least of all with 0. In an
 
 from __future__ import annotations
 
+import asyncio
 import sys
 import traceback
 from contextlib import contextmanager
@@ -71,9 +72,9 @@ def blaming(cls: type, called: str) -> Iterator[None]:
     """
     try:
         yield
-    except LabrysError:
+    except (LabrysError, KeyboardInterrupt, asyncio.CancelledError):
         raise
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
         blamed = blame(error, cls, called)
         if blamed is None:
             raise
@@ -91,21 +92,27 @@ def blame(error: BaseException, cls: type, called: str) -> PluginError | None:
 
 
 class CalledExit(RuntimeError):  # noqa: N818 - what the code did
-    """Foreign code called `sys.exit`."""
+    """Foreign code called `sys.exit`, or raised another exception that is no error, such as GeneratorExit."""
 
 
-def exit_of(end: SystemExit) -> CalledExit:
-    """Returns the error in place of a `sys.exit`, with its traceback."""
-    return CalledExit(f"it called sys.exit({end.code!r})").with_traceback(end.__traceback__)
+def exit_of(end: BaseException) -> CalledExit:
+    """Returns the error in place of an exception that is no `Exception`, with its traceback."""
+    text = f"called sys.exit({end.code!r})" if isinstance(end, SystemExit) else f"raised {type(end).__name__}"
+    return CalledExit(f"it {text}").with_traceback(end.__traceback__)
 
 
 async def without_exit(work: Awaitable[T]) -> T:
     """Awaits foreign code.
 
     Raises:
-        CalledExit: It called `sys.exit`.
+        CalledExit: It called `sys.exit`, or cancelled itself.
     """
     try:
         return await work
-    except SystemExit as end:
+    except (SystemExit, GeneratorExit) as end:
+        raise exit_of(end) from None
+    except asyncio.CancelledError as end:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
         raise exit_of(end) from None

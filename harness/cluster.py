@@ -83,7 +83,9 @@ def on_nodes(nodes: Sequence[Node], action: Callable[[Node], T]) -> dict[str, T 
             return action(node)
         except Exception as error:  # noqa: BLE001 - the caller gets it
             return error
-        except SystemExit as end:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as end:  # noqa: BLE001 - `sys.exit` and the like; foreign code must not end Labrys
             return exit_of(end)
 
     if not nodes:

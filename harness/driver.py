@@ -211,7 +211,7 @@ class Driver(ABC):
             client = seat.client or self._setting.clients(seat.process, seat.node)
         except InputError:
             raise  # the options allow no client, so no operation can ever be sent
-        except Exception as error:  # noqa: BLE001 - no client can stop the run
+        except (Exception, SystemExit, GeneratorExit) as error:  # noqa: BLE001 - no client can stop the run
             outcome = Fail(_described("no-client", error))  # without a client, no request was sent
         else:
             seat.client = client
@@ -341,7 +341,7 @@ async def _answer(client: Client, invocation: Invocation) -> Outcome:
         if task is not None and task.cancelling():
             raise
         return Info(_described("exception", error))  # the client cancelled itself
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - no client can stop the run
+    except (Exception, SystemExit, GeneratorExit) as error:  # noqa: BLE001 - no client can stop the run
         return Info(_described("exception", error))
 
 

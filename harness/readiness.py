@@ -14,11 +14,13 @@ from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from harness.blame import without_exit
 from harness.cluster import on_all, on_nodes
 from harness.console.plain import one_line, plain
 from harness.errors import InfrastructureError, InputError, LabrysError, sentence
 from harness.slowness import slowed
 from harness.system import statuses_of
+from harness.tasks import ended
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Sequence
@@ -34,6 +36,8 @@ MAX_LOGS: Final = 3
 MAX_REASON: Final = 300
 STATUS_TIMEOUT_S: Final = 2.0
 TAIL_TIMEOUT_S: Final = 10.0
+MARGIN_S: Final = 10.0  # for a method that checks its time limit now and then
+GRACE_S: Final = 1.0
 STATES: Final = {"T": "is stopped", "Z": "is dead"}
 
 
@@ -45,7 +49,7 @@ async def until_ready(system: System, timeout_s: float) -> None:
     """
     left = Left(timeout_s)
     for service in system.services():
-        await explained(system, service.nodes, service.until_ready(service.nodes, left.seconds()))
+        await explained(system, service.nodes, served(service, left))
 
 
 async def bring_up(
@@ -70,7 +74,7 @@ async def bring_up(
     for service in system.services():
 
         async def serve(service: Service = service) -> None:
-            await service.until_ready(service.nodes, left.seconds())
+            await served(service, left)
             if first:
                 await service.complete(left.seconds())
 
@@ -98,6 +102,27 @@ class Left:
             self._end_s = now_s + self._timeout_s
             return self._timeout_s
         return max(0.0, round(self._end_s - now_s, 1))
+
+
+async def served(service: Service, left: Left) -> None:
+    """Waits until a service serves. A method that does not end at its time limit is ended soon after it.
+
+    Raises:
+        InfrastructureError: It did not end by itself.
+    """
+    limit_s = left.seconds()
+    waiting = asyncio.ensure_future(without_exit(service.until_ready(service.nodes, limit_s)))
+    try:
+        await asyncio.wait((waiting,), timeout=limit_s + slowed(MARGIN_S))
+        late = not waiting.done()
+    finally:
+        waiting.cancel()  # has no effect on one that is done
+        await ended([waiting], GRACE_S)
+    if late:
+        raise InfrastructureError(
+            f"until_ready of the system {service.system.name} did not end within its time limit of {limit_s:g} s"
+        )
+    waiting.result()
 
 
 async def explained(system: System, nodes: Sequence[Node], attempt: Awaitable[object]) -> None:

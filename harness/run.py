@@ -215,7 +215,8 @@ def run(
             collected and the processes stopped before.
         KeyboardInterrupt: A second signal came.
     """
-    with test.cluster.entered():
+    # What no stage of the run caught, e.g. a `sys.exit` in a task, has ended the event loop.
+    with test.cluster.entered(), blaming(type(test.system), f"system {test.system.name}"):
         whole = go(test, history=history, logs_dir=logs_dir, observer=observer, phases=phases, recorded=recorded)
         world = world_of(test.cluster)
         return asyncio.run(whole) if world is None else world.run(whole)
@@ -310,7 +311,9 @@ class _Run:
             await stage()
         except LabrysError as error:
             self._broke_off(str(error))
-        except Exception as error:
+        except (KeyboardInterrupt, asyncio.CancelledError):
+            raise
+        except BaseException as error:
             logger.exception("the run ended by an unexpected error")
             system = self.test.system
             blamed = blame(error, type(system), f"system {system.name}")

@@ -22,6 +22,7 @@ import contextlib
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
+from harness.blame import without_exit
 from harness.errors import LabrysError
 from harness.fault_events import event_name
 from harness.faults import FaultRecord, Proof, Sight, unseen_at_the_end
@@ -238,7 +239,7 @@ class _Performance:
         self, action: str, work: Coroutine[Any, Any, T], timeout_s: float, *, until_stop: bool = False
     ) -> T | None:
         """Awaits the nemesis for a bounded time, and keeps errors for the record."""
-        task = asyncio.create_task(work)
+        task = asyncio.create_task(without_exit(work))
         waits_for: list[asyncio.Task[Any]] = [task]
         if until_stop:
             waits_for.append(asyncio.create_task(self._stop.wait()))

@@ -8,13 +8,14 @@ import io
 import json
 import shutil
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyarrow import parquet
 
-from benchmarks.fuzz import mutate, nodes
-from benchmarks.fuzz.law import ROOT
+from benchmarks.fuzz import hostile, mutate, nodes
+from benchmarks.fuzz.law import BROKE_OFF, CODES, ROOT
 from checker.formats.parquet import write_operations
 from harness.history import pair, read_history
 from results.store.store import Store
@@ -23,7 +24,6 @@ from tests.unit.results.synthetic import record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
     from random import Random
 
     from benchmarks.fuzz.law import Outcome
@@ -146,15 +146,26 @@ class Case:
         arguments: The words after `labrys`.
         plots: Whether plots are drawn, which takes seconds.
         runs: Whether it runs hostile programs, so that the rules of `benchmarks.fuzz.nodes` are checked too.
+        breaks_off: Whether the command may end with 255 and a sentence, as a run does whose system fails.
+        then: The words of further commands, about the folder of the run that the first one made, if there is one.
     """
 
     arguments: Sequence[str]
     plots: bool = False
     runs: bool = False
+    breaks_off: bool = False
+    then: Sequence[Sequence[str]] = ()
+
+    @property
+    def opens(self) -> bool:
+        """Returns whether the command opens a cluster, without machines."""
+        return self.runs or self.breaks_off
 
     def broken(self, outcome: Outcome, folder: Path, *, raw: bool = True) -> str | None:
         """Returns how the result of the command breaks the rules; None if it does not."""
-        return nodes.broken(outcome, folder, raw=raw) if self.runs else outcome.broken(raw=raw)
+        if self.runs:
+            return nodes.broken(outcome, folder, raw=raw)
+        return outcome.broken(raw=raw, codes=CODES | {BROKE_OFF} if self.breaks_off else CODES)
 
 
 class Kinds:
@@ -206,6 +217,7 @@ class Kinds:
             "test.json": lambda rng, folder: self._make_run(rng, folder, "test.json"),
             "results.json": lambda rng, folder: self._make_run(rng, folder, "results.json"),
             NODES: lambda rng, folder: Case(arguments=nodes.arguments(rng, folder), runs=True),
+            "system": _make_system,
         }
 
     def _history(self, rng: Random, folder: Path, content: bytes, ending: str) -> Case:
@@ -295,6 +307,26 @@ _MODELS = (
     "kv",
     "noop",
 )
+
+
+def _make_system(rng: Random, folder: Path) -> Case:
+    """A system in the simulator whose code misbehaves; and the commands that read the run."""
+    shutil.copy(Path(hostile.__file__), folder / "hostile.py")
+    workload = rng.choice(("register", "set", "counter", "log", "queue", "lock"))
+    faults = rng.choice(("none", "none", "kill", "pause,partition-halves"))
+    test = (
+        "test", "--cluster", "sim", "--nodes", "2", "--system", "hostile.py:Hostile", "--number", str(rng.randrange(2**32)),
+        "--workload", workload, "--nemesis", faults, "--fault-on", "1", "--fault-off", "0.5", "--fault-quiet", "0.5-0.5",
+        "--seed", str(rng.randrange(100)), "--time-limit", "4", "--rate", "20", "--recovery-timeout", "5", "--store", "store",
+        "--name", "h",
+    )  # fmt: skip
+    return Case(
+        arguments=test,
+        breaks_off=True,
+        then=(("report", "store/h/latest"), ("explain", "store/h/latest"), (*_CHECK, "store/h/latest/history.edn"))
+        if workload != "register"
+        else ((*_CHECK, "store/h/latest/history.jsonl"), (*_CHECK, "store/h/latest/operations.parquet")),
+    )
 
 
 def _changed(rng: Random, table: Any) -> Any:  # noqa: PLR0911 - one for each change

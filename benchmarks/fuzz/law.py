@@ -1,7 +1,7 @@
 """The rules that the fuzzer checks on the command for every file.
 
-The exit code is 0, 1, 2, 254 or 130. 255 is for machine errors, so no file causes it. There is no traceback and no signal. Time
-and memory are bounded. The output has no raw terminal control characters.
+The exit code is 0, 1, 2, 254 or 130. 255 is for machine errors, so no file causes it, but the code of a system may. There is no
+traceback and no signal. Time and memory are bounded. The output has no raw terminal control characters.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[2]
 CODES = frozenset({0, 1, 2, 130, 254})
+BROKE_OFF = 255
 # Control characters except tab and newline, bidirectional controls, line separators, and bytes that are not UTF-8.
 RAW = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\udc80-\udcff]")
 _TRACEBACK = "Traceback (most recent call last)"

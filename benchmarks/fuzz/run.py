@@ -9,6 +9,7 @@ the broken rule. Ctrl-C ends it with the counts. The exit code is 1 if a rule wa
 from __future__ import annotations
 
 import argparse
+import json
 import random
 import shlex
 import shutil
@@ -18,6 +19,7 @@ import tempfile
 import time
 from collections import Counter
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
@@ -26,13 +28,36 @@ from benchmarks.fuzz.kinds import Kinds
 from benchmarks.fuzz.law import Commands
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from benchmarks.fuzz.kinds import Case
     from benchmarks.fuzz.law import Outcome
 
 EVERY_S = 60.0
+VERDICTS = MappingProxyType({0: True, 1: False, 2: "unknown"})
 KEPT = 3  # the number of kept failures that look the same
+
+
+def carried_out(
+    case: Case, commands: Commands, folder: Path, *, raw: bool = True
+) -> Iterator[tuple[Sequence[str], Outcome, str | None]]:
+    """Carries out the commands of a case, and yields each with its result, and how it breaks the rules."""
+    outcome = commands.run(case.arguments, folder, plots=case.plots, cluster=case.opens)
+    yield case.arguments, outcome, _without_a_verdict(outcome, case, folder) or case.broken(outcome, folder, raw=raw)
+    for arguments in case.then if (folder / "store/h/latest/results.json").exists() else ():
+        outcome = commands.run(arguments, folder)
+        yield arguments, outcome, outcome.broken(raw=raw)
+
+
+def _without_a_verdict(outcome: Outcome, case: Case, folder: Path) -> str | None:
+    """Returns what is wrong if the exit code of a run is that of a verdict which its folder does not have."""
+    if not case.breaks_off or outcome.status not in VERDICTS:
+        return None
+    try:
+        valid = json.loads((folder / "store/h/latest/results.json").read_text(encoding="utf-8"))["valid"]
+    except (OSError, ValueError) as error:
+        return f"exit code {outcome.status} without a verdict: {error}"
+    return None if VERDICTS[outcome.status] == valid else f"exit code {outcome.status} and the verdict {valid}"
 
 
 class Fuzzer:
@@ -51,14 +76,13 @@ class Fuzzer:
         with tempfile.TemporaryDirectory(prefix="labrys-fuzz-") as name:
             folder = Path(name)
             case = kinds.make[kind](random.Random(seed), folder)
-            outcome = commands.run(case.arguments, folder, plots=case.plots, cluster=case.runs)
             self.inputs[kind] += 1
-            self.codes[outcome.status] += 1
-            broken = case.broken(outcome, folder, raw=self._raw)
-            if broken is not None:
-                self._keep(f"{kind}-{seed.replace('/', '-')}", folder, case, outcome, broken)
+            for arguments, outcome, broken in carried_out(case, commands, folder, raw=self._raw):
+                self.codes[outcome.status] += 1
+                if broken is not None:
+                    self._keep(f"{kind}-{seed.replace('/', '-')}", folder, arguments, outcome, broken)
 
-    def _keep(self, name: str, folder: Path, case: Case, outcome: Outcome, broken: str) -> None:
+    def _keep(self, name: str, folder: Path, arguments: Sequence[str], outcome: Outcome, broken: str) -> None:
         signature = (name.partition("-")[0], broken[:60] if "traceback" not in broken else broken)
         self.failures[signature] += 1
         if self.failures[signature] > KEPT:
@@ -66,9 +90,9 @@ class Fuzzer:
         place = self._out / name
         shutil.rmtree(place, ignore_errors=True)
         shutil.copytree(folder, place, symlinks=True)
-        why = f"labrys {shlex.join(case.arguments)}\nstatus {outcome.status}\n{broken}\n\n{outcome.err[-20_000:]}"
+        why = f"labrys {shlex.join(arguments)}\nstatus {outcome.status}\n{broken}\n\n{outcome.err[-20_000:]}"
         (place / "why.txt").write_text(why, encoding="utf-8", errors="backslashreplace")
-        print(f"{place}\n    labrys {shlex.join(case.arguments)!a:.200}\n    {broken!a}", flush=True)
+        print(f"{place}\n    labrys {shlex.join(arguments)!a:.200}\n    {broken!a}", flush=True)
 
     def counts_line(self) -> str:
         """Returns the counts in a line."""

@@ -50,6 +50,10 @@ _MODULES = (
     "results.store.junit",
     "results.live.terminal",
     "workloads.register",
+    "commands.session",
+    "clusters.sim.system",
+    "harness.run",
+    "nemesis.conductor",
     "pyarrow.parquet",
 )
 

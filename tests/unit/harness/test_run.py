@@ -823,6 +823,14 @@ def test_a_system_that_ignores_each_cancellation_cannot_keep_the_run(
     assert time.monotonic() - began_s < 10
 
 
+def test_a_system_that_never_says_whether_it_is_ready_is_given_up(tmp_path: Path) -> None:
+    """The time limit is the system's to keep; a margin later, Labrys keeps it, in virtual time too."""
+    with pytest.raises(
+        InfrastructureError, match="until_ready of the system registers did not end within its time limit"
+    ):
+        perform(Deaf("first"), tmp_path)
+
+
 def test_an_error_in_the_workload_keeps_the_records(tmp_path: Path) -> None:
     """The result has the error, the nodes are healed, and the logs are collected."""
 

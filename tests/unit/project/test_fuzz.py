@@ -19,14 +19,18 @@ from hypothesis import strategies as st
 
 from benchmarks.fuzz.kinds import NODES, Kinds
 from benchmarks.fuzz.law import ROOT, Commands, Outcome
+from benchmarks.fuzz.run import carried_out
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 RUNS = 6  # of hostile programs
+SYSTEMS = 5  # hostile systems; each takes seconds
+SYSTEM = "system"
 EXAMPLES = 25  # of each kind; all together they take less than a minute
 KINDS = (
     "edn", "jsonl", "etcd-log", "parquet", "plan", "suite", "inventory", "labrys.toml", "test.json", "results.json",
+    "system",
 )  # fmt: skip
 
 
@@ -48,15 +52,27 @@ def test_every_kind_is_here(kinds: Kinds) -> None:
     assert {*KINDS, NODES} == set(kinds.make)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != SYSTEM])
 @given(rng=st.randoms(use_true_random=False))
 @settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck))
 def test_no_file_breaks_the_law(kinds: Kinds, commands: Commands, kind: str, rng: Any) -> None:
     """The exit code is one of those that are promised; no traceback, bounded time and memory, nothing raw."""
+    try_one(kinds, commands, kind, rng)
+
+
+@given(rng=st.randoms(use_true_random=False))
+@settings(max_examples=SYSTEMS, suppress_health_check=list(HealthCheck), deadline=None)
+def test_no_system_breaks_the_law(kinds: Kinds, commands: Commands, rng: Any) -> None:
+    """Whatever its code does, a verdict is in the folder of the run, and every command reads the run."""
+    try_one(kinds, commands, SYSTEM, rng)
+
+
+def try_one(kinds: Kinds, commands: Commands, kind: str, rng: Any) -> None:
+    """Carries out the commands of one case."""
     with tempfile.TemporaryDirectory(prefix="labrys-fuzz-") as name:
         case = kinds.make[kind](rng, Path(name))
-        outcome = commands.run(case.arguments, Path(name))
-        assert outcome.broken() is None
+        for arguments, _, broken in carried_out(case, commands, Path(name)):
+            assert broken is None, arguments
 
 
 @pytest.mark.parametrize(
@@ -69,7 +85,7 @@ def test_no_program_breaks_the_law(kinds: Kinds, commands: Commands, seed: int, 
     assert case.broken(outcome, tmp_path) is None, outcome.err
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "suite"])
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in {"suite", SYSTEM}])
 def test_real_processes_do_the_same(kinds: Kinds, commands: Commands, kind: str, tmp_path: Path) -> None:
     """A fork of the fuzzer ends as a process that a person starts. A suite and a replay would run tests, so not these."""
     made = (kinds.make[kind](random.Random(seed), tmp_path) for seed in itertools.count())
