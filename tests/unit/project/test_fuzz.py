@@ -60,6 +60,7 @@ def test_no_file_breaks_the_law(kinds: Kinds, commands: Commands, kind: str, rng
     try_one(kinds, commands, kind, rng)
 
 
+@pytest.mark.night
 @given(rng=st.randoms(use_true_random=False))
 @settings(max_examples=SYSTEMS, suppress_health_check=list(HealthCheck), deadline=None)
 def test_no_system_breaks_the_law(kinds: Kinds, commands: Commands, rng: Any) -> None:
