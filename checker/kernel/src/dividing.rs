@@ -9,15 +9,14 @@ use pyo3::types::{PyBytes, PyDict};
 
 use std::collections::HashMap;
 
-use crate::judging::{
-    accesses, careful, extra_of, hold_kinds, name_of, needs_accesses, needs_views, searched, sources_of, workload_of,
-};
+use crate::judging::{careful, extra_of, hold_kinds, name_of, sources_of, workload_of};
 use crate::python::Column;
 use crate::texts::{address, Texts};
 use crate::transactions::accesses::{Accesses, Read, Write};
 use crate::transactions::conflicts::conflicts;
 use crate::transactions::graph::{Dependencies, Edge, Extra, Fan, Graph, RW, WR, WW};
 use crate::transactions::inside::Inside;
+use crate::transactions::judge::{accesses, needs_accesses, needs_views, searched};
 use crate::transactions::lists::lists;
 use crate::transactions::parse::{parse, Malformed};
 use crate::transactions::reach::{reached, reaching};

@@ -8,21 +8,18 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString};
 
 use crate::python::Column;
-use crate::transactions::accesses::{Accesses, Versions};
-use crate::transactions::conflicts::conflicts;
-use crate::transactions::cycles::{cycles, order, Cycle, Cycles};
-use crate::transactions::forced::{self, forced, FORCED, UPDATED};
-use crate::transactions::graph::{Edge, Extra, Graph, Reason, CONFLICT, PROCESS, RW, SOURCES, WR, WW};
-use crate::transactions::lists::{lists, Orders};
-use crate::transactions::missed::MISSED;
+use crate::transactions::cycles::{order, Cycle};
+use crate::transactions::forced;
+use crate::transactions::graph::{Edge, Extra, CONFLICT, PROCESS, RW, SOURCES, WR, WW};
+use crate::transactions::judge::{judge, Judged, Question, Unusable};
 use crate::transactions::parse::{parse, Malformed};
-use crate::transactions::positions::{placed, Placed, SamePosition, UNPLACED};
-use crate::transactions::registers::{places, registers, Sources};
-use crate::transactions::updates::{updates, UPDATE};
-use crate::transactions::views::{self, seen_in, Events};
-use crate::transactions::visibility::{visibility, Walk, Walks, CAUSAL, FRACTURED, NAMES, VANISHES};
+use crate::transactions::positions::{SamePosition, UNPLACED};
+use crate::transactions::registers::Sources;
+use crate::transactions::updates::UPDATE;
+use crate::transactions::views;
+use crate::transactions::visibility::{Walk, NAMES};
 use crate::transactions::witness::Link;
-use crate::transactions::{Findings, History, Table, Workload, Writers, WrittenTwice, INFO, KEPT, NONE, OK};
+use crate::transactions::{History, Table, Workload, WrittenTwice, INFO, NONE, OK};
 
 /// The transactions of a file; see `checker/_kernel.pyi`.
 #[pyclass(frozen, module = "checker._kernel")]
@@ -43,105 +40,6 @@ impl Transactions {
         }
         Ok(self.table.text(place / 2, self.workload, place % 2 == 1))
     }
-}
-
-/// The result for a history that could be judged.
-struct Judged {
-    findings: Findings,
-    graph: Graph,
-    reasons: Vec<Reason>,
-    data_edges: usize,
-    cycles: Cycles,
-    walks: Walks,
-    /// If the system's own order is used.
-    placed: Option<Placed>,
-}
-
-/// Why a history could not be judged.
-enum Unusable {
-    Twice(WrittenTwice),
-    Together(SamePosition),
-}
-
-/// What to judge by.
-struct Question<'a> {
-    workload: Workload,
-    sources: Sources,
-    extra: Extra,
-    /// The anomalies to search besides those that are always searched.
-    more: &'a [&'a str],
-}
-
-/// Returns whether some anomalies need what transactions read and wrote.
-pub(crate) fn needs_accesses(more: &[&str]) -> bool {
-    more.iter().any(|name| [VANISHES, FRACTURED, CAUSAL, MISSED, UPDATE, FORCED, UPDATED].contains(name))
-}
-
-/// Returns whether some anomalies need the places of reads.
-pub(crate) fn needs_views(more: &[&str]) -> bool {
-    more.iter().any(|name| views::NAMES.contains(name))
-}
-
-/// Finds the cycles of a graph, and some anomalies that are searched on demand.
-pub(crate) fn searched(
-    graph: &Graph,
-    accesses: Option<&Accesses>,
-    events: Option<&Events>,
-    more: &[&str],
-) -> (Cycles, Walks) {
-    let found = cycles(graph, KEPT);
-    let mut walks = Walks::default();
-    forced(accesses, graph, more, &mut walks);
-    visibility(accesses, graph, more, &mut walks);
-    if let Some(events) = events {
-        for name in views::NAMES.into_iter().filter(|name| more.contains(name)) {
-            events.search(name, &mut walks);
-        }
-    }
-    if let (Some(accesses), true) = (accesses, more.contains(&UPDATE)) {
-        updates(accesses, graph, &mut walks);
-    }
-    (found, walks)
-}
-
-/// Returns the accesses of a history: of lists with their orders, or of registers with the reasons for the orders of versions.
-pub(crate) fn accesses(
-    history: &History<'_>,
-    writers: &Writers,
-    orders: Option<&Orders>,
-    reasons: &[Reason],
-) -> Accesses {
-    match orders {
-        Some(orders) => Accesses::of_history(history, writers, &Versions::OfLists(orders)),
-        None => Accesses::of_history(history, writers, &Versions::OfRegisters(&places(history, reasons))),
-    }
-}
-
-fn judge(question: &Question<'_>, history: &History<'_>) -> Result<Judged, Unusable> {
-    let writers = Writers::of(history).map_err(Unusable::Twice)?;
-    let placed =
-        question.sources.transaction_order.then(|| placed(history)).transpose().map_err(Unusable::Together)?;
-    let mut findings = Findings::default();
-    let (mut dependencies, orders) = match question.workload {
-        Workload::Lists => {
-            let (dependencies, orders) = lists(history, &writers, question.sources, &mut findings);
-            (dependencies, (!question.more.is_empty()).then_some(orders))
-        }
-        Workload::Registers => (registers(history, &writers, question.sources, &mut findings), None),
-    };
-    let data_edges = dependencies.len();
-    let reasons = std::mem::take(&mut dependencies.reasons);
-    let groups = std::mem::take(&mut dependencies.groups);
-    let events = needs_views(question.more).then(|| {
-        let (seen, fans) = seen_in(history, question.workload, &dependencies);
-        Events::new(history.len() as u32, seen, fans)
-    });
-    conflicts(history.len(), &groups, &mut dependencies);
-    drop(groups);
-    let graph = Graph::new(history, dependencies, question.extra);
-    let accesses = needs_accesses(question.more).then(|| accesses(history, &writers, orders.as_ref(), &reasons));
-    let (cycles, walks) = searched(&graph, accesses.as_ref(), events.as_ref(), question.more);
-    Ok(Judged { findings, graph, reasons, data_edges, cycles, walks, placed })
 }
 
 /// Returns the transactions of the rows of columns in a table, by the places of their requests and answers.

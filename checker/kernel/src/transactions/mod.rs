@@ -13,6 +13,7 @@ pub mod cycles;
 pub mod forced;
 pub mod graph;
 pub mod inside;
+pub mod judge;
 pub mod listed;
 pub mod lists;
 pub mod missed;
