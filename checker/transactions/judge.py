@@ -23,7 +23,9 @@ from checker.transactions.models import (
     REALTIME,
     TRANSACTION_ORDER,
     Question,
+    class_of,
     find,
+    implied_orders,
     order_of,
     prohibited,
     ruled_out,
@@ -52,6 +54,12 @@ _SHAPES: Final[Mapping[str, str]] = {
     "read-no-list": "a list as the result of a read",
     "written-nil": "a value that is not null in a write, because null is the initial value",
     "other-shape": "the functions, keys and written values of the request, {request}, in its answer",
+}
+CONTRADICTION: Final = "contradiction"
+# Why the kernel did not decide whether the versions of registers have an order.
+_OPEN: Final[Mapping[str, str]] = {
+    "limit": "The search for an order of the others reached its limit of steps.",
+    "too-large": "The history has too many transactions to search an order of the others, and the likely one is none.",
 }
 _LACKING: Final = {
     PROCESS: "does not tell the processes",
@@ -103,6 +111,7 @@ def judge(
         more=list(searched(question.model, anomalies)),
         position=_positions(history) if TRANSACTION_ORDER in sources else None,
         initial=initial,
+        asked=_asked(history, question),
     )
     if "malformed" in found:
         return _malformed(history, workload, found["malformed"])
@@ -130,6 +139,12 @@ def _order(history: Columns, wanted: str) -> str:
     if wanted == REALTIME and REALTIME in history.lacks:
         wanted = PROCESS
     return NONE if wanted == PROCESS and PROCESS in history.lacks else wanted
+
+
+def _asked(history: Columns, question: Question) -> tuple[str, str, list[str]]:
+    """Returns what the order of the versions of registers must keep."""
+    strongest, order = class_of(question.model, question.anomalies)
+    return strongest, _order(history, order), sorted(prohibited(question.model, question.anomalies))
 
 
 def _hold_sources(history: Columns, sources: Sequence[str]) -> None:
@@ -244,7 +259,10 @@ class _Judged:
         self._words = Words(
             history, question, reasons=found.get("reasons", ()), may_begin=garbage.pop() if len(garbage) == 1 else None
         )
-        self._counts: dict[str, int] = found["counts"]
+        self._ordering: tuple[str, list[Any], list[int]] | None = found.get("ordering")
+        self._counts: dict[str, int] = dict(found["counts"])
+        if self._ordering is not None and self._ordering[0] == CONTRADICTION:
+            self._counts[self._unordered()] = 1
         self._sources = question.sources
         self._placed: tuple[int, int] | None = found.get("placed")
 
@@ -258,11 +276,12 @@ class _Judged:
         anomalies.sort(key=lambda each: (-sum(map(len, ruled_out([each.kind]))), len(each.rows)))
         undecided = [name for name in self._undecided() if name in bad]
         no_order = self._placed is not None and not self._placed[0]
-        decided = self._found["data_edges"] and not self._lacking and not undecided and not no_order
+        is_open = self._ordering is not None and self._ordering[0] in _OPEN
+        decided = self._found["data_edges"] and not self._lacking and not undecided and not no_order and not is_open
         verdict = Verdict.INVALID if wrong else Verdict.VALID if decided else Verdict.UNKNOWN
         return Judgement(
             verdict=verdict,
-            cause=STEP_LIMIT if undecided else UNSUITED if self._found["data_edges"] else UNTESTED,
+            cause=STEP_LIMIT if undecided or is_open else UNSUITED if self._found["data_edges"] else UNTESTED,
             reason=self._reason(verdict, wrong, [name for name in types if name not in bad], undecided)
             + self._assumed(),
             counts={"transactions": self._size, **{name: self._counts[name] for name in wrong}},
@@ -274,11 +293,17 @@ class _Judged:
                 "not": weakest,
                 "also-not": stronger,
                 "dependencies": self._found["data_edges"],
+                **({"implied-orders": list(implied_orders(self._model))} if self._ordering is not None else {}),
                 **({"assumed-orders": list(self._sources)} if self._sources else {}),
                 **({"undecided-anomaly-types": undecided} if undecided else {}),
                 **({"lacking-edges": self._lacking} if self._lacking else {}),
             },
         )
+
+    def _unordered(self) -> str:
+        """Returns the type of anomaly that each order of the versions of registers has."""
+        strongest, order = class_of(self._model, self._more)
+        return strongest if order == NONE else f"{strongest}-{order}"
 
     def _assumed(self) -> str:
         """Returns a sentence about the system's own order, if it is assumed."""
@@ -305,6 +330,8 @@ class _Judged:
         size = counted(self._size, "transaction")
         if verdict is Verdict.INVALID and prohibited(self._model).isdisjoint(wrong):
             return f"The history of {size} has anomalies that --anomalies excludes: {', '.join(wrong)}."
+        if verdict is Verdict.INVALID and self._ordering is not None:
+            return f"The history of {size} contradicts {self._model}: no order of the versions of its registers keeps it."
         if verdict is Verdict.INVALID:
             return f"The history of {size} contradicts {self._model}."
         if not self._found["data_edges"]:
@@ -318,6 +345,11 @@ class _Judged:
                 f"decided. No read shows the order of the appends of {counted(len(writers), 'transaction')} to common keys, "
                 "and the search for an order in which none of them overlap reached its limit. Read each key once more at the "
                 f"end of a test.{others}"
+            )
+        if self._ordering is not None and self._ordering[0] in _OPEN:
+            return (
+                f"The history of {size} has no anomaly that {self._model} prohibits{more} by the orders of versions that are known. "
+                f"{_OPEN[self._ordering[0]]} Whether an order of all versions keeps {self._model} is not decided.{others}"
             )
         lacking = " and ".join(_LACKING[each] for each in self._lacking)
         if lacking:
@@ -342,6 +374,8 @@ class _Judged:
             edges = tuple((link[0], link[1], self._words.reason(link)) for link in links[:MAX_LINKS])
             subject = [decode_value(key) for key in keys]
             found.append(self._anomaly(kind, subject, text, rows, decisive=None, edges=edges))
+        if self._ordering is not None and self._ordering[0] == CONTRADICTION:
+            found.append(self._contradiction(*self._ordering[1:]))
         for kind, component, decided, writers in self._found["overlaps"]:
             if decided:
                 rows = [row for row, _ in writers]
@@ -349,6 +383,18 @@ class _Judged:
                 text = self._words.overlap(component, writers)
                 found.append(self._anomaly(kind, subject, text, rows, decisive=None, edges=_apart(writers[:MAX_LINKS])))
         return found
+
+    def _contradiction(self, cases: list[Any], rows: list[int]) -> Anomaly:
+        """Returns the anomaly that each order of the versions of registers has."""
+        cycles = [shown[0] for _, shown in cases if shown is not None]
+        links = [link for links in cycles for link in links][:MAX_LINKS]
+        keys = dict.fromkeys(link[3] for link in links if link[3] is not None)
+        edges = tuple((link[0], link[1], self._words.reason(link)) for link in links)
+        shown = list(dict.fromkeys(row for link in links for row in link[:2])) or rows
+        subject: Value = [decode_value(key) for key in keys]
+        return self._anomaly(
+            self._unordered(), subject, self._words.ordering(cases, len(rows)), shown, decisive=None, edges=edges
+        )
 
     def _anomaly(
         self,

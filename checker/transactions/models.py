@@ -281,6 +281,23 @@ ON_DEMAND: Final = (
     "forced-update",
 )
 
+# What a model asks of the order of the versions of registers, the strongest first; `ordering/class.rs` has the definitions.
+CLASSES: Final = (
+    "G2-item",
+    "G-nonadjacent-item",
+    "G-update",
+    "G-single-item",
+    "G-prefix",
+    "missed-update",
+    "G-causal",
+    "fractured-read",
+    "G-MSR",
+    "G-monotonic",
+    "observed-transaction-vanishes",
+    "G1c",
+    "G0",
+)
+
 
 def find(name: str) -> ConsistencyModel:
     """Returns a model by its name or an alias, whatever the case of the letters.
@@ -363,6 +380,31 @@ def order_of(name: str, more: tuple[str, ...] = ()) -> str:
         if any(anomaly.endswith(f"-{order}") for anomaly in (*direct, *more)):
             return order
     return NONE
+
+
+@cache
+def class_of(name: str, more: tuple[str, ...] = ()) -> tuple[str, str]:
+    """Returns what a model, and `more` anomalies, ask of the order of the versions of registers.
+
+    This is the weakest anomaly that each order of the versions has if the model is contradicted, without a suffix; and what
+    orders transactions besides their data.
+    """
+    bad = prohibited(name, more)
+    strongest = next(each for each in CLASSES if each in bad)
+    orders = (order for order in (REALTIME, PROCESS) if f"{strongest}-{order}" in bad)
+    return strongest, next(orders, NONE)
+
+
+@cache
+def implied_orders(name: str) -> tuple[str, ...]:
+    """Returns what the order of the versions of registers follows from in a model, without any option."""
+    strongest, order = class_of(name)
+    return (
+        "writes-follow-reads",
+        *((order,) if order != NONE else ()),
+        *(("dependencies",) if strongest != "G0" else ()),
+        *((ATOMIC_VISIBILITY,) if "fractured-read" in prohibited(name) else ()),
+    )
 
 
 def ruled_out(anomalies: Collection[str]) -> tuple[list[str], list[str]]:

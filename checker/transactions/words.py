@@ -30,6 +30,9 @@ _SOURCES: Final[Mapping[str, str]] = {
     "atomic-visibility": " (a transaction read from the writers of both, and had {after})",
 }
 Link = tuple[int, int, str, str | None, str | None, str | None]
+# A cycle, the orders of versions that it needs, and the number of more of these; `checker/_kernel.pyi` has the parts.
+Shown = tuple[list[Link], list[tuple[str, str | None, str | None, str, list[Link]]], int]
+Case = tuple[tuple[str, str | None, str | None] | None, Shown | None]
 _READS: Final = frozenset({"r", "read"})
 MAX_LINKS: Final = 12  # of a cycle, in words
 CYCLIC_VERSIONS: Final = "cyclic-versions"
@@ -84,6 +87,53 @@ class Words:
         size = f" among {component} transactions that depend on each other" if component > len(links) else ""
         head = f"a cycle of {len(links)} transactions{size}."
         return " ".join([head, *parts, "A transaction cannot precede itself."])
+
+    def ordering(self, cases: Sequence[Case], count: int) -> str:
+        """Returns the explanation of versions of registers that have no order.
+
+        Args:
+            cases: The contradictions; several begin with both orders of two versions.
+            count: The number of transactions.
+        """
+        names: dict[int, str] = {}
+        if len(cases) == 1 and cases[0][1] is not None:
+            return self._contradiction(cases[0][1], names)
+        parts = [f"{count} transactions, whatever the order of the versions."]
+        for chosen, shown in cases:
+            if chosen is not None:
+                key, before, after = map(_text, chosen)
+                how = "other orders contradict" if shown is None else self._contradiction(shown, names)
+                parts.append(f"If {before} of {key} precedes {after}: {how}")
+                parts[-1] = parts[-1].removesuffix(".") + "."
+        if not cases:
+            parts.append("The search tried every order.")
+        return " ".join(parts)
+
+    def _contradiction(self, shown: Shown, names: dict[int, str]) -> str:
+        """Returns a cycle, and what the orders of versions follow from that it needs."""
+        links, orders, left = shown
+        parts = [f"a cycle of {len(links)} transactions."]
+        for link in links[:MAX_LINKS]:
+            before, after = (self._name(row, names) for row in link[:2])
+            parts.append(f"{self._because(link, before, after)}, so {names[link[0]]} precedes {names[link[1]]}.")
+        if len(links) > MAX_LINKS:
+            parts.append(f"{len(links) - MAX_LINKS} more edges lead back to {names[links[0][0]]}.")
+        parts.append("A transaction cannot precede itself.")
+        for key, before, after, how, some in orders:
+            if how == "chosen":
+                continue
+            head = f"Of {_text(key)}, {_text(before)} precedes {_text(after)}"
+            if not some:
+                why = _SOURCES.get(how, "").format(before=_text(before), after=_text(after))
+                parts.append(f"{head}{why}.")
+                continue
+            path = "; ".join(self._because(link, *(self._name(row, names) for row in link[:2])) for link in some[:MAX_LINKS])
+            more = f"; and {len(some) - MAX_LINKS} more edges" if len(some) > MAX_LINKS else ""
+            seen = f"; and {names[some[-1][1]]} read {_text(key)} as {_text(after)}" if how == "seen" else ""
+            parts.append(f"{head}: {path}{more}{seen}.")
+        if left:
+            parts.append(f"{left} more orders of versions follow in such ways.")
+        return " ".join(parts)
 
     def overlap(self, component: int, writers: Sequence[tuple[int, str]]) -> str:
         """Returns the explanation of transactions that append to common keys and that no order keeps apart.

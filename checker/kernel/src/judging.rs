@@ -11,7 +11,10 @@ use crate::python::Column;
 use crate::transactions::cycles::{order, Cycle};
 use crate::transactions::forced;
 use crate::transactions::graph::{Edge, Extra, CONFLICT, PROCESS, RW, SOURCES, WR, WW};
-use crate::transactions::judge::{judge, Judged, Question, Unusable};
+use crate::transactions::judge::{judged, Judged, Question, Unusable};
+use crate::transactions::ordering::class::Class;
+use crate::transactions::ordering::shown::{How, Order, Shown};
+use crate::transactions::ordering::{Asked, Case, Ordering};
 use crate::transactions::parse::{parse, Malformed};
 use crate::transactions::positions::{SamePosition, UNPLACED};
 use crate::transactions::registers::Sources;
@@ -97,7 +100,7 @@ pub(crate) fn hold_kinds(kinds: &[i8]) -> PyResult<()> {
 
 /// Judges transactions; see `checker/_kernel.pyi`.
 #[pyfunction]
-#[pyo3(signature = (workload, *, kind, process, start, end, request, answer, texts, extra, sources = Vec::new(), more = Vec::new(), want_order = false, position = None, initial = None))]
+#[pyo3(signature = (workload, *, kind, process, start, end, request, answer, texts, extra, sources = Vec::new(), more = Vec::new(), want_order = false, position = None, initial = None, asked = None))]
 #[allow(clippy::needless_pass_by_value)]
 pub fn transactions<'py>(
     py: Python<'py>,
@@ -115,6 +118,7 @@ pub fn transactions<'py>(
     want_order: bool,
     position: Option<&Bound<'py, PyAny>>,
     initial: Option<&str>,
+    asked: Option<(String, String, Vec<String>)>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let workload = workload_of(workload)?;
     let extra = extra_of(extra)?;
@@ -124,6 +128,14 @@ pub fn transactions<'py>(
         return Err(PyValueError::new_err(format!("{name:?} is no anomaly that is searched on demand")));
     }
     let more: Vec<&str> = more.iter().map(String::as_str).collect();
+    let prohibited: Vec<&str> = asked.iter().flat_map(|asked| &asked.2).map(String::as_str).collect();
+    let asked = match &asked {
+        Some((class, extra, _)) => {
+            let class = Class::of(class).ok_or_else(|| PyValueError::new_err(format!("{class:?} is no class")))?;
+            Some(Asked { class, extra: extra_of(extra)?, prohibited: &prohibited })
+        }
+        None => None,
+    };
     let kinds: Column<i8> = Column::new("kind", kind)?;
     let columns: [Column<i64>; 3] =
         [Column::new("process", process)?, Column::new("start", start)?, Column::new("end", end)?];
@@ -148,8 +160,8 @@ pub fn transactions<'py>(
     let work = |table: &Table, place: Vec<u32>| {
         let table = &initial.map_or(Cow::Borrowed(table), |value| Cow::Owned(table.beginning_with(value)));
         let history = History { kind, process, start, end, table, place, position };
-        let question = Question { workload, sources: assumed, extra, more: &more };
-        let result = careful(py, "judged", || judge(&question, &history))?;
+        let question = Question { workload, sources: assumed, extra, more: &more, asked };
+        let result = careful(py, "judged", || judged(&question, &history))?;
         let out = PyDict::new(py);
         match result {
             Ok(judged) => {
@@ -205,7 +217,7 @@ pub(crate) fn name_of(kind: u8) -> &'static str {
 }
 
 fn fill(out: &Bound<'_, PyDict>, table: &Table, judged: &Judged) -> PyResult<()> {
-    let Judged { findings, graph, reasons, data_edges, cycles, walks, placed } = judged;
+    let Judged { findings, graph, reasons, data_edges, cycles, walks, placed, ordering, .. } = judged;
     if let Some(placed) = placed {
         out.set_item("placed", placed)?;
     }
@@ -242,11 +254,37 @@ fn fill(out: &Bound<'_, PyDict>, table: &Table, judged: &Judged) -> PyResult<()>
         let links: Vec<_> = cycle.links.iter().map(|link| drawn(edge(link), *link)).collect();
         (cycle.name, cycle.component, links)
     };
-    let of_walk = |walk: &Walk| {
+    let of_edges = |edges: &[Edge]| {
         let link = |edge: &Edge| Link { from: edge.from, to: edge.to, kind: edge.kind, edge: NONE, written: NONE };
-        let links: Vec<_> = walk.edges.iter().map(|edge| drawn(Some(*edge), link(edge))).collect();
-        (walk.name, walk.component, links)
+        edges.iter().map(|edge| drawn(Some(*edge), link(edge))).collect::<Vec<_>>()
     };
+    if let Some(ordering) = ordering {
+        let of_order = |order: &Order| {
+            let how = match order.why {
+                How::Source(source) => SOURCES[source as usize],
+                How::Path => "path",
+                How::Seen => "seen",
+                How::Chosen => "chosen",
+            };
+            (table.key_text(order.key), elem(order.before), elem(order.after), how, of_edges(&order.links))
+        };
+        let of_shown = |shown: &Shown| {
+            let orders: Vec<_> = shown.orders.iter().map(of_order).collect();
+            (of_edges(&shown.cycle), orders, shown.left)
+        };
+        let of_case = |case: &Case| {
+            let chosen = case.chosen.map(|(key, before, after)| (table.key_text(key), elem(before), elem(after)));
+            (chosen, case.shown.as_ref().map(of_shown))
+        };
+        let (answer, cases, rows) = match ordering {
+            Ordering::Order => ("order", &[][..], &[][..]),
+            Ordering::Contradiction(cases, rows) => ("contradiction", &cases[..], &rows[..]),
+            Ordering::TooLarge => ("too-large", &[][..], &[][..]),
+            Ordering::Limit => ("limit", &[][..], &[][..]),
+        };
+        out.set_item("ordering", (answer, cases.iter().map(of_case).collect::<Vec<_>>(), rows))?;
+    }
+    let of_walk = |walk: &Walk| (walk.name, walk.component, of_edges(&walk.edges));
     let drawn: Vec<_> = cycles.kept.iter().map(of_cycle).chain(walks.kept.iter().map(of_walk)).collect();
     let overlaps: Vec<_> = cycles
         .overlaps

@@ -7,6 +7,7 @@ use super::forced::{forced, FORCED, UPDATED};
 use super::graph::{Extra, Graph, Reason};
 use super::lists::{lists, Orders};
 use super::missed::MISSED;
+use super::ordering::{contradicts, ordering, Asked, Ordering};
 use super::positions::{placed, Placed, SamePosition};
 use super::registers::{places, registers, Sources};
 use super::updates::{updates, UPDATE};
@@ -22,8 +23,12 @@ pub struct Judged {
     pub data_edges: usize,
     pub cycles: Cycles,
     pub walks: Walks,
+    /// The sources of orders that contradict the others.
+    pub contradicted: Vec<u8>,
     /// If the system's own order is used.
     pub placed: Option<Placed>,
+    /// Of registers without an anomaly that is prohibited: whether their versions have an order.
+    pub ordering: Option<Ordering>,
 }
 
 /// Why a history could not be judged.
@@ -33,12 +38,15 @@ pub enum Unusable {
 }
 
 /// What to judge by.
+#[derive(Clone, Copy)]
 pub struct Question<'a> {
     pub workload: Workload,
     pub sources: Sources,
     pub extra: Extra,
     /// The anomalies to search besides those that are always searched.
     pub more: &'a [&'a str],
+    /// What the order of the versions of registers must keep.
+    pub asked: Option<Asked<'a>>,
 }
 
 /// Returns whether some anomalies need what transactions read and wrote.
@@ -81,21 +89,33 @@ pub fn accesses(history: &History<'_>, writers: &Writers, orders: Option<&Orders
     }
 }
 
-pub fn judge(question: &Question<'_>, history: &History<'_>) -> Result<Judged, Unusable> {
+/// Judges a history; its registers without an anomaly that is prohibited are decided by the orders of their versions.
+pub fn judged(question: &Question<'_>, history: &History<'_>) -> Result<Judged, Unusable> {
     let writers = Writers::of(history).map_err(Unusable::Twice)?;
+    let mut found = judge(question, history, &writers)?;
+    let asked = question
+        .asked
+        .filter(|asked| question.workload == Workload::Registers && !contradicts(&found, asked.prohibited));
+    found.ordering = asked.map(|asked| ordering(question, asked, history, &writers, &found.contradicted));
+    Ok(found)
+}
+
+/// Judges a history by the known orders of its versions.
+pub fn judge(question: &Question<'_>, history: &History<'_>, writers: &Writers) -> Result<Judged, Unusable> {
     let placed =
         question.sources.transaction_order.then(|| placed(history)).transpose().map_err(Unusable::Together)?;
     let mut findings = Findings::default();
     let (mut dependencies, orders) = match question.workload {
         Workload::Lists => {
-            let (dependencies, orders) = lists(history, &writers, question.sources, &mut findings);
+            let (dependencies, orders) = lists(history, writers, question.sources, &mut findings);
             (dependencies, (!question.more.is_empty()).then_some(orders))
         }
-        Workload::Registers => (registers(history, &writers, question.sources, &mut findings), None),
+        Workload::Registers => (registers(history, writers, question.sources, &mut findings), None),
     };
     let data_edges = dependencies.len();
     let reasons = std::mem::take(&mut dependencies.reasons);
     let groups = std::mem::take(&mut dependencies.groups);
+    let contradicted = std::mem::take(&mut dependencies.contradicted);
     let events = needs_views(question.more).then(|| {
         let (seen, fans) = seen_in(history, question.workload, &dependencies);
         Events::new(history.len() as u32, seen, fans)
@@ -103,7 +123,7 @@ pub fn judge(question: &Question<'_>, history: &History<'_>) -> Result<Judged, U
     conflicts(history.len(), &groups, &mut dependencies);
     drop(groups);
     let graph = Graph::new(history, dependencies, question.extra);
-    let accesses = needs_accesses(question.more).then(|| accesses(history, &writers, orders.as_ref(), &reasons));
+    let accesses = needs_accesses(question.more).then(|| accesses(history, writers, orders.as_ref(), &reasons));
     let (cycles, walks) = searched(&graph, accesses.as_ref(), events.as_ref(), question.more);
-    Ok(Judged { findings, graph, reasons, data_edges, cycles, walks, placed })
+    Ok(Judged { findings, graph, reasons, data_edges, cycles, walks, placed, contradicted, ordering: None })
 }

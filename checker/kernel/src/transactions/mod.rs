@@ -17,6 +17,7 @@ pub mod judge;
 pub mod listed;
 pub mod lists;
 pub mod missed;
+pub mod ordering;
 pub mod overlaps;
 pub mod pairs;
 pub mod parse;

@@ -260,7 +260,7 @@ fn version_order(
         order.dedup_by_key(|reason| (reason.0, reason.1));
     };
     once(&mut order);
-    let mut add = |source: u8, pairs: Vec<Pair>| {
+    for (source, pairs) in of_sources(history, writers, touches, sources) {
         let before = order.len();
         order.extend(pairs.into_iter().map(|(one, other)| (one, other, source)));
         let is_cyclic = contradictions::add(history, versions, touches, &order, findings);
@@ -272,27 +272,38 @@ fn version_order(
         } else {
             once(&mut order);
         }
-    };
+    }
+    (order, contradicted)
+}
+
+/// Returns the orders of versions that some sources show, each with the place of its source in `SOURCES`.
+pub fn source_pairs(history: &History<'_>, writers: &Writers, sources: Sources) -> Vec<(u8, Vec<Pair>)> {
+    let touches = touches(history, &Versions { elems: history.elems() as u32 });
+    of_sources(history, writers, &touches, sources)
+}
+
+fn of_sources(history: &History<'_>, writers: &Writers, touches: &[Touch], sources: Sources) -> Vec<(u8, Vec<Pair>)> {
+    let mut found: Vec<(u8, Vec<Pair>)> = Vec::new();
     if sources.writes_follow_reads {
-        let pairs = touches.iter();
-        add(1, pairs.filter_map(|touch| touch.read.zip(touch.write)).filter(|(one, other)| one != other).collect());
+        let pairs = touches.iter().filter_map(|touch| touch.read.zip(touch.write));
+        found.push((1, pairs.filter(|(one, other)| one != other).collect()));
     }
     let by_key = || touches.chunk_by(|one, other| one.key == other.key);
     if sources.sequential_keys {
         let all = by_key().flat_map(|some| processes(history, some));
-        add(2, all.filter_map(|(one, other)| in_pair(one, other)).collect());
+        found.push((2, all.filter_map(|(one, other)| in_pair(one, other)).collect()));
     }
     if sources.linearizable_keys {
-        add(3, by_key().flat_map(|some| in_real_time(history, some)).collect());
+        found.push((3, by_key().flat_map(|some| in_real_time(history, some)).collect()));
     }
     if sources.transaction_order {
         let written = |touch: &Touch| touch.write.map(|version| (touch.row, version));
-        add(4, by_key().flat_map(|some| neighbours(history, some.iter().filter_map(written))).collect());
+        found.push((4, by_key().flat_map(|some| neighbours(history, some.iter().filter_map(written))).collect()));
     }
     if sources.atomic_visibility {
-        add(5, together::pairs(history, writers, touches));
+        found.push((5, together::pairs(history, writers, touches)));
     }
-    (order, contradicted)
+    found
 }
 
 /// Returns the order of the versions of two transactions on a key, one of which precedes the other.
