@@ -175,7 +175,7 @@ def transactions(
         position: By row: its position in the system's own commit order, from 0; -1 for none. `transaction-order` needs it.
         initial: The value of all registers at the beginning, in canonical JSON; None: nil.
         asked: For registers, what the order of versions must keep: a class of models by the name of an anomaly (`CLASSES` of
-            `checker.transactions.models`), what orders transactions besides their data in it, and all anomalies that are prohibited.
+            `checker.transactions.models`), what orders transactions besides their data in it, and all that is prohibited.
 
     Returns:
         `malformed` with a row, whether it is the answer, a micro-operation or None, and the reason; or `written_twice` with a
@@ -186,13 +186,14 @@ def transactions(
         the writers, each a row and a key; `counts` by kind and type; `keys`, and `data_edges`, the number of dependencies.
         `reasons` is there if the cycles have versions of registers whose order follows from a source: key, two versions, and
         the source. `order` is there if it is wanted: the rows, or None if there is a cycle. `placed` is there with
-        `transaction-order`: how many transactions that write and did not fail have a position, and how many there are. `ordering` is
-        there for `asked` if the known orders make no anomaly that is
-        prohibited: `order` if the versions have an order that the class allows, `contradiction` if there is none, `limit` if the
-        steps did not suffice, or `too-large`; the cases of a contradiction, and its rows. A case has the order of two versions
-        that it begins with (key, before, after) or None; and None if it is long, or the links of a cycle, the orders of versions
-        that it needs, and how many more there are. Such an order has the key, both versions, what it follows from (a source,
-        `path`, `seen` or `chosen`), and the links that show it.
+        `transaction-order`: how many transactions that write and did not fail have a position, and how many there are.
+
+        `ordering` is there for `asked` if the known orders make no anomaly that is prohibited. It has three parts. The first
+        one is `order` if the versions have an order that the class allows, `contradiction` if there is none, `limit` if the
+        steps did not suffice, or `too-large`. The second one has the cases of a contradiction, and the third one its rows. A
+        case has the order of two versions that it begins with (key, before, after) or None; and None if it is long, or the
+        links of a cycle, the orders of versions that it needs, and how many more there are. Such an order has the key, both
+        versions, what it follows from (a source, `path`, `seen` or `chosen`), and the links that show it.
     """
 
 def sort_seconds(count: int) -> float:

@@ -31,6 +31,7 @@ from checker.transactions.models import (
     ruled_out,
     searched,
 )
+from checker.transactions.twice import keys_written_twice, of_the_rest, without_keys, written_twice
 from checker.transactions.words import CYCLIC_VERSIONS, MAX_LINKS, Words
 from harness.console.documents import shown
 from harness.console.plain import counted
@@ -56,9 +57,11 @@ _SHAPES: Final[Mapping[str, str]] = {
     "other-shape": "the functions, keys and written values of the request, {request}, in its answer",
 }
 CONTRADICTION: Final = "contradiction"
+IN_PARTS: Final = "in-parts"
 # Why the kernel did not decide whether the versions of registers have an order.
 _OPEN: Final[Mapping[str, str]] = {
     "limit": "The search for an order of the others reached its limit of steps.",
+    IN_PARTS: "Parts of a history do not search an order of the others; raise --memory-limit, or give the system's own order.",
     "too-large": "The history has too many transactions to search an order of the others, and the likely one is none.",
 }
 _LACKING: Final = {
@@ -97,8 +100,22 @@ def judge(
     )
     _hold_sources(history, sources)
     history = _in_order(history)
-    found = transactions(
-        workload,
+    found = _found(history, question)
+    if "malformed" in found:
+        return _malformed(history, workload, found["malformed"])
+    if "written_twice" in found:
+        keys = keys_written_twice(history, initial)
+        rest = without_keys(history, keys)
+        others = judged(rest, question, _found(rest, question), len(history))
+        return of_the_rest(others, keys, written_twice(history, *found["written_twice"]))
+    return judged(history, question, found, len(history))
+
+
+def _found(history: Columns, question: Question) -> dict[str, Any]:
+    """Returns what the kernel finds."""
+    anomalies, sources = question.anomalies, question.sources
+    return transactions(
+        question.workload,
         kind=history.type,
         process=history.process,
         start=history.start,
@@ -110,12 +127,9 @@ def judge(
         sources=list(sources),
         more=list(searched(question.model, anomalies)),
         position=_positions(history) if TRANSACTION_ORDER in sources else None,
-        initial=initial,
+        initial=question.initial,
         asked=_asked(history, question),
     )
-    if "malformed" in found:
-        return _malformed(history, workload, found["malformed"])
-    return judged(history, question, found, len(history))
 
 
 def judged(history: Columns, question: Question, found: Mapping[str, Any], size: int) -> Judgement:
@@ -128,7 +142,7 @@ def judged(history: Columns, question: Question, found: Mapping[str, Any], size:
         size: The number of all transactions.
     """
     if "written_twice" in found:
-        return _written_twice(history, *found["written_twice"])
+        return written_twice(history, *found["written_twice"])
     if "same_position" in found:
         return _same_position(history, *found["same_position"])
     return _Judged(history, question, found, size).judgement()
@@ -204,26 +218,6 @@ def _malformed(history: Columns, workload: str, wrong: tuple[int, bool, int | No
     )
 
 
-def _written_twice(history: Columns, key: str, elem: str, rows: tuple[int, int], places: tuple[int, int]) -> Judgement:
-    first, second = (
-        f"event {history.start[row]}, micro-operation {at + 1}" for row, at in zip(rows, places, strict=True)
-    )
-    what = f"{shown(decode_value(elem))} to the key {shown(decode_value(key))}"
-    if rows[0] == rows[1] and places[0] == places[1]:
-        return Judgement(
-            verdict=Verdict.UNKNOWN,
-            cause=UNSUITED,
-            reason=f"{second[0].upper()}{second[1:]} writes {what}, which is the initial value; expected another value in each "
-            "write, because a read shows its writer by the value alone.",
-        )
-    return Judgement(
-        verdict=Verdict.UNKNOWN,
-        cause=UNSUITED,
-        reason=f"{second[0].upper()}{second[1:]} writes {what} again, after {first}; expected each value at most once for a "
-        "key, because a read shows its writer by the value alone.",
-    )
-
-
 def _positions(history: Columns) -> Int64s:
     """Returns the place of each number of the system's own among all; -1 for a transaction without one."""
     found = np.full(len(history), -1, np.int64)
@@ -281,7 +275,11 @@ class _Judged:
         verdict = Verdict.INVALID if wrong else Verdict.VALID if decided else Verdict.UNKNOWN
         return Judgement(
             verdict=verdict,
-            cause=STEP_LIMIT if undecided or is_open else UNSUITED if self._found["data_edges"] else UNTESTED,
+            cause=STEP_LIMIT
+            if undecided or (is_open and self._found["data_edges"])
+            else UNSUITED
+            if self._found["data_edges"]
+            else UNTESTED,
             reason=self._reason(verdict, wrong, [name for name in types if name not in bad], undecided)
             + self._assumed(),
             counts={"transactions": self._size, **{name: self._counts[name] for name in wrong}},
@@ -328,36 +326,39 @@ class _Judged:
 
     def _reason(self, verdict: Verdict, wrong: list[str], allowed: list[str], undecided: list[str]) -> str:
         size = counted(self._size, "transaction")
-        if verdict is Verdict.INVALID and prohibited(self._model).isdisjoint(wrong):
-            return f"The history of {size} has anomalies that --anomalies excludes: {', '.join(wrong)}."
-        if verdict is Verdict.INVALID and self._ordering is not None:
-            return f"The history of {size} contradicts {self._model}: no order of the versions of its registers keeps it."
         if verdict is Verdict.INVALID:
-            return f"The history of {size} contradicts {self._model}."
+            if prohibited(self._model).isdisjoint(wrong):
+                return f"The history of {size} has anomalies that --anomalies excludes: {', '.join(wrong)}."
+            how = "" if self._ordering is None else ": no order of the versions of its registers keeps it"
+            return f"The history of {size} contradicts {self._model}{how}."
         if not self._found["data_edges"]:
             return f"In the history of {size}, none depends on another one, so nothing was tested."
         others = f" {self._model} allows these anomalies, which are there: {', '.join(allowed)}." if allowed else ""
         more = f" and none of {', '.join(self._more)}" if self._more else ""
+        return self._not_invalid(size, f"no anomaly that {self._model} prohibits{more}", undecided) + others
+
+    def _not_invalid(self, size: str, none: str, undecided: list[str]) -> str:
+        """Returns why a history with dependencies is valid or unknown."""
         if undecided:
             writers = {row for kind, _, _, some in self._found["overlaps"] if kind in undecided for row, _ in some}
             return (
-                f"The history of {size} has no other anomaly that {self._model} prohibits{more}, but {undecided[0]} is not "
+                f"The history of {size} has {none.replace('no anomaly', 'no other anomaly', 1)}, but {undecided[0]} is not "
                 f"decided. No read shows the order of the appends of {counted(len(writers), 'transaction')} to common keys, "
                 "and the search for an order in which none of them overlap reached its limit. Read each key once more at the "
-                f"end of a test.{others}"
+                "end of a test."
             )
         if self._ordering is not None and self._ordering[0] in _OPEN:
             return (
-                f"The history of {size} has no anomaly that {self._model} prohibits{more} by the orders of versions that are known. "
-                f"{_OPEN[self._ordering[0]]} Whether an order of all versions keeps {self._model} is not decided.{others}"
+                f"By the orders of versions that are known, the history of {size} has {none}. {_OPEN[self._ordering[0]]} So it "
+                f"is not decided whether an order of all versions keeps {self._model}."
             )
-        lacking = " and ".join(_LACKING[each] for each in self._lacking)
-        if lacking:
+        if self._lacking:
+            lacking = " and ".join(_LACKING[each] for each in self._lacking)
             return (
-                f"The history of {size} {lacking}, so {self._model} is not decided. By its data, it has no anomaly that "
-                f"{self._model} prohibits{more}. Choose a model that needs no more than that, e.g. serializable.{others}"
+                f"The history of {size} {lacking}, so {self._model} is not decided. By its data, it has {none}. Choose a model "
+                "that needs no more than that, e.g. serializable."
             )
-        return f"The history of {size} has no anomaly that {self._model} prohibits{more}.{others}"
+        return f"The history of {size} has {none}."
 
     def _anomalies(self) -> list[Anomaly]:
         found = []
@@ -388,9 +389,10 @@ class _Judged:
         """Returns the anomaly that each order of the versions of registers has."""
         cycles = [shown[0] for _, shown in cases if shown is not None]
         links = [link for links in cycles for link in links][:MAX_LINKS]
+        reasons = [link for _, shown in cases if shown is not None for *_, some in shown[1] for link in some]
         keys = dict.fromkeys(link[3] for link in links if link[3] is not None)
         edges = tuple((link[0], link[1], self._words.reason(link)) for link in links)
-        shown = list(dict.fromkeys(row for link in links for row in link[:2])) or rows
+        shown = [row for link in (*links, *reasons) for row in link[:2]] or rows
         subject: Value = [decode_value(key) for key in keys]
         return self._anomaly(
             self._unordered(), subject, self._words.ordering(cases, len(rows)), shown, decisive=None, edges=edges

@@ -101,7 +101,7 @@ class Words:
         parts = [f"{count} transactions, whatever the order of the versions."]
         for chosen, shown in cases:
             if chosen is not None:
-                key, before, after = map(_text, chosen)
+                key, before, after = map(self.version, chosen)
                 how = "other orders contradict" if shown is None else self._contradiction(shown, names)
                 parts.append(f"If {before} of {key} precedes {after}: {how}")
                 parts[-1] = parts[-1].removesuffix(".") + "."
@@ -122,14 +122,18 @@ class Words:
         for key, before, after, how, some in orders:
             if how == "chosen":
                 continue
-            head = f"Of {_text(key)}, {_text(before)} precedes {_text(after)}"
+            head = f"Of {self.version(key)}, {self.version(before)} precedes {self.version(after)}"
             if not some:
-                why = _SOURCES.get(how, "").format(before=_text(before), after=_text(after))
+                why = _SOURCES.get(how, "").format(before=self.version(before), after=self.version(after))
                 parts.append(f"{head}{why}.")
                 continue
-            path = "; ".join(self._because(link, *(self._name(row, names) for row in link[:2])) for link in some[:MAX_LINKS])
+            path = "; ".join(
+                self._because(link, *(self._name(row, names) for row in link[:2])) for link in some[:MAX_LINKS]
+            )
             more = f"; and {len(some) - MAX_LINKS} more edges" if len(some) > MAX_LINKS else ""
-            seen = f"; and {names[some[-1][1]]} read {_text(key)} as {_text(after)}" if how == "seen" else ""
+            seen = (
+                f"; and {names[some[-1][1]]} read {self.version(key)} as {self.version(after)}" if how == "seen" else ""
+            )
             parts.append(f"{head}: {path}{more}{seen}.")
         if left:
             parts.append(f"{left} more orders of versions follow in such ways.")

@@ -7,7 +7,10 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from checker.transactions.judge import judged
+from checker.judging import STEP_LIMIT
+from checker.transactions.judge import IN_PARTS, judged
+from checker.transactions.models import prohibited
+from checker.transactions.words import REGISTERS
 from harness.errors import InputError
 from harness.verdict import Verdict
 from results.pipeline.large_transactions.by_key import KEPT
@@ -183,11 +186,14 @@ def judgement(question: Question, found: Found, columns: Columns, names: Mapping
     for each in found.shown:
         counts.update(each.get("counts", {}))
     result["counts"] = dict(counts)
+    if question.workload == REGISTERS and prohibited(question.model, question.anomalies).isdisjoint(counts):
+        result["ordering"] = (IN_PARTS, [], [])
     result["data_edges"] = sum(each.get("edges", 0) for each in found.told)
     decided = judged(columns, question, result, found.size)
     trouble = found.trouble()
     if trouble is None:
-        return decided
+        is_open = "ordering" in result and decided.cause == STEP_LIMIT
+        return replace(decided, cause=OUT_OF_MEMORY) if is_open else decided
     if decided.verdict is Verdict.INVALID:
         return replace(decided, reason=f"{decided.reason} It may have other anomalies too. {trouble}")
     return replace(decided, verdict=Verdict.UNKNOWN, cause=OUT_OF_MEMORY, reason=trouble)

@@ -6,6 +6,7 @@ import csv
 import gzip
 import io
 import tarfile
+from collections import Counter
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -44,6 +45,8 @@ DIFFERENT: Final[dict[tuple[str, str, str], tuple[str, set[str], str]]] = {
         for options in several
     },
 }
+# How many verdicts are invalid here alone: the model orders versions, or other keys than that of a value written twice show it.
+BEYOND: Final = {"list-append": {}, "rw-register": {}}
 KINDS: Final = {
     "garbage-read": "Elle raises an error on lists, and accepts it in registers",
     "written-twice": "Elle raises an error on lists, and accepts it in registers",
@@ -91,7 +94,7 @@ def test_types_are_those_of_elle(folder: Path, workload: str, rows: int) -> None
     deviations = {(row["file"], row["options"], row["models"]): row for row in _table("deviations.tsv")}
     columns: dict[str, Columns] = {}
     named: dict[str, list[set[str]]] = {"Elle": [], "adya": [], "Labrys": []}
-    seen, compared = set(), 0
+    seen, compared, beyond = set(), 0, Counter[str]()
     for row in _table("verdicts.tsv.gz"):
         file, options, model = case = row["file"], row["options"], row["models"]
         if row["workload"] != workload:
@@ -121,6 +124,12 @@ def test_types_are_those_of_elle(folder: Path, workload: str, rows: int) -> None
             seen.add(case)
             expected, wanted, _ = DIFFERENT[case]
         compared += 1
+        if verdict == "false" and expected != "false":
+            # No option of Elle's orders these versions, but the model does; or other keys than that of the value show it.
+            reason = "model" if "implied-orders" in found.figures and "left out" not in found.reason else "twice"
+            assert reason == "model" or (deviation is not None and deviation["kind"] == "written-twice"), case
+            beyond[reason] += 1
+            continue
         assert (verdict, types - OURS) == (expected, wanted - UNKNOWN_TYPES), case
         if deviation is None and case not in DIFFERENT and verdict == "false":
             ruled_out = {SAME_NAME.get(name, name) for name in row["not"].split()}
@@ -131,6 +140,7 @@ def test_types_are_those_of_elle(folder: Path, workload: str, rows: int) -> None
             assert ruled_out <= set(found.figures["not"]) <= ruled_out | more, case
     assert seen == {case for case in DIFFERENT if case[0].startswith(workload)}
     assert compared == rows
+    assert beyond == BEYOND[workload]
     lines = [
         f"| {name} | {' | '.join(str(sum(name in each for each in told)) for told in named.values())} |"
         for name in sorted({name for told in named.values() for each in told for name in each})

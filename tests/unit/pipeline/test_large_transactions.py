@@ -348,6 +348,10 @@ def compare(random: Random, *, most: int, models: Sequence[str] = MODELS) -> Jud
         types = implied({*expected.counts, *expected.figures["allowed-anomaly-types"]})
         assert {plain(each.kind) for each in found.anomalies} <= {plain(each) for each in types}
         return None
+    if "Parts of a history do not search an order" in found.reason:
+        assert found.verdict is Verdict.UNKNOWN
+        assert expected.verdict is not Verdict.INVALID or "implied-orders" in expected.figures
+        return None
     assert told(found, columns) == told(expected, whole)
     return found
 

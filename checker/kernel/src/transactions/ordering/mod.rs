@@ -29,7 +29,7 @@ use shown::Shown;
 /// The largest table of events, in words: 128 MiB.
 const TABLE: usize = 1 << 24;
 /// Steps of a history.
-const STEPS: usize = 4_000_000_000;
+const STEPS: usize = 2_000_000_000;
 
 /// Whether the versions have an order that the model allows.
 #[derive(Debug)]

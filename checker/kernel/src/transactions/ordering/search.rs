@@ -29,7 +29,7 @@ pub fn search(problem: &mut Problem, closure: &Closure, time: &[i64], left: &mut
         let some: Vec<i64> = events.iter().map(|&event| time[event as usize]).collect();
         let last = problem.arcs.iter().map(|arc| arc.round).max().unwrap_or(0) + 1;
         let found = match saturate(&mut small, left) {
-            Ok(closure) => tried(&small, &closure, &some, left, true)?,
+            Ok(closure) => tried(&small, closure, &some, left, true)?,
             Err(stop) => return Err(failure(&small, &stop)),
         };
         let mut place = vec![0u32; events.len()];
@@ -73,7 +73,7 @@ fn chain<'a>(key: &'a Key, place: &[u32]) -> impl Iterator<Item = Arc> + 'a {
 /// Tries a likely order, and then both orders of a pair. The problem is saturated.
 fn tried(
     problem: &Problem,
-    closure: &Closure,
+    closure: Closure,
     time: &[i64],
     left: &mut usize,
     is_first: bool,
@@ -95,11 +95,13 @@ fn tried(
             whole.arcs.push(Arc { round, ..arc });
         }
     }
+    drop(closure); // one table at a time, however deep the search is
     match saturate(&mut whole, left) {
         Ok(closure) => return Ok(closure.order),
         Err(Stop::Limit) => return Err(Failure::Limit),
         Err(Stop::Contradiction(_)) => {}
     }
+    drop(whole);
     let rows = || {
         let mut rows: Vec<u32> = problem.row.clone();
         rows.sort_unstable();
@@ -115,7 +117,7 @@ fn tried(
         let mut child = problem.clone();
         child.arcs.push(arc);
         let result = match saturate(&mut child, left) {
-            Ok(closure) => tried(&child, &closure, time, left, false),
+            Ok(closure) => tried(&child, closure, time, left, false),
             Err(Stop::Limit) => Err(Failure::Limit),
             Err(Stop::Contradiction(cycle)) => {
                 let how = is_first.then(|| shown(&child, &cycle));

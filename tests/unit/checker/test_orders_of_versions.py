@@ -1,0 +1,134 @@
+"""Registers are valid only with an order of their versions that keeps the model; no option is needed for what it implies."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from checker.columns import of_operations
+from checker.transactions.judge import judge
+from checker.transactions.models import (
+    CLASSES,
+    MODELS,
+    NONE,
+    class_of,
+    implied_orders,
+    order_of,
+    prohibited,
+    searched,
+)
+from harness.op import OpType
+from harness.verdict import Verdict
+from tests.unit.checker.test_transaction_order import operations
+from tests.unit.checker.transaction_orders import transaction
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from checker.judging import Judgement
+    from harness.op import Operation
+
+KERNEL: Final = Path(__file__).parents[3] / "checker" / "kernel" / "src" / "transactions" / "ordering"
+# One after the other, in one process.
+SEQUENTIAL: Final = [
+    transaction(0, OpType.OK, [mop], start=2 * number, end=2 * number + 1)
+    for number, mop in enumerate((["w", "k", 1], ["w", "k", 2], ["r", "k", 1]))
+]
+# All of these overlap. A transaction sees both writers of x, and reads the first one.
+VISIBLE: Final = ("wx2 wy2", "ry2 wx7 wz6", "rx2 rz6")
+# The path a, b, c leads from both writers of x to a read of the first one.
+PATH: Final = ("wx2 wa1", "ra1 wx7 wb1", "rb1 wc1", "rc1 rx2")
+# Either order of x contradicts, because a transaction read each of them after the other one by y and z.
+EITHER: Final = ("wx1 wy1", "wx2 wz2", "rx1 rz2", "rx2 ry1")
+
+
+def judged(history: Sequence[Operation], model: str) -> Judgement:
+    """Returns the judgement of registers without any option."""
+    return judge(of_operations(history), workload="rw-register", model=model)
+
+
+def contradicted(history: Sequence[Operation]) -> set[str]:
+    """Returns the models that a history contradicts; it is valid under all others."""
+    verdicts = {model.name: judged(history, model.name).verdict for model in MODELS}
+    assert set(verdicts.values()) <= {Verdict.VALID, Verdict.INVALID}
+    return {name for name, verdict in verdicts.items() if verdict is Verdict.INVALID}
+
+
+def stronger(*names: str) -> set[str]:
+    """Returns some models and all that imply one of them."""
+    found = set(names)
+    for _ in MODELS:
+        found |= {model.name for model in MODELS if found & set(model.implies)}
+    return found
+
+
+def test_a_process_orders_what_it_wrote() -> None:
+    """Sessions and real time order the writers; a model without them allows the stale read."""
+    bad = {"strong-session-snapshot-isolation", "strong-session-serializable", "strong-snapshot-isolation"}
+    assert contradicted(SEQUENTIAL) == bad | {"strict-serializable"}
+    found = judged(SEQUENTIAL, "strong-session-serializable")
+    assert found.counts == {"transactions": 3, "G2-item-process": 1}
+    assert found.figures["implied-orders"] == ["writes-follow-reads", "process", "dependencies", "atomic-visibility"]
+    [anomaly] = found.anomalies
+    assert "Of 'k', 1 precedes 2: T3 (process 0, events 0-1) and T2 are transactions of process 0, in this order." in (
+        anomaly.explanation
+    )
+
+
+def test_a_transaction_sees_all_of_those_that_it_reads_from() -> None:
+    """This holds from read atomic on, and for monotonic views if the read of the old version is the later one."""
+    assert contradicted(operations(*VISIBLE)) == stronger("read-atomic", "consistent-view")
+    late = (*VISIBLE[:2], "rz6 rx2")
+    assert contradicted(operations(*late)) == stronger(
+        "monotonic-atomic-view", "monotonic-view", "monotonic-snapshot-read"
+    )
+    found = judged(operations(*VISIBLE), "read-atomic")
+    assert found.counts == {"transactions": 3, "fractured-read": 1}
+
+
+def test_a_path_orders_the_versions() -> None:
+    """Causality is enough; the words name the path."""
+    bad = contradicted(operations(*PATH))
+    assert bad == stronger("causal-cerone", "consistent-view")
+    [anomaly] = judged(operations(*PATH), "serializable").anomalies
+    assert "Of 'x', 2 precedes 7: T4 (process 0, event 0-100) wrote 1 to 'a', and T2 read 'a' as 1." in (
+        anomaly.explanation.replace("events 0", "event 0")
+    )
+
+
+def test_both_orders_may_contradict() -> None:
+    """No order is forced, and none is possible: of x, either version comes first."""
+    found = judged(operations(*EITHER), "read-atomic")
+    assert found.verdict is Verdict.INVALID
+    assert contradicted(operations(*EITHER)) >= stronger("read-atomic")
+
+
+@pytest.mark.parametrize("write", ["wy1", "wy2"])
+def test_a_value_that_was_written_twice_leaves_the_other_keys(write: str) -> None:
+    """A cycle on other keys is still one; else the verdict is unknown, with both places."""
+    history = operations("wy1", write, *PATH, "ry1")
+    found = judged(history, "serializable")
+    assert found.verdict is Verdict.INVALID
+    assert ("The key 'y' was left out. Event 1, micro-operation 1 writes 1 to the key 'y' again" in found.reason) is (
+        write == "wy1"
+    )
+    valid = judged(operations("wy1", write, *PATH[:3], "ry1"), "serializable")
+    assert valid.verdict is (Verdict.UNKNOWN if write == "wy1" else Verdict.VALID)
+
+
+def test_the_kernel_is_tested_with_the_models_of_the_checker() -> None:
+    """The table of its test has what each model asks of the kernel."""
+    lines = [
+        " ".join(
+            [model.name, order_of(model.name), *class_of(model.name), ",".join(searched(model.name)),
+             ",".join(sorted(prohibited(model.name)))]
+        )
+        for model in MODELS
+    ]  # fmt: skip
+    text = "\n".join(lines) + "\n"
+    assert (KERNEL / "tests" / "models.txt").read_text(encoding="utf-8") == text, f"write this into models.txt:\n{text}"
+    assert {class_of(model.name)[0] for model in MODELS} == set(CLASSES)
+    assert all(class_of(model.name)[1] in {NONE, order_of(model.name)} for model in MODELS)
+    assert implied_orders("read-uncommitted") == ("writes-follow-reads",)
