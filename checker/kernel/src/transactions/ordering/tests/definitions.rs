@@ -91,7 +91,9 @@ fn possible(txns: &[Txn]) -> Vec<Vec<&Txn>> {
     let mut found: Vec<Vec<&Txn>> = vec![Vec::new()];
     for txn in txns.iter().filter(|txn| txn.kind != Kind::Fail) {
         let without = if txn.kind == Kind::Info { found.clone() } else { Vec::new() };
-        found.iter_mut().for_each(|some| some.push(txn));
+        for some in &mut found {
+            some.push(txn);
+        }
         found.extend(without);
     }
     found

@@ -83,7 +83,7 @@ fn random_history(random: &mut Random) -> (Vec<Txn>, usize) {
             _ => Kind::Ok,
         };
         let mut mops = Vec::new();
-        for _ in 0..1 + random.below(4) {
+        for _ in 0..=random.below(4) {
             let key = random.below(keys);
             let is_read = random.chance(50);
             if !is_read {
