@@ -1,6 +1,6 @@
 //! Decides whether the versions of registers have an order that a model allows. No read shows this order.
 //!
-//! `class` has what a model asks, and `problem` its events. A likely order is made in near-linear time (`candidate`), guided by real time, and checked by
+//! `class` has what a model asks, and `problem` its events. A likely order is made in near-linear time (`candidate`) and checked by
 //! the whole of `judge`, as if the system had told it. So `valid` is said only of a history with an order of its transactions
 //! that has no anomaly. If it has one, all orders that are forced are added (`saturate`), and what they leave open is searched
 //! (`search`). Then a cycle contradicts the model, whatever the order of the versions.
@@ -71,32 +71,24 @@ pub fn ordering(
 ) -> Ordering {
     let sources = without(question.sources, contradicted);
     let is_bare = asked.class == Class::Uncommitted;
-    let known = Sources { writes_follow_reads: is_bare || sources.writes_follow_reads, ..sources };
-    let made = |extra: Extra, sources: Sources| {
-        Maker::new(history, writers, asked.class).make(extra, &source_pairs(history, writers, sources))
-    };
-    // Most systems take effect in real time, whatever is asked. Else the order of processes, or the data alone, is a guide.
-    for extra in [Extra::Realtime, asked.extra] {
-        let guided = made(extra, guide(known, asked.class, extra));
-        if closure::order(guided.events(), &guided.arcs).is_none() {
-            continue;
-        }
-        let likely = candidate::candidate(&guided, &times(&guided, history));
-        if is_legal(question, asked, history, writers, &guided, &likely, sources) {
-            return Ordering::Order;
-        }
-        if extra == asked.extra {
-            break;
-        }
-    }
-    let mut problem = made(asked.extra, known);
+    let pairs = source_pairs(
+        history,
+        writers,
+        Sources { writes_follow_reads: is_bare || sources.writes_follow_reads, ..sources },
+    );
+    let mut problem = Maker::new(history, writers, asked.class).make(asked.extra, &pairs);
+    drop(pairs);
     let time = times(&problem, history);
     let mut left = STEPS;
-    let is_large = closure::words(problem.events()) > TABLE;
-    if is_large && closure::order(problem.events(), &problem.arcs).is_none() {
+    if closure::order(problem.events(), &problem.arcs).is_some() {
+        let likely = candidate::candidate(&problem, &time);
+        if is_legal(question, asked, history, writers, &problem, &likely, sources) {
+            return Ordering::Order;
+        }
+    } else if closure::words(problem.events()) > TABLE {
         return told(failure(&problem, &saturate::cycle(&problem)));
     }
-    if is_large {
+    if closure::words(problem.events()) > TABLE {
         return Ordering::TooLarge;
     }
     if asked.class == Class::Causal {
@@ -127,18 +119,6 @@ fn told(failure: Failure) -> Ordering {
             };
             Ordering::Contradiction(cases.into_iter().map(case).collect(), rows)
         }
-    }
-}
-
-/// Returns what likely orders versions besides, in near-linear time. It only guides: the order is checked by the whole of `judge`.
-fn guide(known: Sources, class: Class, extra: Extra) -> Sources {
-    let sees =
-        !matches!(class, Class::Uncommitted | Class::Committed | Class::MonotonicAtomic | Class::MonotonicView);
-    Sources {
-        atomic_visibility: sees,
-        linearizable_keys: extra == Extra::Realtime,
-        sequential_keys: extra == Extra::Process,
-        ..known
     }
 }
 
