@@ -32,7 +32,7 @@ def keys_written_twice(history: Columns, initial: str | None) -> set[str]:
     for row in range(len(history)):
         for function, key, value in _mops(history, history.value, row):
             if function not in _READS:
-                pair = json_text(key), json_text(value)
+                pair = _text(key), _text(value)
                 if pair in seen or pair[1] == initial:
                     found.add(pair[0])
                 seen.add(pair)
@@ -48,12 +48,17 @@ def without_keys(history: Columns, keys: set[str]) -> Columns:
         for row in range(len(history)):
             if values.kind[row] == OTHER:
                 first[row] = len(texts)
-                texts.append(json_text([mop for mop in _mops(history, values, row) if json_text(mop[1]) not in keys]))
+                texts.append(_text([mop for mop in _mops(history, values, row) if _text(mop[1]) not in keys]))
         kind = np.where(values.kind == OTHER, OTHER, NOTHING).astype(np.int8)
         return Values(kind=kind, first=first, second=np.zeros(len(history), np.int64))
 
     value, result = kept(history.value), kept(history.result)
     return replace(history, value=value, result=result, texts=texts)
+
+
+def _text(value: Value) -> str:
+    """Returns the canonical JSON of a value."""
+    return json_text(value) or "null"
 
 
 def _mops(history: Columns, values: Values, row: int) -> list[Any]:

@@ -101,7 +101,7 @@ class Words:
         parts = [f"{count} transactions, whatever the order of the versions."]
         for chosen, shown in cases:
             if chosen is not None:
-                key, before, after = map(self.version, chosen)
+                key, before, after = (self.version(each) for each in chosen)
                 how = "other orders contradict" if shown is None else self._contradiction(shown, names)
                 parts.append(f"If {before} of {key} precedes {after}: {how}")
                 parts[-1] = parts[-1].removesuffix(".") + "."
@@ -119,21 +119,20 @@ class Words:
         if len(links) > MAX_LINKS:
             parts.append(f"{len(links) - MAX_LINKS} more edges lead back to {names[links[0][0]]}.")
         parts.append("A transaction cannot precede itself.")
-        for key, before, after, how, some in orders:
+        for of, first, second, how, some in orders:
+            key, before, after = (self.version(each) for each in (of, first, second))
             if how == "chosen":
                 continue
-            head = f"Of {self.version(key)}, {self.version(before)} precedes {self.version(after)}"
+            head = f"Of {key}, {before} precedes {after}"
             if not some:
-                why = _SOURCES.get(how, "").format(before=self.version(before), after=self.version(after))
+                why = _SOURCES.get(how, "").format(before=before, after=after)
                 parts.append(f"{head}{why}.")
                 continue
             path = "; ".join(
                 self._because(link, *(self._name(row, names) for row in link[:2])) for link in some[:MAX_LINKS]
             )
             more = f"; and {len(some) - MAX_LINKS} more edges" if len(some) > MAX_LINKS else ""
-            seen = (
-                f"; and {names[some[-1][1]]} read {self.version(key)} as {self.version(after)}" if how == "seen" else ""
-            )
+            seen = f"; and {names[some[-1][1]]} read {key} as {after}" if how == "seen" else ""
             parts.append(f"{head}: {path}{more}{seen}.")
         if left:
             parts.append(f"{left} more orders of versions follow in such ways.")
