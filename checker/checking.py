@@ -20,8 +20,10 @@ from checker.explain.blaming import blaming
 from checker.explain.weakening import weakened
 from checker.formats.conventions import OWN
 from checker.formats.errors import BadHistory
+from checker.formats.log_lines import ETCD_LOG, HISTORY_TXT, JEPSEN_LOG
 from checker.formats.parquet import rows_of
-from checker.formats.read import EDN, ETCD_LOG, PARQUET, History, detect, from_parquet, on_disk, read_source
+from checker.formats.read import History, from_parquet, read_source
+from checker.formats.readers import EDN, JEPSEN_FILE, PARQUET, detect, on_disk
 from checker.formats.source import STANDARD_INPUT, opened
 from checker.formats.values import initial_value
 from checker.independent import check_keys
@@ -50,8 +52,12 @@ EXPLAIN_S: Final = 10.0  # for the counterexamples of one history
 _SHOWS_ALL: Final = "linear"
 _AUTO: Final = "auto"
 
+_OF_KNOSSOS: Final = {"nil_read": "any", "failed_cas": "drop", "crashed_dequeue": "never"}
 _CONVENTIONS: Final[Mapping[str, Mapping[str, str]]] = {
-    EDN: {"nil_read": "any", "failed_cas": "drop", "crashed_dequeue": "never"},
+    EDN: _OF_KNOSSOS,
+    JEPSEN_LOG: _OF_KNOSSOS,
+    HISTORY_TXT: _OF_KNOSSOS,
+    JEPSEN_FILE: _OF_KNOSSOS,
     ETCD_LOG: {"nil_read": "exact", "failed_cas": "observe", "crashed_dequeue": "takes"},
 }
 

@@ -24,6 +24,9 @@ FORMAT: Final = "labrys-history"
 VERSION: Final = 1
 MAX_LINE_BYTES = 1 << 24  # enough for a read of two million elements
 TOO_GREAT: Final = 2**63  # times, indexes and processes become columns of 64 bits
+_SHOWN_BYTES: Final = 4 * SHOWN_CHARACTERS
+_LONGEST_TOKEN: Final = 20  # of JSON, besides strings and long numbers, whose errors are at their ends
+_OPEN_STRING: Final = "Unterminated string"
 ORDER: Final = "an integer from -2^63 to 2^63 - 1"
 
 _TYPES = {str(op_type): op_type for op_type in OpType}
@@ -117,10 +120,22 @@ _DECODER = json.JSONDecoder(parse_constant=_no_constant)
 EXACT_JSON: Final = json.JSONDecoder(parse_constant=_no_constant, object_pairs_hook=without_doubles)
 
 
-def _more_colons(line: bytes, fields: dict[str, Any]) -> bool:
+def _more_colons(text: str, fields: dict[str, Any]) -> bool:
     """Returns whether there may be more colons than those of the members and those in texts without escapes."""
     in_texts = sum(value.count(":") for value in fields.values() if type(value) is str)
-    return b"\\" in line or line.count(b":") != len(fields) + in_texts
+    return "\\" in text or text.count(":") != len(fields) + in_texts
+
+
+def _exact(text: str, fields: Any) -> Any:
+    """Returns the decoded value of a text, or decodes it again, slowly, if a key may be a duplicate.
+
+    Raises:
+        ValueError: A key is a duplicate.
+    """
+    # Each member has a colon. If there are no more colons than members, no key is a duplicate. Else the slow decoder looks.
+    if type(fields) is not dict or (text.count(":") != len(fields) and _more_colons(text, fields)):
+        return EXACT_JSON.decode(text)
+    return fields
 
 
 def decode_object(line: bytes) -> dict[str, Any]:
@@ -131,16 +146,41 @@ def decode_object(line: bytes) -> dict[str, Any]:
     """
     try:
         text = line.decode()
-        fields = _DECODER.decode(text)
-        # Each member has a colon. If there are no more colons than members, no key is a duplicate. Else the slow decoder looks.
-        if type(fields) is not dict or (line.count(b":") != len(fields) and _more_colons(line, fields)):
-            fields = EXACT_JSON.decode(text)
+        fields = _exact(text, _DECODER.decode(text))
     except (ValueError, RecursionError) as error:
-        why = f"{error.msg.lower()} at character {error.pos + 1}" if isinstance(error, json.JSONDecodeError) else error
-        raise ValueError(f"expected a JSON object, found {shown(line)}: {why}") from error
+        raise _no_object(line, error) from error
     if not isinstance(fields, dict):
-        raise ValueError(f"expected a JSON object, found {shown(line)}")  # noqa: TRY004 - its content is wrong
+        raise _no_object(line)
     return fields
+
+
+def object_at(text: str, at: int) -> tuple[dict[str, Any], int] | None:
+    """Reads the JSON object that begins at a place of a text.
+
+    Returns:
+        The object and the place of its end; None if the text may end within it.
+
+    Raises:
+        ValueError: There is no JSON object, or it has a key twice.
+    """
+    try:
+        fields, end = _DECODER.raw_decode(text, at)
+        fields = _exact(text[at:end], fields)
+    except json.JSONDecodeError as error:
+        if error.pos >= len(text) - _LONGEST_TOKEN or error.msg.startswith(_OPEN_STRING):
+            return None
+        shift = json.JSONDecodeError(error.msg, text[at : error.pos + 1], error.pos - at)
+        raise _no_object(text[at : at + _SHOWN_BYTES].encode(errors="replace"), shift) from None
+    except (ValueError, RecursionError) as error:
+        raise _no_object(text[at : at + _SHOWN_BYTES].encode(errors="replace"), error) from error
+    if not isinstance(fields, dict):
+        raise _no_object(text[at:end].encode(errors="replace"))
+    return fields, end
+
+
+def _no_object(line: bytes, error: Exception | None = None) -> ValueError:
+    why = f"{error.msg.lower()} at character {error.pos + 1}" if isinstance(error, json.JSONDecodeError) else error
+    return ValueError(f"expected a JSON object, found {shown(line)}" + ("" if error is None else f": {why}"))
 
 
 def decode_event(fields: Mapping[str, Any], index: int) -> Op:
@@ -271,7 +311,7 @@ def _check(fields: Mapping[str, Any], index: int) -> None:
         raise ValueError(f"unknown key {min(fields.keys() - _EXPECTED.keys())!r}")
     for name, (expected, fits) in _EXPECTED.items():
         if name not in fields:
-            if name in _REQUIRED:
+            if name in REQUIRED:
                 raise ValueError(f"expected the key {name!r}")
         elif not fits(fields[name]):
             bounds = "; numbers go from 0 to 2^63 - 1" if type(fields[name]) is int and name != "order" else ""
@@ -346,5 +386,5 @@ _EXPECTED: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
     "via": ("a string of whole characters or null", _is_name_or_null),
     "order": (f"{ORDER} or null", _is_order_or_null),
 }
-_REQUIRED = frozenset({"index", "time", "type", "process", "f", "value"})
-_PLAIN = _REQUIRED | {"key", "node"}
+REQUIRED = frozenset({"index", "time", "type", "process", "f", "value"})
+_PLAIN = REQUIRED | {"key", "node"}

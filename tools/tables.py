@@ -14,6 +14,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from checker.formats.missing import THINGS
+from checker.formats.readers import MAY_LACK
 from checker.transactions.models import ANOMALIES, MODELS, ruled_out
 from harness.capabilities import ROOT
 from harness.console import plugins
@@ -109,6 +111,12 @@ def log_lines() -> Rows:
 def measures() -> Rows:
     """Returns the measures of thresholds."""
     return [("measure", "what it is"), *((f"`{name}`", meaning) for name, meaning in MEASURES.items())]
+
+
+def lacking() -> Rows:
+    """Returns what an event may lack in each format, by the readers."""
+    rows: Rows = [("format", *THINGS)]
+    return [*rows, *((name, *(str(lacks[thing]) for thing in THINGS)) for name, lacks in MAY_LACK.items())]
 
 
 def exit_codes() -> Rows:
@@ -207,6 +215,7 @@ TABLES: Mapping[str, Callable[[], Rows]] = MappingProxyType(
         "log-lines": log_lines,
         "measures": measures,
         "exit-codes": exit_codes,
+        "lacking": lacking,
         "models": _models,
         "consistency-models": _consistency_models,
         "anomalies-of-transactions": _anomalies_of_transactions,

@@ -26,7 +26,7 @@ PIECE_CHARACTERS = 1 << 16
 _SPACE: Final = " \t\n\r\f\v\x1c\x1d\x1e\x1f,"
 _END: Final = r'\s\x1c-\x1f,"()\[\]{};\\'
 # Every quantifier is possessive, so the expression never backtracks. A text must not end in space, which would be slow.
-_TOKEN: Final = re.compile(
+TOKEN: Final = re.compile(
     r"[\s\x1c-\x1f,]*+("
     rf"[^{_END}#^`~@][^{_END}^`~@]*+"  # a name or a number
     r"|[()\[\]{}]"
@@ -104,7 +104,7 @@ class Tokens(Generic[T]):
         self._max_token = max_token
         self._text = ""  # the text of the last list
         self._column = 0  # the length of its line before it
-        self._grammar = _TOKEN  # the expression that cut it
+        self._grammar = TOKEN  # the expression that cut it
 
     def __iter__(self) -> Iterator[list[str] | T]:
         """Yields the lists, and the values of `whole_line`.
@@ -199,13 +199,13 @@ class Tokens(Generic[T]):
             self._text = rest + more
 
     def _cut(self, text: str) -> list[str]:
-        self._text, self._grammar = text, _TOKEN
-        return _TOKEN.findall(_without_end_space(text))
+        self._text, self._grammar = text, TOKEN
+        return TOKEN.findall(_without_end_space(text))
 
     def _last_token(self) -> tuple[int, bool]:
         """Returns the start of the first unclosed string and True, or else the start of the last token and False."""
         start = len(self._text)
-        for match in _TOKEN.finditer(_without_end_space(self._text)):
+        for match in TOKEN.finditer(_without_end_space(self._text)):
             start = match.start(1)
             if match[1] == _QUOTE:
                 return start, True

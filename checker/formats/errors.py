@@ -23,6 +23,10 @@ class BadHistory(InputError):  # noqa: N818 - the name states the problem
         self.reason = reason
 
 
+class NoObject(BadHistory):
+    """A line is no JSON object. It is torn if it is the last one, and has no end."""
+
+
 class BrokenSource(BadHistory):
     """A file cannot be read to its end, whatever it contains."""
 

@@ -3,63 +3,82 @@
 `harness.event_lines` decodes and checks the lines. If the run ended while it wrote the last line, this torn line is left out,
 with a warning.
 
-A file of another tool may begin with an event. Then there is no header, the order of the lines is the order of the events, and
-a line may lack the index, the time and the value. One warning states this.
+A file of another tool may begin with an event. Then there is no header, and `checker.formats.json_events` makes the events. One
+warning states this.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from itertools import chain
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from checker.formats.errors import BadHistory
-from checker.formats.transactional import ArrayObjects, softened, without_process
-from harness.event_lines import MAX_LINE_BYTES, EventLines, header_of
-from harness.op import NEMESIS, OpType
+from checker.formats.errors import BadHistory, NoObject
+from checker.formats.foreign import CAS, CAS_OF_THREE, IN_VAIN
+from checker.formats.json_events import JsonEvents, begins_events
+from checker.formats.missing import COMPLETION, FUNCTION, INDEX, INVOKE, KEY, PROCESS, TIME, TYPE, VALUE, May
+from harness.event_lines import MAX_LINE_BYTES, REQUIRED, EventLines, header_of
+from harness.op import NEMESIS
 from harness.pairing import Event, torn_warning
 from harness.values import hold_to_bounds
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from checker.formats.source import Source
-    from harness.op import Op, Value
+    from checker.formats.json_events import Lines
+    from harness.op import Value
 
-
-EVENT: Final = frozenset({"type", "process", "f"})  # members that each event has, and no header
-TYPE_ONLY: Final = frozenset({"type"})
-IN_VAIN: Final = frozenset({OpType.FAIL, OpType.INFO})
-CAS: Final = "cas"
-CAS_OF_THREE: Final = 3  # a key, the expected and the new value
+_MEMBERS: Final = {
+    TYPE: "type", FUNCTION: "f", PROCESS: "process", VALUE: "value", INDEX: "index", TIME: "time", KEY: "key",
+}  # fmt: skip
 
 
 class JsonlEvents:
     """Yields the events of a history.
 
     Attributes:
-        warnings: Warnings as sentences; known at the end.
-        timed: Whether the events have times; known after the first event was requested.
+        MAY_LACK: What an event after a header may lack; see `checker.formats.missing`.
+        conventions: None, because each JSON value has one meaning.
     """
 
+    MAY_LACK: ClassVar[Mapping[str, May]] = {
+        **{thing: May.NO if member in REQUIRED else May.YES for thing, member in _MEMBERS.items()},
+        INVOKE: May.OF_TRANSACTIONS,
+        COMPLETION: May.YES,
+    }
     may_be_empty: Final = True
+    conventions: ClassVar[Mapping[str, str]] = {}
 
-    def __init__(self, source: Source | ArrayObjects, *, keyed: bool | None, transactional: bool = False) -> None:
+    def __init__(self, source: Lines, *, keyed: bool | None, transactional: bool = False) -> None:
         """Prepares to read.
 
         Args:
-            source: The lines, or the objects of an array.
-            keyed: Whether the values of events without a key are lists of a key and a value. None: no, with a warning if an
-                event without a header looks otherwise.
-            transactional: Whether an event without a header may lack its process and its function; see
-                `checker.formats.transactional`.
+            source: The lines.
+            keyed: Whether the values of events without a key are lists of a key and a value. None: after a header they are not;
+                without one, as in `checker.formats.foreign.ForeignEvents`.
+            transactional: As in `ForeignEvents`, for events without a header.
         """
-        self._transactional = transactional
         self._lines = EventLines()
-        self.warnings: list[str] = []
-        self.timed = True
-        self._bare = False
-        self._keyed = bool(keyed)
-        self._may_be_keyed = keyed is None  # until an event shows it
+        self._keyed = keyed
+        self._transactional = transactional
+        self._torn_line: int | None = None
+        self._bare: JsonEvents | None = None
         self._source = source
+
+    @property
+    def timed(self) -> bool:
+        """Returns whether the events have times; known after the first event of a client."""
+        return self._bare is None or self._bare.timed
+
+    @property
+    def keyed(self) -> bool | None:
+        """Returns whether the values of events without a key are tuples; known as in `ForeignEvents`."""
+        return self._keyed if self._bare is None else self._bare.keyed
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        """Returns warnings as sentences; known at the end."""
+        bare = [] if self._bare is None else [bare_warning(timed=self.timed)]
+        return [*bare, *([] if self._torn_line is None else [torn_warning(self._torn_line)])]
 
     def __iter__(self) -> Iterator[Event]:
         """Yields each event.
@@ -68,60 +87,37 @@ class JsonlEvents:
             BadHistory: The file is not a history, or has a malformed line that is not its torn last one.
         """
         try:
-            for fields in self._objects():
-                event = self._event(fields)
-                if event is not None:
-                    yield event
+            objects = self._objects()
+            for first in objects:
+                if begins_events(first[1]):
+                    yield from self._without_header(chain([first], objects))
+                    return
+                self._lines.header = own_header(first[1])
+                break
+            for line, fields in objects:
+                op = self._lines.event(fields)
+                hold_to_bounds(op.value)
+                event = Event(line, op)
+                yield lifted(event) if self._keyed else event
         except ValueError as error:
             raise BadHistory(self._source.name, self._source.line, str(error)) from None
 
-    def _objects(self) -> Iterator[dict[str, Any]]:
-        """Yields the object of each line but that of a torn end."""
+    def _objects(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Yields the line and the object of each line but that of a torn end."""
         source = self._source
-        if isinstance(source, ArrayObjects):
-            yield from source
-            return
         while line := source.readline_bytes(MAX_LINE_BYTES + 1):
-            fields = self._lines.fields(line, begun=self._bare)
+            try:
+                fields = self._lines.fields(line, begun=self._bare is not None)
+            except ValueError as error:
+                raise NoObject(source.name, source.line, str(error)) from None
             if fields is None:
-                self.warnings.append(torn_warning(source.line))
+                self._torn_line = source.line
             else:
-                yield fields
+                yield source.line, fields
 
-    def _event(self, fields: dict[str, Any]) -> Event | None:
-        """Returns the event of an object; None for the header."""
-        lines = self._lines
-        if not lines.header and not self._bare:
-            if not fields.keys() >= (TYPE_ONLY if self._transactional and "format" not in fields else EVENT):
-                lines.header = own_header(fields)
-                return None
-            self._begin_bare(softened(fields)[0] if self._transactional else fields)
-        has_process = True
-        if self._bare:
-            fields, has_process = softened(fields) if self._transactional else (fields, True)
-            fields = self._completed(fields)
-        op = lines.event(fields)
-        if not has_process:
-            op = without_process(op)
-        hold_to_bounds(op.value)
-        if self._may_be_keyed and self._bare and _asks_for_key(op):
-            self._may_be_keyed = False
-            self.warnings.append(asks_for_key_warning(self._source.line))
-        event = Event(self._source.line, op)
-        return lifted(event) if self._keyed else event
-
-    def _begin_bare(self, first: Mapping[str, Any]) -> None:
-        """Sets the state for a history without a header, and determines whether it has times."""
-        self._bare = True
-        self.timed = "time" in first
-        self.warnings.append(bare_warning(timed=self.timed))
-
-    def _completed(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """Returns an event with the index of its line, the time 0 if there are no times, and nil for a missing value."""
-        if ("time" in fields) != self.timed:
-            expected = "a time, as in the first event" if self.timed else "no time, because the first event has none"
-            raise ValueError(f"expected {expected}")
-        return {"value": None, "time": 0, **fields, "index": self._lines.count}
+    def _without_header(self, objects: Iterator[tuple[int, Mapping[str, Any]]]) -> Iterator[Event]:
+        self._bare = JsonEvents(objects, self._source.name, keyed=self._keyed, transactional=self._transactional)
+        return iter(self._bare)
 
 
 def lifted(event: Event) -> Event:
@@ -150,28 +146,10 @@ def with_pair(f: str, value: Value) -> Value:
     return [value[0], value[1:]] if f == CAS and isinstance(value, list) and len(value) == CAS_OF_THREE else value
 
 
-def _asks_for_key(op: Op) -> bool:
-    """Returns whether an invoke has the value of a keyed read of Jepsen."""
-    return op.type is OpType.INVOKE and is_key_and_nil(op.value)
-
-
-def is_key_and_nil(value: Value) -> bool:
-    """Returns whether a value is a list of a text, which may be a key, and nil."""
-    return type(value) is list and len(value) == 2 and type(value[0]) is str and value[1] is None
-
-
 def bare_warning(*, timed: bool) -> str:
     """Returns the warning about a history without a header."""
     untimed = "" if timed else ", and they have no times"
     return f"line 1 is an event and not the header of a history.jsonl; the events are taken in the order of the lines{untimed}"
-
-
-def asks_for_key_warning(line: int) -> str:
-    """Returns the warning about values that look like a key and a value, the first of them in a line."""
-    return (
-        f"line {line} has a value like [key, null], and the values are taken as they are; "
-        "--keyed takes each as a key and a value"
-    )
 
 
 def own_header(fields: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -19,13 +19,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from checker.formats.counts import hold_counts, hold_numbers, hold_order, hold_row_count
 from checker.formats.errors import BadHistory, shown
+from checker.formats.missing import COMPLETION, FUNCTION, INDEX, INVOKE, KEY, PROCESS, TIME, TYPE, VALUE, May
 from harness.errors import InfrastructureError, InputError
 from harness.event_lines import without_doubles
 from harness.op import Operation, OpType
 from harness.values import hold_to_bounds
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from harness.op import Value
@@ -74,6 +75,12 @@ COLUMNS: Sequence[Column] = (
     Column("order", "int64", nullable=True, optional=True),
 )
 NAMES = tuple(column.name for column in COLUMNS)
+_NULLABLE = {column.name: May.YES if column.nullable else May.NO for column in COLUMNS}
+MAY_LACK: Mapping[str, May] = {
+    TYPE: _NULLABLE["type"], FUNCTION: _NULLABLE["f"], PROCESS: _NULLABLE["process"], VALUE: _NULLABLE["value"],
+    INDEX: _NULLABLE["invoke_index"], TIME: _NULLABLE["start_ns"], KEY: _NULLABLE["key"], INVOKE: _NULLABLE["invoke_index"],
+    COMPLETION: _NULLABLE["complete_index"],
+}  # fmt: skip
 
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
 _TYPES = {str(op_type): op_type for op_type in OpType if op_type is not OpType.INVOKE}

@@ -19,11 +19,14 @@ from typing import TYPE_CHECKING, Any, Final, cast, overload
 import numpy as np
 
 from checker._kernel import Events, Transactions
-from checker.columns import INFO, INTEGER, NEVER, NOTHING, OTHER, PAIR, ColumnReader, Columns, Order, Values
+from checker.columns import FAIL, INFO, INTEGER, NEVER, NOTHING, OTHER, PAIR, ColumnReader, Columns, Order, Values
 from checker.edn.reader import loads
-from checker.formats.jepsen_reader import JepsenEvents, error_text, function_name, name_text
-from checker.formats.jsonl import EVENT, asks_for_key_warning, bare_warning, is_key_and_nil, own_header
+from checker.formats.jepsen_reader import JepsenEvents
+from checker.formats.json_events import begins_events
+from checker.formats.jsonl import JsonlEvents, bare_warning, own_header
+from checker.formats.log_lines import CAS, DROP, ETCD_LOG, HISTORY_TXT, JEPSEN_LOG, LogEvents
 from checker.formats.parquet import decode_value
+from checker.formats.texts import error_text, function_name, name_text
 from checker.formats.values import PlainValues
 from harness.errors import InputError
 from harness.event_lines import MAX_LINE_BYTES, decode_object
@@ -40,7 +43,8 @@ if TYPE_CHECKING:
 _TYPES: Final = (OpType.OK, OpType.FAIL, OpType.INFO)
 _BATCH: Final = 1 << 14
 _EDN: Final = "edn"
-_ETCD_LOG: Final = "etcd-log"
+_JSONL: Final = "jsonl"
+_LINES: Final = frozenset({ETCD_LOG, JEPSEN_LOG, HISTORY_TXT})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,15 +74,17 @@ def read_plain(found: str, source: Source, *, keyed: bool | None, transactions: 
     """Reads a history in text; None if it is not plain.
 
     Args:
-        found: Its format: `jsonl`, `edn` or `etcd-log`.
+        found: Its format; only JSON Lines, EDN and logs can be plain.
         source: The text, at its beginning.
-        keyed: As in `JsonlEvents` and `JepsenEvents`.
+        keyed: As in `checker.formats.readers.events_of`.
         transactions: The micro-operations of its values, `list-append` or `rw-register`; None: the values are no transactions.
     """
     try:
-        if found == _ETCD_LOG:
-            return _read_etcd_log(source)
-        return _read_edn(source, keyed, transactions) if found == _EDN else _read_jsonl(source, keyed, transactions)
+        if found in _LINES and transactions is None:
+            return _read_log(found, source, keyed)
+        if found == _EDN:
+            return _read_edn(source, keyed, transactions)
+        return _read_jsonl(source, keyed, transactions) if found == _JSONL else None
     except (InputError, ValueError):
         return None
 
@@ -86,9 +92,14 @@ def read_plain(found: str, source: Source, *, keyed: bool | None, transactions: 
 def _read_jsonl(source: Source, keyed: bool | None, transactions: str | None) -> Plain | None:  # noqa: FBT001 - as given
     line = source.readline_bytes(MAX_LINE_BYTES)
     first = decode_object(line)
-    is_bare = first.keys() >= EVENT
+    is_bare = begins_events(first)
     if is_bare:
-        events, begun = Events("json-lines", keyed=bool(keyed), transactions=transactions), line
+        if not source.rewind():
+            return None
+        keyed = _keyed_at(JsonlEvents(source, keyed=keyed))
+        if not source.rewind():
+            return None
+        events, begun = Events("json-lines", keyed=keyed, transactions=transactions), b""
     else:
         own_header(first)
         events, begun = Events("jsonl", keyed=bool(keyed), line=2, transactions=transactions), b""
@@ -105,10 +116,7 @@ def _read_jsonl(source: Source, keyed: bool | None, transactions: str | None) ->
         decode_value(text)
     names = [_text(text) for text in found["names"]]
     values = [decode_value(text) for text in found["values"]]
-    asks = []
-    if is_bare and keyed is None:
-        rows = _rows_with(found["value"], [place for place, value in enumerate(values) if is_key_and_nil(value)])
-        asks = [asks_for_key_warning(1 + int(row)) for row in _int64s(found["start"])[rows][:1]]
+    timed = found["timed"] or not is_bare
     return _made(
         found,
         source.name,
@@ -116,9 +124,9 @@ def _read_jsonl(source: Source, keyed: bool | None, transactions: str | None) ->
         functions=[_text(text) for text in found["functions"]],
         names=names,
         errors=names,
-        timed=found["timed"] or not is_bare,
+        timed=timed,
         values=values,
-        warnings=[*([bare_warning(timed="time" in first)] if is_bare else []), *asks, *torn],
+        warnings=[*([bare_warning(timed=timed)] if is_bare else []), *torn],
     )
 
 
@@ -151,25 +159,43 @@ def _read_edn(source: Source, keyed: bool | None, transactions: str | None) -> P
     )
 
 
-def _read_etcd_log(source: Source) -> Plain | None:
-    events = Events("etcd-log")
+def _keyed_at(events: JsonlEvents | LogEvents) -> bool:
+    """Returns whether values are tuples of a key and a value, by the first events."""
+    next(iter(events), None)
+    return bool(events.keyed)
+
+
+def _read_log(found_as: str, source: Source, keyed: bool | None) -> Plain | None:  # noqa: FBT001 - as given
+    keyed = _keyed_at(LogEvents(source, found_as, keyed=keyed))
+    if not source.rewind():
+        return None
+    events = Events(found_as, keyed=keyed)
     if not _is_taken(events, _fed(events, source)):
         return None
     found = events.finish()
     if found is None or not found["events"]:
         return None
-    plain = PlainValues()
+    plain, plain_keys = PlainValues(), PlainValues()
     errors = [error_text(loads(text)) for text in found["names"]]
+    functions = found["functions"]
     return _made(
         found,
         source.name,
-        keys=(),
-        functions=found["functions"],
+        keys=[plain_keys.text(loads(text)) for text in found["keys"]],
+        functions=functions,
         names=errors,
         errors=errors,
         timed=False,
         values=[plain.value(loads(text)) for text in found["values"]],
+        conventions=DROP if found_as == ETCD_LOG and _fails_otherwise(found, functions) else {},
     )
+
+
+def _fails_otherwise(found: Mapping[str, Any], functions: Sequence[str]) -> bool:
+    """Returns whether a compare-and-set failed with an error, so maybe not because the value was different."""
+    of_cas = np.array([name == CAS for name in functions], np.bool_)
+    failed = (np.frombuffer(found["type"], np.int8) - np.int8(1) == FAIL) & (_int32s(found["error"]) >= 0)
+    return bool(of_cas[_int32s(found["function"])[failed]].any()) if len(of_cas) else False
 
 
 def _fed(events: Events, source: Source, rest: bytes = b"") -> bytes | None:
@@ -186,12 +212,6 @@ def _fed(events: Events, source: Source, rest: bytes = b"") -> bytes | None:
 def _is_taken(events: Events, rest: bytes | None) -> bool:
     """Gives the last line to the kernel, if it has no end; returns whether the text is plain."""
     return rest is not None and (not rest or events.feed(rest + b"\n") is not None)
-
-
-def _rows_with(parts: tuple[bytes, bytes, bytes], places: Sequence[int]) -> Int64s:
-    """Returns the rows of the kernel's values that are one of some texts."""
-    kind, first = np.frombuffer(parts[0], np.int8), _int64s(parts[1])
-    return np.flatnonzero((kind == OTHER) & np.isin(first, places))
 
 
 def _is_object(line: bytes) -> bool:

@@ -41,6 +41,22 @@ class Readable(Protocol):
         """Returns at most so many bytes; empty at the end."""
 
 
+class TextLines(Protocol):
+    """What gives lines as text, such as `Source`.
+
+    Attributes:
+        name: The name of the file in errors.
+        line: The number of the last line, from 1.
+    """
+
+    name: str
+    line: int
+
+    def readline(self, size: int = -1, /) -> str:
+        """Returns the next line, or at most `size` bytes of it; empty at the end."""
+        ...
+
+
 class _Rejoined(io.RawIOBase):
     """A stream whose beginning has been read already, complete again; it gives at most `most` bytes, if there is room."""
 

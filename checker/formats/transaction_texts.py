@@ -14,6 +14,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from checker.formats.errors import BadHistory, shown
+from checker.formats.missing import COMPLETION, FUNCTION, INDEX, INVOKE, KEY, PROCESS, TIME, TYPE, VALUE, May
 from checker.formats.transactional import TRANSACTION, requested
 from harness.op import Operation, OpType
 
@@ -24,6 +25,12 @@ if TYPE_CHECKING:
     from harness.op import Value
 
 RW_REGISTER: Final = "rw-register"
+# A line is a part of a transaction that happened. Its members are positions, so none can be missing.
+MAY_LACK: Final[Mapping[str, May]] = {
+    **dict.fromkeys((TYPE, FUNCTION, INDEX, TIME, INVOKE), May.ALWAYS),
+    **dict.fromkeys((PROCESS, VALUE, COMPLETION), May.NO),
+    KEY: May.ALWAYS,
+}
 TEXT_START: Final = re.compile(rb"\s*[rw](?:\(\s*-?\d|[ \t]+\d+[ \t]+\d+[ \t]*(?:\r?\n|\Z))")
 _APART_START: Final = re.compile(rb"\s*[rw][ \t]")
 _LINE: Final = re.compile(

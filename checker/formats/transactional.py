@@ -15,29 +15,22 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from checker.formats.errors import BadHistory, shown
-from harness.event_lines import EXACT_JSON
 from harness.op import NEMESIS, OpType
 from harness.pairing import Event, Pairing, made
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable
 
-    from checker.formats.source import Source
     from harness.errors import InputError
-    from harness.op import Op, Operation, Value
+    from harness.op import Operation, Value
 
 NOBODY: Final = -1  # the process of an event that has none
 PROCESS: Final = "process"
 REALTIME: Final = "realtime"
 TRANSACTION: Final = "txn"
-MAX_ARRAY_BYTES: Final = 512 << 20
-_OF_ARRAY: Final = 20  # how many bytes of memory a byte of an array takes at the most
 _READS: Final = frozenset({"r", "read"})
-_VALUE: Final = "value"
-_MEMBERS: Final = frozenset({"time", "type", "process", "f", _VALUE, "error", "node", "order"})
 
 
 class TransactionPairing(Pairing):
@@ -201,62 +194,3 @@ def requested(value: Value) -> Value:
     return [
         [mop[0], mop[1], None] if isinstance(mop, list) and len(mop) == 3 and _is_read(mop[0]) else mop for mop in value
     ]
-
-
-class ArrayObjects:
-    """The objects of a JSON array, one after the other.
-
-    Attributes:
-        name: The name of the source.
-        line: The number of the last object, from 1.
-    """
-
-    def __init__(self, source: Source) -> None:
-        """Takes the text."""
-        self.name = source.name
-        self.line = 0
-        self._source = source
-
-    def __iter__(self) -> Iterator[dict[str, Any]]:
-        """Yields each object.
-
-        Raises:
-            BadHistory: The text is no array of JSON, or too long.
-            InfrastructureError: It does not fit in memory.
-            ValueError: An element is no object.
-        """
-        text = b"".join(self._source.parts(MAX_ARRAY_BYTES))
-        self._source.room.hold(len(text) * _OF_ARRAY, "a JSON array of this length, which is read as a whole,")
-        try:
-            found = EXACT_JSON.decode(text.decode())
-        except (ValueError, RecursionError) as error:
-            raise BadHistory(self.name, None, f"expected a JSON array of events: {error}") from error
-        del text
-        if not isinstance(found, list):
-            raise BadHistory(self.name, None, "expected a JSON array of events")
-        for element in found:
-            self.line += 1
-            if not isinstance(element, dict):
-                raise ValueError(f"expected a JSON object, found {shown(json.dumps(element))}")  # noqa: TRY004 - its content is wrong
-            yield element
-
-
-def softened(fields: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
-    """Returns the members of an event in JSON that Labrys knows, with what is missing, and whether it has a process.
-
-    A member that is null is missing. The function is `txn` if there is none. An error that is no text becomes one.
-    """
-    found = {
-        name: value for name, value in fields.items() if name in _MEMBERS and (value is not None or name == _VALUE)
-    }
-    found["f"] = found.get("f") or TRANSACTION
-    if not isinstance(found.get("error", ""), str):
-        found["error"] = json.dumps(found["error"])
-    if found.get("process") is None:
-        return {**found, "process": 0}, False
-    return found, True
-
-
-def without_process(op: Op) -> Op:
-    """Returns an event as one of nobody."""
-    return op._replace(process=NOBODY)

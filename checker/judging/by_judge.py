@@ -15,7 +15,8 @@ import numpy as np
 from checker.columns import OPTIONAL, ColumnReader, Columns, batches_of, joined, of_operations
 from checker.errors import Unsuited
 from checker.formats.parquet import open_parquet, read_rows_of
-from checker.formats.read import PARQUET, History
+from checker.formats.read import History
+from checker.formats.readers import PARQUET
 from checker.formats.row_rules import Rules
 from checker.formats.transaction_texts import INITIAL
 from checker.judging import composed, judge_keys

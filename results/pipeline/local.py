@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from pyarrow import parquet
 
 from checker.checking import conventions_of
-from checker.formats.read import EDN, JSONL, PARQUET
+from checker.formats.readers import EDN, JEPSEN_FILE, JSON_ARRAY, JSONL, PARQUET
 from checker.formats.source import UNPACK_LIMIT, opened
 from harness.console.plain import counted
 from harness.errors import InfrastructureError, InputError
@@ -54,8 +54,9 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 # The word that each operation has once in the file, whatever the size of its other members.
-_INVOKES: Final = {JSONL: b'"invoke"', EDN: b":invoke"}
+_INVOKES: Final = {JSONL: b'"invoke"', JSON_ARRAY: b'"invoke"', EDN: b":invoke"}
 _ANY: Final = b"\n"  # for a log, whose lines have no such word
+_LEAST_BYTES: Final = 32  # of an operation in a test.jepsen, where no word marks one
 _FEW_RUNS: Final = 100  # other processes take longer to start than this one takes for these
 _RUNS_AT_ONCE: Final = 4
 
@@ -102,6 +103,8 @@ def _count(source: Input, enough: int) -> int:
     try:
         if source.format == PARQUET:
             return int(parquet.read_metadata(path).num_rows)
+        if source.format == JEPSEN_FILE:
+            return path.stat().st_size // _LEAST_BYTES
         word = _INVOKES.get(source.format, _ANY)
         count = 0
         end = b""

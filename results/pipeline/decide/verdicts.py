@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 from checker.checking import conventions_of, make_model
 from checker.deciders import DEFAULT_MODEL
 from checker.formats.parquet import Values
-from checker.formats.read import PARQUET
+from checker.formats.readers import PARQUET
 from checker.keyed import EXPLAINED
 from harness.verdict import Verdict
 from results.pipeline.decide import judges, kernel

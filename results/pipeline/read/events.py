@@ -4,8 +4,8 @@ The rule: the decoders of `labrys check` decode, and `harness.pairing` pairs. Th
 each breach is a row for quarantine, and the rest goes on, so that one bad line does not cost a night's runs. A line of JSON
 after a header is independent of its neighbours, so a bad one costs only itself. In all other formats nothing is read after it.
 
-As in `labrys check`, a torn last line is left out: the run ended while it wrote the line. It is the only bad line of its file,
-it begins as the next event would, and no newline ends it. Whether there is a newline, only the file shows (`is_torn`).
+As in `labrys check`, a torn last line of JSON is left out: the run ended while it wrote the line. It is the only bad line of
+its file, it is no whole object, and no newline ends it. Whether there is a newline, only the file shows (`is_torn`).
 """
 
 from __future__ import annotations
@@ -13,18 +13,16 @@ from __future__ import annotations
 import contextlib
 import json
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from checker.formats.errors import BadHistory, BrokenSource
-from checker.formats.etcd_log import EtcdLogEvents
-from checker.formats.jepsen_reader import JepsenEvents
-from checker.formats.jsonl import JsonlEvents, bare_warning, lifted, own_header
+from checker.formats.errors import BadHistory, BrokenSource, NoObject
+from checker.formats.jsonl import bare_warning, lifted, own_header
 from checker.formats.parquet import NAMES, decode_value, json_text, values_of
 from checker.formats.plain import read_plain as read_columns
-from checker.formats.read import EDN, JSONL
+from checker.formats.readers import JSONL, events_of
 from harness.errors import InputError
 from harness.event_lines import MAX_LINE_BYTES, decode_event, decode_object
 from harness.op import NEMESIS, OpType
@@ -39,6 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from checker.formats.plain import Plain
+    from checker.formats.readers import Lines
     from checker.formats.source import Source
     from harness.op import Op, Operation
     from results.pipeline.read.files import Files
@@ -68,22 +67,6 @@ _MOST_NUMBER: Final = 2**63 - 3
 _UNFIT_REASON: Final = "expected integers of 64 bits and text in Unicode"
 # The exceptions for a value that does not fit into a column.
 _UNFIT: Final = (InputError, pa.ArrowException, ValueError, TypeError, OverflowError)
-
-
-class Lines(Protocol):
-    """The lines of one open file, such as `checker.formats.source.Source`.
-
-    Attributes:
-        name: The name of the file in errors.
-        line: The number of the last line, from 1.
-    """
-
-    name: str
-    line: int
-
-    def readline_bytes(self, size: int) -> bytes:
-        """Returns the next line, or the first `size` bytes of it and then the others; empty at the end."""
-        ...
 
 
 class Bad(NamedTuple):
@@ -226,7 +209,7 @@ def _numbered(lines: Lines, *, keyed: bool) -> Iterator[Event | Bad]:
     """Yields the events of lines with indexes, and what is wrong with the others."""
     headers = bad = skipped = 0
     last = -1
-    gap = False
+    gap = is_cut = False
     held: Bad | None = None  # the last line, if it is a bad one
     while line := lines.readline_bytes(MAX_LINE_BYTES + 1):
         number = lines.line
@@ -240,7 +223,7 @@ def _numbered(lines: Lines, *, keyed: bool) -> Iterator[Event | Bad]:
         except (ValueError, OverflowError, RecursionError, InputError) as error:
             bad += 1
             skipped += 1
-            held = _bad_line(line, number, error)
+            held, is_cut = _bad_line(line, number, error), len(line) <= MAX_LINE_BYTES and not _is_object(line)
             continue
         if event is None:
             headers += 1
@@ -251,7 +234,7 @@ def _numbered(lines: Lines, *, keyed: bool) -> Iterator[Event | Bad]:
         last, skipped = event.op.index, 0
         yield event
     if held is not None:
-        yield _maybe_torn(held, last) if bad == 1 and headers == 1 and not gap else held
+        yield held._replace(torn=is_cut) if bad == 1 and headers == 1 and not gap else held
     if headers != 1:
         yield Bad(1, f"expected one header at the beginning, found {headers}")
 
@@ -261,18 +244,20 @@ def _bad_line(line: bytes, number: int, error: Exception) -> Bad:
     return Bad(number, reason, line[:SAMPLE_CHARACTERS].rstrip(b"\n").decode(errors="replace"))
 
 
-def _maybe_torn(held: Bad, last: int) -> Bad:
-    """Returns the only bad line of a file, which is its last one: torn, if it begins as the event after index `last`."""
-    beginning, sample = f'{{"index":{last + 1},', held.sample or ""
-    return held._replace(torn=sample.startswith(beginning) or beginning.startswith(sample))
+def _is_object(line: bytes) -> bool:
+    try:
+        decode_object(line)
+    except ValueError:
+        return False
+    return True
 
 
-def last_line(line: bytes, number: int, last: int) -> dict[str, Any]:
-    """Returns the row of a last line that is no JSON object, the only bad line of its file; `last` is the index before it."""
+def last_line(line: bytes, number: int) -> dict[str, Any]:
+    """Returns the row of a last line that is no JSON object, the only bad line of its file."""
     try:
         decode_object(line)
     except ValueError as error:
-        return _bad(_maybe_torn(_bad_line(line, number, error), last))
+        return _bad(_bad_line(line, number, error)._replace(torn=True))
     raise AssertionError(f"line {number} is a JSON object")
 
 
@@ -302,25 +287,19 @@ def _indexes(found: int, last: int) -> str:
 
 def _in_order(lines: Lines, kind: str, *, keyed: bool | None) -> Iterator[Event | Bad]:
     """Yields the events of a file that is read in order, up to the first bad one."""
-    stream: Any = lines
-    events: JepsenEvents | JsonlEvents | EtcdLogEvents
-    if kind == EDN:
-        events = JepsenEvents(stream, keyed=keyed)
-    elif kind == BARE:
-        events = JsonlEvents(stream, keyed=keyed)
-    else:
-        events = EtcdLogEvents(stream)
     nothing = True
     try:
-        for event in events:
-            nothing = False
-            yield fitting(event)
+        with events_of(JSONL if kind == BARE else kind, lines, keyed=keyed) as events:
+            for event in events:
+                nothing = False
+                yield fitting(event)
     except BrokenSource:
         raise
     except InputError as error:
         line = error.line if isinstance(error, BadHistory) else lines.line
         reason = error.reason if isinstance(error, BadHistory) else str(error)
-        yield Bad(line, f"{reason}; nothing after it was read")
+        is_torn_end = isinstance(error, NoObject) and not lines.readline_bytes(MAX_LINE_BYTES)
+        yield Bad(line, f"{reason}; nothing after it was read", torn=is_torn_end)
         nothing = False
     if nothing:
         yield Bad(None, NONE_READ)

@@ -243,14 +243,12 @@ class Ends:
     Attributes:
         lines: By the first byte of a part: the number of the lines before it.
         count: The number of all lines.
-        last: The index of the last event.
         invokes: The number of operations.
         crossing: The operations that a later part completes: of each the first byte of its part, and its process.
     """
 
     lines: Mapping[int, int]
     count: int
-    last: int
     invokes: int
     crossing: Sequence[tuple[int, int]]
 
@@ -272,7 +270,7 @@ def ends_of(rows: Sequence[Mapping[str, Any]]) -> Ends | None:
     if crossing is None or len(crossing) > MOST_CROSSING:
         return None
     invokes = sum(part["invokes"] for part in parts)
-    return Ends(lines=lines, count=count, last=at - 1, invokes=invokes, crossing=crossing)
+    return Ends(lines=lines, count=count, invokes=invokes, crossing=crossing)
 
 
 def _crossing(parts: Sequence[Mapping[str, Any]]) -> list[tuple[int, int]] | None:
@@ -326,7 +324,7 @@ def joined(
             except ValueError:
                 if number < ends.count or torn is not None:
                     return None
-                torn = last_line(line, number, ends.last)
+                torn = last_line(line, number)
                 continue
             event = fitting(Event(number, decode_event(fields, fields["index"])))
             if event.op.process == NEMESIS:

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from pyarrow import parquet
 
 from checker.formats.errors import BrokenSource
-from checker.formats.read import PARQUET
+from checker.formats.readers import PARQUET
 from checker.formats.source import opened
 from results.pipeline.errors import NotSuited, Unreadable, run_twice
 from results.pipeline.measure.spans import in_order

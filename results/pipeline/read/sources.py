@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from checker.formats.jepsen_reader import conventions_at
-from checker.formats.jsonl import EVENT
-from checker.formats.read import EDN, JSONL, NO_CSV, PARQUET, detect, is_csv
+from checker.formats.json_events import begins_events
+from checker.formats.log_lines import DROP, ETCD_LOG, conventions_of_log
+from checker.formats.readers import EDN, JSONL, NO_CSV, PARQUET, detect, is_csv
 from checker.formats.source import Source
 from harness.console.below import LINK
 from harness.errors import InputError
@@ -32,10 +33,12 @@ if TYPE_CHECKING:
 
 HEAD_BYTES: Final = 1 << 16
 _LONGEST_EVENT: Final = 1 << 23
+_LONGEST_LOG: Final = 1 << 26
 DEPTH: Final = 4  # store/<test>/<time>, and one more for a folder of stores
 OPERATIONS: Final = "operations.parquet"
 HISTORY: Final = "history.jsonl"
 HISTORIES: Final = (OPERATIONS, HISTORY, "history.edn")
+JEPSENS: Final = ("history.edn", "test.jepsen", "history.txt")  # the same history, in the folder of a run of Jepsen
 TEST: Final = "test.json"
 RESULTS: Final = "results.json"
 REPORT: Final = "report.html"
@@ -53,7 +56,7 @@ class Input:
     Attributes:
         path: The URI of the run's folder, or of the history or table itself.
         data: The URI of its operations or events.
-        format: One of `checker.formats.read.FORMATS`, or `UNKNOWN`.
+        format: One of the formats in `checker.formats.readers`, or `UNKNOWN`.
         run: The run's name, if the path determines it; in a table, each row has it.
         day: The day of the last change, in UTC.
         is_folder: Whether `data` is a folder, as Spark writes tables.
@@ -152,17 +155,27 @@ def _folder(files: Files, path: str, depth: int) -> Iterator[Input]:
     if _has(by_name, TEST) or (history is not None and not history.is_folder):
         yield from _run(files, path, by_name)
         return
+    if not by_name.keys().isdisjoint(JEPSENS[1:]):
+        history = next(by_name[name] for name in JEPSENS if name in by_name)
+        _refuse_link(history)
+        yield _file(files, history)
+        return
     if _is_table(inside):
         yield _source(path, path, PARQUET, None, inside, is_folder=True)
         return
     for found in inside:
-        if found.name not in POINTERS and _is_link(found):
-            raise BadInput(f"{found.path}: is {LINK}; give the target of the link on the command line to read it")
+        if found.name not in POINTERS:
+            _refuse_link(found)
         if found.is_folder:
             if depth > 1 and found.name not in POINTERS and not found.name.startswith((".", "_")):
                 yield from _folder(files, found.path, depth - 1)
         elif found.name.endswith(SUFFIXES) or is_csv(found.name):
             yield _file(files, found)
+
+
+def _refuse_link(found: Entry) -> None:
+    if _is_link(found):
+        raise BadInput(f"{found.path}: is {LINK}; give the target of the link on the command line to read it")
 
 
 def _run(files: Files, path: str, by_name: dict[str, Entry]) -> Iterator[Input]:
@@ -238,11 +251,13 @@ def _of_file(path: str, problem: str) -> str:
 
 
 def _conventions(files: Files, found: Entry, kind: str) -> tuple[tuple[str, str], ...]:
-    """Reads the conventions in the first event of a history in EDN.
+    """Reads the conventions in the first event of a history in EDN, and those that an old log of Jepsen shows.
 
     An unreadable event has none; the reader of the events will meet the same problem, and put it into quarantine. A first event
     longer than `_LONGEST_EVENT` is not one of ours, whose lines have bounds.
     """
+    if kind == ETCD_LOG:
+        return _of_log(files, found)
     if kind != EDN:
         return ()
     for length in (HEAD_BYTES, _LONGEST_EVENT):
@@ -256,13 +271,22 @@ def _conventions(files: Files, found: Entry, kind: str) -> tuple[tuple[str, str]
     return ()
 
 
+def _of_log(files: Files, found: Entry) -> tuple[tuple[str, str], ...]:
+    if found.size > _LONGEST_LOG:
+        return tuple(DROP.items())  # the weaker ones hold of every log
+    try:
+        return tuple(conventions_of_log(Source(found.path, io.BytesIO(files.read(found.path, _LONGEST_LOG)))).items())
+    except InputError:
+        return ()
+
+
 def _is_bare(files: Files, found: Entry, kind: str) -> bool:
     """Returns whether a history begins with an event instead of a header; an unreadable one shows when its rows are read."""
     if kind != JSONL:
         return False
     try:
         line = Source(found.path, io.BytesIO(files.read(found.path, HEAD_BYTES))).readline_bytes(HEAD_BYTES)
-        return decode_object(line).keys() >= EVENT
+        return begins_events(decode_object(line))
     except (InputError, ValueError):
         return False
 

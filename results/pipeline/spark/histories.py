@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spark's users know
 
-from checker.formats.read import JSONL
+from checker.formats.readers import JSONL
 from results.pipeline.read.events import BAD, FAULT, NONE_READ, OPERATION, ROWS, TORN, is_torn, kind_of
 from results.pipeline.read.sources import Seen, literal
 from results.pipeline.schema import QUARANTINE

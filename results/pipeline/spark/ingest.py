@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from checker.formats.read import PARQUET
+from checker.formats.readers import PARQUET
 from results.pipeline.errors import run_twice
 from results.pipeline.read.sources import Seen
 from results.pipeline.schema import OPERATIONS, QUARANTINE

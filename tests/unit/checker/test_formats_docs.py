@@ -11,7 +11,7 @@ from checker.edn.tokens import MAX_TOKEN_CHARACTERS
 from checker.formats.conventions import MEMBER, WORDS
 from checker.formats.jepsen_reader import KEYS
 from checker.formats.parquet import COLUMNS, FORMAT, VERSION
-from checker.formats.read import EDN
+from checker.formats.readers import EDN
 from harness.event_lines import FORMAT as HISTORY_FORMAT
 from harness.event_lines import MAX_LINE_BYTES, decode_event
 from harness.event_lines import VERSION as HISTORY_VERSION

@@ -7,6 +7,7 @@ import io
 import json
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +18,10 @@ from checker.deciders import Wanted
 from checker.formats import read
 from checker.formats import source as source_module
 from checker.formats.jepsen import write_history
+from checker.formats.log_lines import ETCD_LOG, HISTORY_TXT, JEPSEN_LOG
 from checker.formats.plain import read_plain
-from checker.formats.read import EDN, ETCD_LOG, JSONL, History, read_source
+from checker.formats.read import History, read_source
+from checker.formats.readers import EDN, JSONL
 from checker.formats.source import Source
 from checker.models import names
 from checker.presentation import as_json
@@ -102,10 +105,10 @@ def lines(ops: list[Op], random: Random) -> bytes:
 def bare(ops: list[Op], random: Random, _: Path) -> bytes:
     """Returns JSON Lines without a header, with or without indexes, times and keys apart from values."""
     text = [json.loads(line) for line in lines(ops, Random(0)).decode().splitlines()[1:]]
-    for name in ("time", "index", "key"):
-        if random.random() < 0.5:
-            for fields in text:
-                fields.pop(name, None)
+    _thin_out(text, random)
+    if random.random() < 0.2:
+        for fields in text:
+            fields |= {"time": -1, "index": random.choice([-1, None]), "more": random.choice([[1], "x"])}
     if random.random() < 0.3:
         for fields in text:
             if fields.get("key") is None and fields["process"] != NEMESIS:
@@ -117,6 +120,14 @@ def bare(ops: list[Op], random: Random, _: Path) -> bytes:
     return (
         "\n".join(json.dumps(fields, separators=separators) for fields in text) + random.choice(["", "\n"])
     ).encode()
+
+
+def _thin_out(events: list[dict[str, Any]], random: Random) -> None:
+    """Removes members that all events may lack."""
+    for name in ("time", "index", "key"):
+        if random.random() < 0.5:
+            for fields in events:
+                fields.pop(name, None)
 
 
 def console_log(ops: list[Op], random: Random, _: Path) -> bytes:
@@ -136,6 +147,21 @@ def console_log(ops: list[Op], random: Random, _: Path) -> bytes:
                 random.choice(["INFO  jepsen.util - Worker 3 starts", "WARN  jepsen.core - 1 :ok", "INFO x", ""])
             )
     return ("\n".join(text) + random.choice(["", "\n", "\r\n"])).encode()
+
+
+def log_of_today(ops: list[Op], random: Random, _: Path, *, prefix: str) -> bytes:
+    """Returns lines as Jepsen prints them today, in its log or its history.txt."""
+    text = []
+    for op in ops:
+        value = "nil" if op.value is None else json.dumps(op.value).replace(",", "").replace(":", "")
+        process = ":nemesis" if op.process == NEMESIS else str(op.process)
+        line = f"{process}\t:{op.type}\t:{op.f.replace(' ', '-')}\t{value}"
+        if op.error is not None and random.random() < 0.1:
+            line += f"\t{op.error}"
+        text.append(prefix + line)
+        if prefix and random.random() < 0.2:
+            text.append(random.choice(["java.lang.Exception", prefix.replace("util", "core") + "starts", ""]))
+    return ("\n".join(text) + random.choice(["", "\n"])).encode()
 
 
 def edn(ops: list[Op], random: Random, path: Path) -> bytes:
@@ -215,6 +241,11 @@ KINDS: dict[str, tuple[str, Callable[[list[Op], Random, Path], bytes]]] = {
     "JSON Lines": (JSONL, bare),
     "EDN": (EDN, edn),
     "log": (ETCD_LOG, console_log),
+    "log of today": (
+        JEPSEN_LOG,
+        partial(log_of_today, prefix="INFO [2026-01-02 03:04:05,678] jepsen worker 3 - jepsen.util "),
+    ),
+    "history.txt": (HISTORY_TXT, partial(log_of_today, prefix="")),
 }
 
 

@@ -16,8 +16,10 @@ from pyarrow import parquet
 
 from checker.formats.errors import BadHistory
 from checker.formats.jepsen import write_history
+from checker.formats.log_lines import ETCD_LOG
 from checker.formats.parquet import write_operations
-from checker.formats.read import EDN, ETCD_LOG, JSONL, PARQUET, History, _copy_limit, read_histories, read_source
+from checker.formats.read import History, read_histories, read_source
+from checker.formats.readers import EDN, JSONL, PARQUET, copy_limit
 from checker.formats.source import opened
 from harness.errors import InfrastructureError, InputError
 from harness.history import HistoryWriter, pair, read_history
@@ -415,17 +417,25 @@ def test_events_without_a_header_are_taken_in_the_order_of_the_lines(tmp_path: P
 
 
 @pytest.mark.parametrize(
-    ("value", "keyed"), [('["a",null]', True), ("null", False), ('["a",1]', False), ("[null]", False)]
+    ("value", "key"),
+    [
+        ('["a",null]', "a"),
+        ("[7,null]", "7"),
+        ("null", None),
+        ('["a",1]', None),
+        ("[null]", None),
+        ("[null,null]", None),
+    ],
 )
-def test_an_event_without_a_header_may_look_keyed(tmp_path: Path, value: str, keyed: bool) -> None:
-    """A read of [key, null] has one warning that names --keyed. It has none if the user chose."""
+def test_an_event_without_a_header_may_be_keyed(tmp_path: Path, value: str, key: str | None) -> None:
+    """The first read of [key, null] shows it, as in EDN; and the user can choose."""
     types = [(kind, process) for process in (0, 1) for kind in ("invoke", "info")]
     text = "".join(f'{{"type":"{kind}","process":{number},"f":"read","value":{value}}}\n' for kind, number in types)
-    assert sum("--keyed takes" in warning for warning in read_text(tmp_path, text).warnings) == keyed
+    assert [operation.key for operation in read_text(tmp_path, text).operations] == [key, key]
     path = tmp_path / "chosen.jsonl"
     path.write_text(text)
     (chosen,) = read_histories(str(path), keyed=False)
-    assert not any("--keyed" in warning for warning in chosen.warnings)
+    assert not chosen.keyed
 
 
 @pytest.mark.parametrize(
@@ -486,11 +496,19 @@ def test_an_event_without_a_header_may_look_keyed(tmp_path: Path, value: str, ke
         ("{}", 1, "header"),
         ('{"a":1}', 1, "header"),
         ('{"format":"labrys-history","version":2}', 1, "expected version 1 of the format, found 2"),
-        (f"[{EVENT}]", 1, "found a JSON array; write each of its elements on a line of its own"),
-        ('[\n {"type":"invoke"}]', 1, "found a JSON array"),
-        (f"{EVENT}\n{BARE}\n", 2, "expected a time, as in the first event"),
-        (f"{BARE}\n{EVENT}\n", 2, "expected no time, because the first event has none"),
-        (f"{BARE}\n{HEADER}", 2, "unknown key 'format'"),
+        (f"[{EVENT}", 1, "expected ] at the end of the JSON array; it breaks off after element 1"),
+        (f"[{EVENT} {EVENT}]", 1, "expected a comma or ] after element 1, found '{'"),
+        (f"[{EVENT},]", 2, "expected a JSON object, found ']'"),
+        (f"[{EVENT}] 3", 1, "expected the end of the file after the JSON array, found '3'"),
+        (f"[{EVENT}, 3]", 2, "expected a JSON object, found '3'"),
+        (f'[{EVENT}, {{"type": tru}}]', 2, "expected a JSON object"),
+        ('[\n {"type":"invoke"}]', 1, 'expected a "process" that is a number from 0 on'),
+        (f"{EVENT}\n{BARE}\n", 2, 'expected an "time" as the events before have'),
+        (f"{BARE}\n{EVENT}\n", 2, 'expected no "time", since the events before have none'),
+        (f"{BARE}\n{HEADER}", 2, 'expected a "type" "invoke", "ok", "fail" or "info", found nil'),
+        ("0\t:invoke\t:read\tnil\n\na word\n", 3, "expected an event: process, :type, :f and value, found 'a word'"),
+        ("0\t:invoke\t:read\tnil\n1\t:inv", 2, "expected an event"),
+        ("0\t:invoke\t:read\tnil\n0\t:ok\t:read\t1 2", 2, "expected an event"),
         (f"{HEADER}{EVENT}\n{EVENT}\n", 3, "expected index 1, found 0"),
         (f"{HEADER}{EVENT[:-5]}\n{EVENT}\n", 2, "expected a JSON object"),
         (f"{HEADER}[1]\n", 2, "expected a JSON object"),
@@ -501,8 +519,8 @@ def test_an_event_without_a_header_may_look_keyed(tmp_path: Path, value: str, ke
         (HEADER + EVENT.replace('"process":0', '"process":"x"') + "\n", 2, "expected a number or 'nemesis'"),
         (HEADER + EVENT + "\n" + EVENT.replace('"index":0', '"index":1') + "\n", 3, "is still open"),
         ("INFO  jepsen.util - 0\t:invoke\t:read\tnil\nINFO  jepsen.util - 0\t:inv", 2, "expected an event"),
-        ("INFO  jepsen.util - 0\t:invoked\t:read\tnil\n", 1, "expected a type"),
-        ("INFO  jepsen.util - 0\t:invoke\t:read\t[1\n", 1, "expected a value"),
+        ("INFO  jepsen.util - 0\t:invoked\t:read\tnil\n", 1, "expected an event"),
+        ("INFO  jepsen.util - 0\t:invoke\t:read\t[1\n", 1, "expected an event"),
         ("INFO  jepsen.util - 0\t:ok\t:read\t1\n", 1, "has no operation open"),
     ],
 )
@@ -560,7 +578,7 @@ def test_a_copy_leaves_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     with opened(str(path)) as source:
         for free, most in ((10 << 30, 9 << 30), (1 << 30, 1 << 29), (1 << 50, 64 << 30), (0, 0)):
             monkeypatch.setattr("shutil.disk_usage", lambda _path, free=free: SimpleNamespace(free=free))
-            assert _copy_limit(source, tmp_path) == most
+            assert copy_limit(source, tmp_path) == most
 
 
 def test_a_full_temporary_folder_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

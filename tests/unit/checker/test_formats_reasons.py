@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from checker.formats.errors import BadHistory
+from checker.formats.log_lines import ETCD_LOG
 from checker.formats.plain import read_plain
-from checker.formats.read import EDN, ETCD_LOG, JSONL, read_source
+from checker.formats.read import read_source
+from checker.formats.readers import EDN, JSONL
 from checker.formats.source import Source
 from checker.models import model
 from checker.models.base import Call

@@ -88,8 +88,8 @@ GOOD = Operation(
         ("{:process :nemesis :type :info :f :kill :index 3}\n" + INVOKE, "h:2: expected an :index above 3, found 3"),
         (INVOKE.replace(":process 0", ":process -1"), "h:1: expected a :process that is a number from 0 on"),
         (INVOKE.replace("nil", "{:a 1 :a 2}"), "h:1:.* the key :a is a duplicate"),
-        (LOG + LOG.replace(" 3\t", " -3\t"), "h:2: expected an event"),
-        (LOG + LOG.replace(" 3\t", " worker\t"), "h:2: expected an event"),
+        (LOG + LOG.replace(" 3\t", " -3\t"), "h:2: expected a :process that is a number from 0 on"),
+        (LOG + LOG.replace(" 3\t", " wor(ker\t"), "h:2: expected an event"),
     ],
 )
 def test_a_line_that_can_be_taken_in_two_ways_is_refused(tmp_path: Path, text: str, message: str) -> None:

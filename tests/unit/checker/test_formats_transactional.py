@@ -246,7 +246,7 @@ def test_a_failed_transaction_may_have_any_value(value: Any) -> None:
         ("r 1 2\n=====\nx 1 2", "rw-register", "h:3: expected r key value, w key value, a line of - or a line of ="),
         ("w(1," + "1" * 9999, "rw-register", r"h:1: expected r\(key"),
         ('[{"type": "ok", "value": []}, 3]', "list-append", "h:2: expected a JSON object"),
-        ('[{"type": "ok", "value": [', "list-append", "expected a JSON array of events"),
+        ('[{"type": "ok", "value": [', "list-append", "h:1: expected a JSON object, which breaks off here"),
         ('[{"type": "invoke", "value": []}]', "list-append", "expected a process on an event of type invoke"),
         ('[{"type": "ok", "type": "ok"}]', "list-append", "duplicate"),
         ('[{"type": "ok", "value": ' + "[" * 5000 + "]" * 5000 + "}]", "list-append", "h"),

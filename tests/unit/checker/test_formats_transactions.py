@@ -19,7 +19,8 @@ from checker.columns import of_operations
 from checker.deciders import Wanted
 from checker.formats import read
 from checker.formats.plain import Operations, read_plain
-from checker.formats.read import EDN, JSONL, read_source
+from checker.formats.read import read_source
+from checker.formats.readers import EDN, JSONL
 from checker.formats.source import Source
 from checker.judging.judged import Judged
 from checker.transactions.judge import judge

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from checker.formats.errors import BadHistory
+from checker.formats.log_lines import ETCD_LOG
 from checker.formats.parquet import NAMES, json_text
-from checker.formats.read import EDN, ETCD_LOG, JSONL
+from checker.formats.readers import EDN, JSONL
 from checker.formats.source import Source
 from harness.event_lines import LineEncoder
 from harness.op import Op, OpType

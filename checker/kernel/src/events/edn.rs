@@ -272,6 +272,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-fn is_name(byte: u8) -> bool {
+/// Whether a byte is one of a plain name or number.
+pub fn is_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b":-_./*+!?<>=%&$".contains(&byte)
 }

@@ -5,6 +5,9 @@ use super::{
 };
 
 const MOST_BYTES: usize = 1 << 24;
+const MOST_UNKNOWN: usize = 16;
+/// The place of all members that are not known.
+const UNKNOWN: u8 = 15;
 
 /// Takes all whole lines of a text, and returns their length.
 pub fn feed(events: &mut Events, text: &[u8]) -> Plain<usize> {
@@ -18,9 +21,7 @@ pub fn feed(events: &mut Events, text: &[u8]) -> Plain<usize> {
         let mut event = line.event(events)?;
         if events.format == Format::Bare {
             event.index = None;
-            event.value = event.value.or(Some(b"null"));
-        }
-        if event.value.is_none() {
+        } else if event.value.is_none() {
             return Err(Unplain);
         }
         let number = events.line;
@@ -84,6 +85,8 @@ impl<'a> Line<'a> {
     fn event(&mut self, events: &mut Events) -> Plain<Event<'a>> {
         let mut event = Event::default();
         let mut seen = 0_u16;
+        let mut unknown: Vec<(&[u8], &[u8])> = Vec::new();
+        let is_bare = events.format == Format::Bare;
         self.sign(b'{')?;
         loop {
             let name = self.string()?;
@@ -99,12 +102,13 @@ impl<'a> Line<'a> {
             let text = (value != b"null").then_some(value);
             let string = text.map(|text| if text[0] == b'"' { Ok(text) } else { Err(Unplain) });
             let place = match name {
-                b"\"index\"" => {
+                b"\"index\"" if !is_bare => {
                     event.index = Some(count(value).ok_or(Unplain)?);
                     0
                 }
                 b"\"time\"" => {
-                    event.time = Some(count(value).ok_or(Unplain)?);
+                    let is_missing = is_bare && matches!(value, b"null" | b"-1");
+                    event.time = if is_missing { None } else { Some(count(value).ok_or(Unplain)?) };
                     1
                 }
                 b"\"type\"" => {
@@ -161,12 +165,18 @@ impl<'a> Line<'a> {
                     event.order = text.map(|text| integer(text).ok_or(Unplain)).transpose()?;
                     12
                 }
+                _ if is_bare && unknown.len() < MOST_UNKNOWN && unknown.iter().all(|&(other, _)| other != name) => {
+                    unknown.push((name, value));
+                    UNKNOWN
+                }
                 _ => return Err(Unplain),
             };
             if seen & (1 << place) != 0 {
                 return Err(Unplain);
             }
-            seen |= 1 << place;
+            if place != UNKNOWN {
+                seen |= 1 << place;
+            }
             self.spaces();
             if self.next() == b',' {
                 self.sign(b',')?;
@@ -178,6 +188,10 @@ impl<'a> Line<'a> {
                 self.at += 1;
             }
             self.take(b'\n')?;
+            for (name, value) in unknown {
+                events.unused.place(name);
+                events.unused.place(value);
+            }
             return if self.at <= MOST_BYTES { Ok(event) } else { Err(Unplain) };
         }
     }

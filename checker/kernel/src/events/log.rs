@@ -1,9 +1,12 @@
-//! Events as lines of Jepsen's console log, among other lines.
+//! Events as lines of Jepsen's console log, among other lines, and as the lines of its history.txt.
 
-use super::{count, Event, Events, Plain, Unplain, FAIL, INFO, INVOKE, OK};
+use super::edn::is_name;
+use super::{count, Event, Events, Format, Plain, Unplain, FAIL, INFO, INVOKE, OK};
 
 /// The reader in Python cuts longer lines.
 const MOST_BYTES: usize = 60_000;
+
+const LOGGER: &[u8] = b"jepsen.util";
 
 /// Takes all whole lines of a text, and returns their length.
 pub fn feed(events: &mut Events, text: &[u8]) -> Plain<usize> {
@@ -17,11 +20,16 @@ pub fn feed(events: &mut Events, text: &[u8]) -> Plain<usize> {
         if line.len() > MOST_BYTES {
             return Err(Unplain);
         }
-        if let Some(rest) = after_mark(line) {
-            if let Some(event) = event(rest)? {
-                let number = events.line;
-                events.add(&event, number)?;
-            }
+        let found = match events.format {
+            Format::Txt => Some(event(line)?.ok_or(Unplain)?),
+            _ => match after_mark(line)? {
+                Some(rest) => event(rest)?,
+                None => None,
+            },
+        };
+        if let Some(event) = found {
+            let number = events.line;
+            events.add(&event, number)?;
         }
         events.line += 1;
     }
@@ -29,14 +37,29 @@ pub fn feed(events: &mut Events, text: &[u8]) -> Plain<usize> {
 }
 
 /// Returns what follows the logger's name; None for a line of another logger.
-fn after_mark(line: &[u8]) -> Option<&[u8]> {
-    let mut rest = spaces(line.strip_prefix(b"INFO")?)?;
-    if let Some(thread) = rest.strip_prefix(b"[") {
-        let end = thread.iter().position(|&byte| byte == b']')?;
-        rest = thread[end + 1..].trim_ascii_start();
+fn after_mark(line: &[u8]) -> Plain<Option<&[u8]>> {
+    let mut begin = 0;
+    while let Some(at) = line[begin..].windows(LOGGER.len()).position(|part| part == LOGGER) {
+        let (start, end) = (begin + at, begin + at + LOGGER.len());
+        let is_word = start == 0 || !(line[start - 1].is_ascii_alphanumeric() || line[start - 1] == b'_');
+        if let Some(rest) = after_separator(&line[end..]).filter(|_| is_word) {
+            return Ok(Some(rest));
+        }
+        begin = end;
     }
-    let rest = spaces(rest.strip_prefix(b"jepsen.util")?)?;
-    spaces(rest.strip_prefix(b"-")?)
+    // Python looks for an event between tabs.
+    if line.contains(&b'\t') {
+        return Err(Unplain);
+    }
+    Ok(None)
+}
+
+/// Returns what follows the separator of a logger's name and its message: spaces, maybe with a dash between them or a colon before.
+fn after_separator(text: &[u8]) -> Option<&[u8]> {
+    if let Some(rest) = spaces(text) {
+        return Some(rest.strip_prefix(b"-").and_then(spaces).unwrap_or(rest));
+    }
+    text.strip_prefix(b":").and_then(spaces)
 }
 
 /// Returns what follows at least one space.
@@ -58,7 +81,8 @@ fn event(text: &[u8]) -> Plain<Option<Event<'_>>> {
         return Ok(None);
     }
     let (f, value) = word(rest);
-    let f = f.strip_prefix(b":").filter(|name| !name.is_empty()).ok_or(Unplain)?;
+    let is_plain = |name: &&[u8]| !name.is_empty() && name.iter().all(|&byte| is_name(byte));
+    let f = f.strip_prefix(b":").filter(is_plain).ok_or(Unplain)?;
     let kind = match kind {
         b":invoke" => INVOKE,
         b":ok" => OK,
@@ -74,12 +98,24 @@ fn event(text: &[u8]) -> Plain<Option<Event<'_>>> {
         return Ok(Some(event));
     }
     event.process = Some(count(process).ok_or(Unplain)?);
-    if value.starts_with(b":") && (kind == FAIL || kind == INFO) {
+    if (kind == FAIL || kind == INFO) && !is_evident(value) {
+        // A keyword alone is the cause; any other word may be text, which Python tells from a value.
+        if !value.starts_with(b":") {
+            return Err(Unplain);
+        }
         event.error = Some(value);
     } else {
         event.value = Some(value);
     }
     Ok(Some(event))
+}
+
+/// Whether a text begins as a value, and not as a name.
+fn is_evident(text: &[u8]) -> bool {
+    let digits = text.strip_prefix(b"-").unwrap_or(text);
+    digits.first().is_some_and(u8::is_ascii_digit)
+        || matches!(text[0], b'[' | b'(' | b'{' | b'"')
+        || matches!(text, b"nil" | b"true" | b"false")
 }
 
 /// Returns the first word of a text, and what follows it.

@@ -46,6 +46,14 @@ enum Format {
     Edn,
     /// Jepsen's console log, without indexes and times.
     Log,
+    /// Jepsen's history.txt: the events of such a log alone.
+    Txt,
+}
+
+impl Format {
+    fn is_json(self) -> bool {
+        matches!(self, Format::Jsonl | Format::Bare)
+    }
 }
 
 /// A value: kinds and numbers as in `checker/columns.py`, where a text has its place as the first number; 0: no value.
@@ -211,7 +219,8 @@ impl Events {
             "jsonl" => Format::Jsonl,
             "json-lines" => Format::Bare,
             "edn" => Format::Edn,
-            "etcd-log" => Format::Log,
+            "etcd-log" | "jepsen-log" => Format::Log,
+            "history-txt" => Format::Txt,
             _ => return None,
         };
         Some(Self {
@@ -288,7 +297,7 @@ impl Events {
         match self.format {
             Format::Jsonl | Format::Bare => json::feed(self, text),
             Format::Edn => edn::feed(self, text),
-            Format::Log => log::feed(self, text),
+            Format::Log | Format::Txt => log::feed(self, text),
         }
     }
 
@@ -334,8 +343,7 @@ impl Events {
                 _ => true,
             },
             Format::Jsonl => event.kind == Some(INFO) && event.index == Some(self.count) && event.time.is_some(),
-            Format::Bare => event.kind == Some(INFO) && self.is_timed_alike(event),
-            Format::Log => true,
+            Format::Bare | Format::Log | Format::Txt => true,
         };
         if !fits {
             return Err(Unplain);
@@ -404,17 +412,17 @@ impl Events {
             return Ok(());
         }
         let (mut key, mut value, mut has_value) = (event.key, event.value, event.value.is_some());
-        let is_json = matches!(self.format, Format::Jsonl | Format::Bare);
+        let is_json = self.format.is_json();
         let nil: &[u8] = if is_json { b"null" } else { b"nil" };
         value = value.filter(|&text| text != nil);
-        if self.format == Format::Log && event.error.is_some() {
+        if matches!(self.format, Format::Log | Format::Txt) && event.error.is_some() {
             // The reader in Python decodes an error as a value, too.
             self.value_of(event.error);
         }
-        if self.keyed && !(is_json && key.is_some()) {
-            if !is_json && value.is_none() && (kind == FAIL || kind == INFO) {
+        if self.keyed {
+            if self.format != Format::Jsonl && value.is_none() && (kind == FAIL || kind == INFO) {
                 has_value = false;
-            } else {
+            } else if key.is_none() {
                 let text = value.ok_or(Unplain)?;
                 let (first, second) = if is_json { json::tuple(text)? } else { edn::tuple(text)? };
                 key = Some(first);
@@ -512,7 +520,7 @@ fn typed(text: &[u8], format: Format) -> Option<Value> {
     if inner.len() > 2 * DIGITS + 4 {
         return None;
     }
-    let separator = if matches!(format, Format::Jsonl | Format::Bare) { b',' } else { b' ' };
+    let separator = if format.is_json() { b',' } else { b' ' };
     let mut parts = inner.split(|&byte| byte == separator);
     let (first, second) = (integer(parts.next()?)?, integer(parts.next()?)?);
     parts.next().is_none().then_some(Value { kind: PAIR, first, second })
