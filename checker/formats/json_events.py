@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
 
 from checker.edn.lines import Row
 from checker.edn.values import EdnMap
-from checker.formats.errors import BadHistory
+from checker.formats.errors import BadHistory, shown
 from checker.formats.foreign import MEMBERS, ForeignEvents, Syntax
 from checker.formats.missing import INDEX, OF_EVENTS, May
 from checker.formats.values import PlainValues
@@ -218,6 +218,8 @@ class JsonObjects:
         Raises:
             BadHistory: There is none.
         """
+        if self._sign() != "{":
+            raise self._bad(f"expected a JSON object, found {shown(self._text[self._at :])}")
         try:
             while (found := object_at(self._text, self._at)) is None:
                 left = len(self._text) - self._at

@@ -104,7 +104,7 @@ def test_a_success_must_have_its_key() -> None:
     events = [event("invoke", "read", ["a", None]), event("ok", "read", ["b", 1])]
     with pytest.raises(BadHistory, match="expected a completion on key 'a'"):
         read(lines(*events), keyed=True)
-    with pytest.raises(BadHistory, match=r"expected a value \[key, value\]"):
+    with pytest.raises(BadHistory, match=r"expected a value \[key value\]"):
         read(lines(events[0], event("ok", "read", 1)), keyed=True)
 
 
