@@ -39,7 +39,6 @@ DATA = ROOT / "tests" / "data" / "histories"
 SHARED = ROOT.parent / "shared" / "histories"
 ASKED: dict[str, Any] = {
     "wanted": Wanted(model="cas-register"),
-    "initial": None,
     "conventions": {},
     "keyed": None,
     "algorithm": "auto",

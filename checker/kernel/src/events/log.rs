@@ -16,6 +16,10 @@ pub fn feed(events: &mut Events, text: &[u8]) -> Plain<usize> {
     if std::str::from_utf8(text).is_err() || text.iter().any(|&byte| byte == 0 || byte == b'\x0b') {
         return Err(Unplain);
     }
+    // A file that begins like this is EDN, whatever its lines look like.
+    if events.line == 1 && text.first().is_some_and(|byte| b"{[(#;".contains(byte)) {
+        return Err(Unplain);
+    }
     for line in text.split_inclusive(|&byte| byte == b'\n') {
         if line.len() > MOST_BYTES {
             return Err(Unplain);
@@ -81,7 +85,7 @@ fn event(text: &[u8]) -> Plain<Option<Event<'_>>> {
         return Ok(None);
     }
     let (f, value) = word(rest);
-    let is_plain = |name: &&[u8]| !name.is_empty() && name.iter().all(|&byte| is_name(byte));
+    let is_plain = |name: &&[u8]| !name.is_empty() && name.iter().all(|&byte| is_name(byte) && byte != b':');
     let f = f.strip_prefix(b":").filter(is_plain).ok_or(Unplain)?;
     let kind = match kind {
         b":invoke" => INVOKE,
@@ -90,7 +94,8 @@ fn event(text: &[u8]) -> Plain<Option<Event<'_>>> {
         b":info" => INFO,
         _ => return Err(Unplain),
     };
-    if value.is_empty() {
+    // A semicolon may begin a comment, which no value of a line has.
+    if value.is_empty() || value.contains(&b';') {
         return Err(Unplain);
     }
     let mut event = Event { kind: Some(kind), has_process: true, f: Some(f), ..Event::default() };
