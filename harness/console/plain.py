@@ -45,6 +45,11 @@ def name(text: str, most: int = MAX_NAME) -> str:
     return shown if len(text) <= most else f"{shown}… ({len(text):,} characters)"
 
 
+def capital(text: str) -> str:
+    """Returns a text with a capital letter at its begin, for a clause that begins a sentence."""
+    return text[:1].upper() + text[1:]
+
+
 def counted(count: int, noun: str) -> str:
     """Returns a number with its noun, e.g. `1 run` and `2,000 runs`."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -13,6 +13,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from harness.console.plain import capital
 from harness.faults import Begun, Proof
 from harness.slowness import slowed
 from nemesis import packet_rules
@@ -318,7 +319,7 @@ def judge(grudge: Grudge, evidence: Evidence, problems: Mapping[str, str]) -> Pr
     parts += [f"{node}: {text}" for node, text in problems.items()]
     return Proof(
         effective=effective,
-        reason=f"{_capital('; '.join(parts))}.",
+        reason=f"{capital('; '.join(parts))}.",
         measured={
             "probes": {f"{a} to {b}": probe.answer.value for (a, b), probe in sorted(evidence.probes.items())},
             "dropped": _pairs(evidence.dropped),
@@ -345,7 +346,3 @@ def _list(pairs: Sequence[tuple[str, str]]) -> str:
 
 def _pairs(counts: Mapping[tuple[str, str], int]) -> dict[str, Value]:
     return {f"{a} to {b}": packets for (a, b), packets in sorted(counts.items())}
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]

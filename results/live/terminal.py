@@ -10,7 +10,7 @@ from rich.text import Text
 
 from harness.builds import Provenance
 from harness.console.members import read
-from harness.console.plain import counted, name, one_line, plain
+from harness.console.plain import capital, counted, name, one_line, plain
 from harness.console.terminal import PIPE_WIDTH
 from harness.errors import headline
 from harness.faults import called
@@ -259,7 +259,9 @@ def _fired(fault: Mapping[str, Value]) -> str:
 def _effect(fault: Mapping[str, Value]) -> Text:
     reasons = [
         *([fault["proof"]["reason"]] if fault["proof"] else ()),
-        *([headline(fault["error"])] if fault["error"] else ()),  # the other lines of an error may be from logs
+        *(
+            [capital(headline(fault["error"]))] if fault["error"] else ()
+        ),  # the other lines of an error may be from logs
     ] or ["there is no proof"]
     word = ("proven: ", "green") if fault["effective"] else ("not proven: ", "bold yellow")
     return Text.assemble(word, sentence(" ".join(reasons)))

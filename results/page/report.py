@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from harness.console import below
-from harness.console.plain import name
+from harness.console.plain import capital, name
 from harness.faults import called
 from harness.phases import beside_workload_s
 from results.measure.circumstances import circumstances
@@ -268,6 +268,7 @@ def key_pages(record: RunRecord, document: Mapping[str, Value], *, lines: Logs =
 
 def _pages() -> Environment:
     pages = environment(finalize=cut)
+    pages.filters["capital"] = capital
     pages.filters["label"] = label
     pages.filters["first"] = first
     pages.filters["pretty"] = pretty
