@@ -6,6 +6,7 @@ import contextlib
 import functools
 import platform
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,13 +21,16 @@ from commands.run_options import reproduce_line
 from commands.suite_case import SUITE_CASE
 from harness import phases as ph
 from harness.blame import blaming
+from harness.console.documents import shown
+from harness.console.plain import name as plain_name
 from harness.console.terminal import echo
+from harness.errors import PluginError
 from harness.phases import Phases
 from harness.randomness import fresh_seed
 from harness.suites.thresholds import Threshold, read_threshold, refuse_unknown_functions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from commands.run_options import RunOptions, Sources
     from harness.builds import Artifact
@@ -259,7 +263,7 @@ def info_of(settled: Settled, test: Test, plan: Plan) -> TestInfo:
             "labrys": _own_version(),
             "python": platform.python_version(),
             **({} if built is None else {built.name: built.short}),
-            **system.versions(),  # last: a release says more than the digest of a build with the same name
+            **_versions_of(system),  # last: a release says more than the digest of a build with the same name
         },
         artifact=built,
         options={
@@ -275,6 +279,24 @@ def info_of(settled: Settled, test: Test, plan: Plan) -> TestInfo:
             options.system.type, options.system.options, options.workload.type, options.workload.options
         ),
     )
+
+
+def _versions_of(system: System) -> dict[str, str]:
+    """Returns the versions of the software under test.
+
+    Raises:
+        PluginError: The code of the system failed, or returned something else.
+    """
+    called = f"system {plain_name(system.name)}"
+    with blaming(type(system), called):
+        versions: object = system.versions()
+    if not isinstance(versions, Mapping) or not all(
+        isinstance(text, str) for pair in versions.items() for text in pair
+    ):
+        raise PluginError(
+            f"{called}: versions returned {shown(repr(versions))}, not a mapping of names to versions; correct the system"
+        )
+    return dict(versions)
 
 
 def name_of(options: RunOptions) -> str:

@@ -116,6 +116,8 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         future: asyncio.Future[T] = self.create_future()
         try:
             future.set_result(func(*args))
+        except StopIteration as error:  # a future takes none, as it would end a generator that awaits it
+            future.set_exception(RuntimeError(f"{func!r} raised StopIteration").with_traceback(error.__traceback__))
         except Exception as error:  # noqa: BLE001 - the caller that awaits the future gets it
             future.set_exception(error)
         return future

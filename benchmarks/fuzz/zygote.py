@@ -116,7 +116,7 @@ def _carry_out(arguments: Sequence[str], folder: Path, out: Path, err: Path) -> 
         os.environ[MARKER] = str(folder)
         os.environ["TMPDIR"] = str(folder / "tmp")
         tempfile.tempdir = None  # it is the one of the variable from now on
-        (folder / "tmp").mkdir()
+        (folder / "tmp").mkdir(exist_ok=True)
         for number, path, flags in (
             (0, os.devnull, os.O_RDONLY),
             (1, out, os.O_WRONLY | os.O_CREAT | os.O_TRUNC),
