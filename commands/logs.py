@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from commands.run_options import OutputOptions
+from harness.console.parameters import MAX_RUN_S, Number
 from harness.console.terminal import echo
 from harness.declare import with_option
 from harness.errors import InputError
@@ -24,8 +25,20 @@ LINES = 1_000  # that are written at once
 
 @click.command("logs", cls=RunCommand)
 @click.argument("run", type=RunName(), default="latest")
-@click.option("--from", "from_s", type=float, metavar="SECONDS", help="The first time.  [default: the first line]")
-@click.option("--to", "to_s", type=float, metavar="SECONDS", help="The last time.  [default: the last line]")
+@click.option(
+    "--from",
+    "from_s",
+    type=Number(-MAX_RUN_S, MAX_RUN_S),
+    metavar="SECONDS",
+    help="The first time.  [default: the first line]",
+)
+@click.option(
+    "--to",
+    "to_s",
+    type=Number(-MAX_RUN_S, MAX_RUN_S),
+    metavar="SECONDS",
+    help="The last time.  [default: the last line]",
+)
 @click.option("--node", "nodes", multiple=True, metavar="NODE", help="Only the logs of this node; can be repeated.")
 @with_option(OutputOptions, "store_dir")
 def show_logs(run: str, from_s: float | None, to_s: float | None, nodes: Sequence[str], store_dir: Path) -> None:

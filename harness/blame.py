@@ -7,7 +7,6 @@ but the author. `sys.exit` there must not end Labrys, least of all with 0. In an
 
 from __future__ import annotations
 
-import asyncio
 import sys
 import traceback
 from contextlib import contextmanager
@@ -72,9 +71,11 @@ def blaming(cls: type, called: str) -> Iterator[None]:
     """
     try:
         yield
-    except (LabrysError, KeyboardInterrupt, asyncio.CancelledError):
+    except (LabrysError, KeyboardInterrupt):
         raise
     except BaseException as error:
+        if _is_cancelled(error):
+            raise
         blamed = blame(error, cls, called)
         if blamed is None:
             raise
@@ -89,6 +90,12 @@ def blame(error: BaseException, cls: type, called: str) -> PluginError | None:
     kind = "" if isinstance(error, CalledExit) else f"{type(error).__name__}: "
     text = plain_name(one_line(sentence(error)), MAX_REASON)
     return PluginError(f"{called}: {place} failed: {kind}{text}; correct the {called.partition(' ')[0]}")
+
+
+def _is_cancelled(error: BaseException) -> bool:
+    """Returns whether an exception cancels a task. The checker needs no event loop, so this module does not load one."""
+    asyncio = sys.modules.get("asyncio")
+    return asyncio is not None and isinstance(error, asyncio.CancelledError)
 
 
 class CalledExit(RuntimeError):  # noqa: N818 - what the code did
@@ -107,6 +114,8 @@ async def without_exit(work: Awaitable[T]) -> T:
     Raises:
         CalledExit: It called `sys.exit`, or cancelled itself.
     """
+    import asyncio  # noqa: PLC0415 - see `_is_cancelled`
+
     try:
         return await work
     except (SystemExit, GeneratorExit) as end:

@@ -87,9 +87,10 @@ def _wait(running: list[Process]) -> list[Process]:
     """Waits until processes end, and returns those that still run after a while."""
     end_s = time.monotonic() + GRACE_S
     while running and time.monotonic() < end_s:
-        for process in running:
+        earlier = running
+        running = [process for process in earlier if _stat(process.pid)[1:2] == (process.start,)]
+        for process in earlier:
             with contextlib.suppress(OSError):
-                os.waitpid(process.pid, os.WNOHANG)  # a child stays as a zombie until then
-        running = [process for process in running if _stat(process.pid)[1:2] == (process.start,)]
+                os.waitpid(process.pid, os.WNOHANG)  # a child that has ended stays as a zombie until then
         time.sleep(POLL_S if running else 0.0)
     return running

@@ -306,8 +306,8 @@ def test_a_run_folder(run: Callable[..., Ran], tmp_path: Path) -> None:
     (tmp_path / "test.json").write_text('{"format":"labrys-test","workload":"register"}')
     code, out, _ = run(tmp_path, "--format", "json")
     assert (code, json.loads(out)["operations"]) == (2, 0)
-    (tmp_path / "test.json").write_text('{"workload":"bank"}')
-    assert "unknown workload bank" in run(tmp_path).err
+    (tmp_path / "test.json").write_text('{"workload":"vault"}')
+    assert "unknown workload vault" in run(tmp_path).err
     (tmp_path / "test.json").write_text("{")
     assert "set it with --model" in run(tmp_path).err
     assert run(tmp_path, "--model", "noop", "--empty", "valid").code == 0

@@ -51,7 +51,6 @@ OPTIONS: list[tuple[str, dict[str, Any]]] = [
 ]
 ASKED: dict[str, Any] = {
     "wanted": Wanted(model="register"),
-    "initial": None,
     "conventions": {},
     "keyed": None,
     "algorithm": "auto",

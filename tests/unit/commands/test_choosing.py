@@ -454,16 +454,16 @@ def test_a_system_that_cannot_serve_the_workload_is_refused(
     capsys: pytest.CaptureFixture[str], package: Callable[..., None]
 ) -> None:
     """The message has the workloads of the system, and the systems for the workload."""
-    package("kvpack", "[labrys.workloads]\nbank = kvpack:Bank\n", BANK)
-    err = refused(capsys, "plan", "--workload", "bank")
-    assert "the system dledger serves register, not bank; no installed system serves bank" in err
+    package("kvpack", "[labrys.workloads]\nvault = kvpack:Bank\n", BANK)
+    err = refused(capsys, "plan", "--workload", "vault")
+    assert "the system dledger serves register, not vault; no installed system serves vault" in err
 
 
 BANK = """
 from workloads.register.workload import RegisterWorkload
 
 class Bank(RegisterWorkload):
-    name = "bank"
+    name = "vault"
 """
 
 

@@ -48,7 +48,7 @@ def test_unknown_memory_refuses_nothing(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_a_history_is_read_with_this_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lines are counted as they come, and an array, which is decoded as a whole, is refused before that."""
+    """The objects of an array are counted as they come, as lines are."""
     event = json.dumps({"type": "ok", "process": 0, "f": "txn", "value": [["append", "x" * 5000, 1]]})
     taken = {1: 0, 2: 0}
 
@@ -59,8 +59,8 @@ def test_a_history_is_read_with_this_room(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(memory, "free_bytes", lambda: 1000)
     monkeypatch.setattr(memory, "_LOOK_BYTES", 1 << 18)
     monkeypatch.setattr(memory, "_pages", pages)
-    for text, what in ((f"[{event}]", "a JSON array of this length"), ((event + "\n") * 200, "MiB of it took")):
-        with pytest.raises(InfrastructureError, match=what):
+    for text in (f"[{','.join([event] * 200)}]", (event + "\n") * 200):
+        with pytest.raises(InfrastructureError, match="MiB of it took"):
             read_source(Source("h", io.BytesIO(text.encode())), transactions="list-append")
 
 

@@ -785,9 +785,9 @@ def test_a_replay_imports_nothing_that_its_run_names(
     err = " ".join(refused(capsys, "replay", str(stored.path)).split())
     assert f"the system {place} is a {form}, which labrys never takes from a file" in err
     document = json.loads(stored.test_json.read_text())
-    document["options"] |= {"system_name": "dledger", "workload_name": "bank"}
+    document["options"] |= {"system_name": "dledger", "workload_name": "vault"}
     stored.test_json.write_text(json.dumps(document))
-    assert "unknown workload bank" in refused(capsys, "replay", str(stored.path))
+    assert "unknown workload vault" in refused(capsys, "replay", str(stored.path))
     assert opened == []
     run(capsys, "replay", str(stored.path), "--workload", "register")
     assert [asked["workload_name"] for asked in opened] == ["register"]

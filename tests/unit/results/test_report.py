@@ -332,7 +332,7 @@ def test_a_fault_that_never_began_is_told(valid_record: RunRecord) -> None:
     fault = replace(valid_record.faults[0], start_ns=5, end_ns=5, proof=None, error="no such program")
     text = page_of(replace(valid_record, faults=[fault]))
     assert "It never began." in text
-    assert "no such program" in text
+    assert "No such program" in text
     assert "There is no proof." in text
 
 

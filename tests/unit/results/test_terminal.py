@@ -69,7 +69,7 @@ def test_a_fault_that_never_began_has_its_reason_only(stale_record: RunRecord) -
     first = stale_record.faults[0]
     never = replace(first, proof=None, error="it never began, because its trigger new-leader did not fire in 6 s")
     text = printed(replace(stale_record, faults=(never,)), 300)
-    assert "not proven: it never began, because its trigger new-leader did not fire in 6 s  " in text
+    assert "not proven: It never began, because its trigger new-leader did not fire in 6 s  " in text
     silent = printed(replace(stale_record, faults=(replace(never, error=None),)), 300)
     assert "not proven: there is no proof  " in silent
 
