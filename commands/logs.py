@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 LINES = 1_000  # that are written at once
 
 
+_TIME = Number(-MAX_RUN_S, MAX_RUN_S)
+
+
 @click.command("logs", cls=RunCommand)
 @click.argument("run", type=RunName(), default="latest")
 @click.option(

@@ -257,7 +257,7 @@ def test_the_verdict_names_the_promise_and_who_makes_it(tmp_path: Path, capsys: 
     words = ("--cluster", "sim", "--system", "sim-txn", "--workload", "list-append", "--isolation", "snapshot")
     assert called("test", *words, "--seed", "5", "--time-limit", "4", "--rate", "20", "--store", str(store)) == 0
     assert "  Tested: Transactions of the level snapshot" in capsys.readouterr().out.splitlines()[1]
-    (results,) = store.glob("*/*/results.json")
+    (results,) = store.glob("*/2*/results.json")
     document = json.loads(results.read_text(encoding="utf-8"))
     assert document["promise"]["source"] == "Labrys, the specification of sim-txn, docs/sim-txn.md"
     assert document["promise"]["others"] == []
