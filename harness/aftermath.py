@@ -28,10 +28,10 @@ from harness.units import NS_PER_S
 from harness.workload import clients_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Callable, Sequence
     from contextlib import AbstractContextManager
 
-    from harness.client import Client
+    from harness.client import Client, ClientFactory
     from harness.clock import Clock
     from harness.generator import Answer, Asker, Generator
     from harness.history import Recorder
@@ -152,20 +152,38 @@ class Aftermath:
                     enough.set()
 
             generator = test.workload.final_generator(history=self.history.ops, node=node)
-            driven = await drive(
+            await self.drive(
                 generator=on_update(count, time_limit(test.final_reads_timeout_s, generator)),
                 clients=pinned,
                 nodes=(node,),
                 load=ClosedLoop(concurrency=FINAL_CONCURRENCY),
-                seed=test.seed,
-                clock=self.clock,
-                history=self.history,
-                timeout_s=test.operation_timeout_s,
                 stop=enough,
-                first_process=self.next_process,
             )
-        self.next_process = driven.next_process
         return f"answered none of {failed} reads" if doubtful and failed and not answered else None
+
+    async def drive(
+        self,
+        *,
+        generator: Generator,
+        clients: ClientFactory,
+        nodes: Sequence[Node],
+        load: Load,
+        stop: asyncio.Event,
+    ) -> None:
+        """Drives clients into the history of the run, with processes that it never used; see `harness.interpreter.drive`."""
+        driven = await drive(
+            generator=generator,
+            clients=clients,
+            nodes=nodes,
+            load=load,
+            seed=self.test.seed,
+            clock=self.clock,
+            history=self.history,
+            timeout_s=self.test.operation_timeout_s,
+            stop=stop,
+            first_process=self.next_process,
+        )
+        self.next_process = driven.next_process
 
 
 class _Clients:
@@ -233,19 +251,13 @@ class _Clients:
                     enough.set()
 
             test = run.test
-            driven = await drive(
+            await run.drive(
                 generator=on_update(update, time_limit(timeout_s, _Continued(run.generator))),
                 clients=clients_of(test.workload, test.system.client),
                 nodes=test.system.front().nodes,
                 load=_slower(test.load),
-                seed=test.seed,
-                clock=run.clock,
-                history=run.history,
-                timeout_s=test.operation_timeout_s,
                 stop=enough,
-                first_process=run.next_process,
             )
-        run.next_process = driven.next_process
         return served
 
 

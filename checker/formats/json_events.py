@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import codecs
 import re
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from checker.edn.lines import Row
 from checker.edn.values import EdnMap
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Mapping
 
     from checker.edn.values import EdnValue
+    from checker.formats.source import ByteLines
     from harness.op import Value
 
 ARRAY_START: Final = re.compile(rb'\s*\[\s*\{\s*"(?:[^"\\]|\\.){0,100}"\s*:')
@@ -125,22 +126,6 @@ def begins_events(fields: Mapping[str, Any]) -> bool:
     return _TYPE in fields and fields.get(_FORMAT) != FORMAT
 
 
-class Lines(Protocol):
-    """What gives lines, such as `checker.formats.source.Source`.
-
-    Attributes:
-        name: The name of the file in errors.
-        line: The number of the last line, from 1.
-    """
-
-    name: str
-    line: int
-
-    def readline_bytes(self, size: int) -> bytes:
-        """Returns the next line, or at most `size` bytes of it; empty at the end."""
-        ...
-
-
 class JsonObjects:
     """The objects of an array of JSON, or objects one after the other, wherever their lines end.
 
@@ -148,7 +133,7 @@ class JsonObjects:
         count: The number of objects so far.
     """
 
-    def __init__(self, source: Lines) -> None:
+    def __init__(self, source: ByteLines) -> None:
         """Takes the text."""
         self.count = 0
         self._source = source

@@ -24,7 +24,7 @@ from harness.values import hold_to_bounds
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from checker.formats.json_events import Lines
+    from checker.formats.source import ByteLines
     from harness.op import Value
 
 _MEMBERS: Final = {
@@ -48,7 +48,7 @@ class JsonlEvents:
     may_be_empty: Final = True
     conventions: ClassVar[Mapping[str, str]] = {}
 
-    def __init__(self, source: Lines, *, keyed: bool | None, transactional: bool = False) -> None:
+    def __init__(self, source: ByteLines, *, keyed: bool | None, transactional: bool = False) -> None:
         """Prepares to read.
 
         Args:

@@ -9,7 +9,7 @@ import io
 import re
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, BinaryIO, Final, TypeAlias
 
 from checker.formats import transaction_texts
 from checker.formats.blocks import MAGIC, BlockEvents
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from checker.formats.missing import May
+    from checker.formats.source import Lines
 
 JSONL: Final = "jsonl"
 PARQUET: Final = "parquet"
@@ -56,26 +57,6 @@ NO_CSV: Final = (
 _PARQUET_MAGIC: Final = b"PAR1"
 _EDN_START: Final = re.compile(rb"(?:[\s,]|;[^\n]*\n)*+(?:[{\[(#;]|\Z)")
 _JSON_START: Final = re.compile(rb"\s*\{\s*[\"}]")
-
-
-class Lines(Protocol):
-    """The lines of one open file, such as `Source`.
-
-    Attributes:
-        name: The name of the file in errors.
-        line: The number of the last line, from 1.
-    """
-
-    name: str
-    line: int
-
-    def readline_bytes(self, size: int) -> bytes:
-        """Returns the next line, or the first `size` bytes of it and then the others; empty at the end."""
-        ...
-
-    def readline(self, size: int = -1, /) -> str:
-        """Returns the next line as text, or about `size` bytes of it; empty at the end."""
-        ...
 
 
 def detect(source: Source, *, transactions: str | None = None) -> str:

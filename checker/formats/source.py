@@ -57,6 +57,26 @@ class TextLines(Protocol):
         ...
 
 
+class ByteLines(Protocol):
+    """What gives lines as bytes, such as `Source`.
+
+    Attributes:
+        name: The name of the file in errors.
+        line: The number of the last line, from 1.
+    """
+
+    name: str
+    line: int
+
+    def readline_bytes(self, size: int) -> bytes:
+        """Returns the next line, or the first `size` bytes of it and then the others; empty at the end."""
+        ...
+
+
+class Lines(ByteLines, TextLines, Protocol):
+    """What gives lines as bytes and as text, such as `Source`."""
+
+
 class _Rejoined(io.RawIOBase):
     """A stream whose beginning has been read already, complete again; it gives at most `most` bytes, if there is room."""
 

@@ -37,8 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from checker.formats.plain import Plain
-    from checker.formats.readers import Lines
-    from checker.formats.source import Source
+    from checker.formats.source import Lines, Source
     from harness.op import Op, Operation
     from results.pipeline.read.files import Files
     from results.pipeline.read.sources import Input
