@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from msgspec import Struct, convert, to_builtins
 from msgspec.structs import asdict
 
-from harness.console.members import Seconds, Whole, read
+from harness.console.members import Integer, Seconds, Whole, read
 from harness.node_states import ClusterState, HeldEntry, NodeState
 from harness.units import NS_PER_S
 from results.page.bounds import MAX_NODES
@@ -40,13 +40,14 @@ class _Entry(Struct, frozen=True, kw_only=True):
 
 
 class _Node(Struct, frozen=True, kw_only=True):
+    # Before the first entry, a log ends at -1 in DLedger and BookKeeper.
     node: str
     process: str
     role: str | None = None
-    term: Whole | None = None
-    last: Whole | None = None
-    last_term: Whole | None = None
-    committed: Whole | None = None
+    term: Integer | None = None
+    last: Integer | None = None
+    last_term: Integer | None = None
+    committed: Integer | None = None
     value: str | None = None
     entries: list[_Entry] = []
 

@@ -51,7 +51,7 @@ FINDS: dict[str, tuple[int, str]] = {
     f"--bug cas-left-out --time-limit 12 {CALM}": (2, "packet-loss"),
     f"--bug acknowledged-before-sync --time-limit 12 {CALM}": (3, "power-loss,packet-loss"),
     f"--bug adds-not-fenced --time-limit 6 --rate 4 {CALM}": (1, "packet-loss"),
-    f"--bug reads-without-asking --time-limit 6 --rate 4 {CALM}": (4, "partition-random-node"),
+    f"--bug reads-without-asking --time-limit 6 --rate 4 {CALM}": (17, "partition-random-node"),
     f"--bug one-absence-ends-recovery --time-limit 6 --rate 4 {CALM}": (4, "packet-loss"),
     f"--bug acknowledged-out-of-order --time-limit 6 --rate 4 {CALM}": (10, "packet-loss"),
     f"--bug truncate-keeps-later --time-limit 6 --rate 4 {CALM}": (5, "packet-loss,partition-random-halves"),

@@ -13,9 +13,18 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
-    """A browser; each test opens its page anew."""
+def started() -> Iterator[Browser]:
+    """The browser."""
     if CHROMIUM is None:
         pytest.skip("no Chromium is installed")
     with Browser() as browser:
         yield browser
+
+
+@pytest.fixture
+def browser(started: Browser) -> Browser:
+    """The browser on an empty page: the page of an earlier test would go on, and complain that its server has ended."""
+    started.load("about:blank")
+    started.requests.clear()
+    started.complaints.clear()
+    return started

@@ -124,7 +124,7 @@ def test_looks_are_read_as_they_were_written(tmp_path: Path) -> None:
     """A run without a counterexample has no story."""
     run = Run(tmp_path)
     assert read_states(run) == ()
-    states = (state(1_000_000, last=3), state(2_000_000, last=4))
+    states = (state(0, last=-1), state(1_000_000, last=3), state(2_000_000, last=4))
     run.write_json(tmp_path / FILE, states_document(states))
     assert read_states(run) == states
 
