@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 SIMULATED = "sim"
 PIPES = "pipes"
+OWN, PROGRAMS = "own", "programs"  # what carries a system in the simulator
 ALONE = (SIMULATED, PIPES)  # the clusters without machines, whose nodes end with their run
 CLUSTERS = ("local", "vagrant", "ssh", *ALONE)
 COUNTED = ("local", *ALONE)  # the clusters whose size is the option --nodes
@@ -46,6 +47,12 @@ class ClusterOptions:
         False,  # noqa: FBT003 - it takes no keyword
         "With --cluster pipes: run the programs in virtual time.",
         flag="--virtual",
+    )
+    carrier: str | None = option(
+        None,
+        "With --cluster sim: what carries the system. own is code of the simulator, or Java with its threads in virtual time; "
+        "programs is the processes as they are. The default is the system's own carrier, if it has one.",
+        kind=Choice((OWN, PROGRAMS)),
     )
     inventory: Path | None = option(None, "The file with the hosts of --cluster ssh.")
     slowness: float = option(
@@ -200,26 +207,33 @@ def _inventory(cluster: ClusterOptions) -> Path:
 
 
 @contextlib.contextmanager
-def open_cluster(cluster: ClusterOptions, place: PlaceOptions, seed: int) -> Iterator[Cluster]:
+def open_cluster(
+    cluster: ClusterOptions, place: PlaceOptions, seed: int, *, by_programs: bool = False
+) -> Iterator[Cluster]:
     """Opens the cluster that the options name. A cluster that this function starts is removed at the end.
 
     Args:
         cluster: The kind of cluster, and its options.
         place: Which cluster.
         seed: The root seed of the run, for simulated nodes.
+        by_programs: In the simulator, whether the processes of the system are Linux programs.
     """
-    with nodes_slower_by(cluster.slowness), _opened(cluster, place, seed) as opened:
+    with nodes_slower_by(cluster.slowness), _opened(cluster, place, seed, by_programs=by_programs) as opened:
         yield opened
 
 
 @contextlib.contextmanager
-def _opened(cluster: ClusterOptions, place: PlaceOptions, seed: int) -> Iterator[Cluster]:
+def _opened(cluster: ClusterOptions, place: PlaceOptions, seed: int, *, by_programs: bool) -> Iterator[Cluster]:
     if cluster.cluster_kind == "local":
         with _local(cluster, place) as local:
             yield local
         return
     opened: Cluster
-    if cluster.cluster_kind == SIMULATED:
+    if by_programs:
+        from clusters.sim.linux.cluster import LinuxCluster  # noqa: PLC0415 - `--help` needs no world
+
+        opened = LinuxCluster(_names(cluster, place), seed)
+    elif cluster.cluster_kind == SIMULATED:
         from clusters.sim.cluster import SimCluster  # noqa: PLC0415 - `--help` needs no world
 
         opened = SimCluster(_names(cluster, place), seed, threads=cluster.threads)

@@ -185,7 +185,9 @@ def composed(
     options, measured = settled.options, Phases() if phases is None else phases
     with contextlib.ExitStack() as stack:
         with measured.during(ph.CLUSTER):
-            opened = clusters.options.open_cluster(options.cluster, options.place, options.seed)
+            opened = clusters.options.open_cluster(
+                options.cluster, options.place, options.seed, by_programs=subjects.by_programs(options)
+            )
             cluster = stack.enter_context(opened)
         artifact = None
         if (builder := subjects.builder_of(subjects.placed(options))) is not None:

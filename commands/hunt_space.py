@@ -259,7 +259,9 @@ def _capabilities(options: RunOptions) -> Mapping[str, Capabilities]:
     """Returns the capabilities of the nodes with the system. It builds the system and opens the cluster for it."""
     builder = subjects.builder_of(subjects.placed(options))
     artifact = None if builder is None else builder(lambda text: echo(f"· {text}", err=True))
-    with clusters.options.open_cluster(options.cluster, options.place, options.seed) as cluster:
+    with clusters.options.open_cluster(
+        options.cluster, options.place, options.seed, by_programs=subjects.by_programs(options)
+    ) as cluster:
         return nemesis.choices.supported(
             subjects.system_of(cluster, options, artifact), cluster.capabilities(), provable=True
         )

@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from clusters.options import PIPES, SIMULATED
+from clusters.options import OWN, PIPES, PROGRAMS, SIMULATED
 from clusters.sim.threads import Threads
 from commands.choosing import loadable
 from harness.console import plugins
@@ -37,13 +37,20 @@ def workload_of(options: RunOptions) -> Workload:
 
 def placed(options: RunOptions) -> Picked:
     """Returns the system, with the class for the kind of cluster: in the simulator, some systems have another one."""
-    return placed_in(options.system, options.cluster.cluster_kind)
+    return placed_in(options.system, options.cluster.cluster_kind, options.cluster.carrier)
 
 
-def placed_in(system: Picked, cluster_kind: str) -> Picked:
+def placed_in(system: Picked, cluster_kind: str, carrier: str | None = None) -> Picked:
     """Returns the system with the class for a kind of cluster; see `placed`."""
-    inside = system.type.in_simulator() if cluster_kind == SIMULATED and issubclass(system.type, System) else None
+    if cluster_kind != SIMULATED or not issubclass(system.type, System) or carrier == PROGRAMS:
+        return system
+    inside = system.type.in_simulator()
     return system if inside is None else replace(system, type=inside)
+
+
+def by_programs(options: RunOptions) -> bool:
+    """Returns whether the processes of the system are Linux programs in virtual time."""
+    return options.cluster.cluster_kind == SIMULATED and not placed(options).type.simulated
 
 
 def without_threads(options: RunOptions) -> tuple[RunOptions, Sequence[str]]:
@@ -116,29 +123,42 @@ def system_of(cluster: Cluster, options: RunOptions, artifact: Artifact | None =
     return system
 
 
-def check_cluster(system: Picked, kind: str) -> None:
-    """Refuses a kind of cluster on which the system cannot run.
+def check_cluster(system: Picked, kind: str, carrier: str | None = None) -> None:
+    """Refuses a kind of cluster, or a carrier, on which the system cannot run.
 
     Raises:
-        InputError: The system and the kind of cluster do not fit together.
+        InputError: They do not fit together.
     """
     label = f"the system {plain_name(system.name)}"
-    only = str(getattr(placed_in(system, kind).type, "only_on", ""))
+    placed_type = placed_in(system, kind, carrier).type
+    only = str(getattr(placed_type, "only_on", ""))
     where = {SIMULATED: "in the simulator", PIPES: "as programs with pipes"}
     if only and kind != only:
         raise InputError(f"{label} runs {where[only]} only: give --cluster {only}, not --cluster {kind}")
-    if not only and kind in where:
-        others = [each.name for each in loadable() if _runs_on(each.type, kind)]
-        raise InputError(
-            f"{label} runs on machines, and --cluster {kind} has none: give --cluster local, vagrant or ssh. Systems for "
-            f"--cluster {kind}: {', '.join(others) or 'none is installed'}"
-        )
+    if carrier == OWN and not placed_type.simulated:
+        raise InputError(f"{label} has no carrier of its own in the simulator: leave out --carrier {OWN}")
+    if carrier == PROGRAMS and placed_type.simulated:
+        raise InputError(f"{label} is no program, but code of the simulator: leave out --carrier {PROGRAMS}")
+    if kind == SIMULATED and not only and not placed_type.simulated:
+        if not placed_type.not_by_seed:
+            return
+        why = f": {placed_type.not_by_seed}"
+    elif kind == PIPES and not only:
+        why = f" on machines, and --cluster {kind} has none"
+    else:
+        return
+    others = [each.name for each in loadable() if _runs_on(each.type, kind)]
+    raise InputError(
+        f"{label} does not run {where[kind]}{why}. Give --cluster local, vagrant or ssh. Systems for --cluster {kind}: "
+        f"{', '.join(others) or 'none is installed'}"
+    )
 
 
 def _runs_on(type_: type, kind: str) -> bool:
     if not issubclass(type_, System):
         return False
-    return type_.only_on == kind or (kind == SIMULATED and bool(type_.simulator_class))
+    by_seed = kind == SIMULATED and not type_.only_on and (bool(type_.simulator_class) or not type_.not_by_seed)
+    return type_.only_on == kind or by_seed
 
 
 def check(options: RunOptions) -> None:
@@ -164,5 +184,5 @@ def check(options: RunOptions) -> None:
             f"the system {plain_name(options.system.name)} serves {', '.join(serves) or 'no workload'}, not "
             f"{plain_name(workload)}; {which}"
         )
-    check_cluster(options.system, options.cluster.cluster_kind)
+    check_cluster(options.system, options.cluster.cluster_kind, options.cluster.carrier)
     workload_of(options)

@@ -147,14 +147,16 @@ class VirtualLoop(asyncio.SelectorEventLoop):
                 task.exception()  # asyncio complains of one that nobody reads
 
 
-def run_virtual(main: Coroutine[Any, Any, T], events: Events | None = None) -> T:
+def run_virtual(main: Coroutine[Any, Any, T], events: Events | None = None, *, loop: VirtualLoop | None = None) -> T:
     """Runs `main` to its end in virtual time and returns its result.
 
     Args:
         main: The coroutine to run.
         events: Other events in that time.
+        loop: A loop that has connections too; None: one without.
     """
-    loop = VirtualLoop(events)
+    if loop is None:
+        loop = VirtualLoop(events)
     try:
         return loop.run_until_complete(main)
     except BaseException:

@@ -10,13 +10,15 @@ from __future__ import annotations
 import re
 import shlex
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, cast
 
 from harness.errors import NodeError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from harness.cluster import Cluster
+    from harness.node import Node
     from harness.process_clock import LogClock
     from harness.remote import Remote
 
@@ -93,8 +95,7 @@ class Daemon:
             f"for port in {self._ports()}; do\n"
             f'  if {_listens("$port")}; then echo "$port"; exit {PORT_TAKEN}; fi\n'
             "done\n"
-            f"mkdir -p {_quoted(self._directories())} || exit\n"
-            f"{self._configure()}"
+            f"{self.preparation()}"
             f"cd {shlex.quote(self.working_dir or self.data_dir)} || exit\n"
             f"setsid nohup {self._command()} </dev/null >>{launch_log} 2>&1 &\n"
             f"for turn in $(seq {LAUNCH_WAIT_S * 50}); do {self.found()} >/dev/null && exit 0; sleep 0.02; done\n"
@@ -170,9 +171,11 @@ class Daemon:
     def _ports(self) -> str:
         return " ".join(map(str, self.every_port))
 
-    def _directories(self) -> list[str]:
+    def preparation(self) -> str:
+        """Returns the lines of a shell that make its directories and its files before a start."""
         parents = [path.rpartition("/")[0] for path in (*self.log_files, *self.config_files)]
-        return list(dict.fromkeys([self.data_dir, *([self.working_dir] if self.working_dir else []), *parents]))
+        directories = [self.data_dir, *([self.working_dir] if self.working_dir else []), *parents]
+        return f"mkdir -p {_quoted(dict.fromkeys(directories))} || exit\n{self._configure()}"
 
     def _configure(self) -> str:
         return "".join(
@@ -184,6 +187,59 @@ class Daemon:
         own = " ".join(f"{name}={shlex.quote(value)}" for name, value in self.environment.items())
         files = f"{ENVIRONMENT} {ENVIRONMENT}-{self.role}"
         return f"env $(cat {files} 2>/dev/null) {own} {shlex.join(self.argv)}"
+
+
+class Processes(Protocol):
+    """The processes of a node; each method is as that of `Daemon`, and `states` as the function."""
+
+    def start(self, daemon: Daemon) -> None: ...  # noqa: D102 - above
+
+    def kill(self, daemon: Daemon) -> None: ...  # noqa: D102
+
+    def pause(self, daemon: Daemon) -> None: ...  # noqa: D102
+
+    def resume(self, daemon: Daemon) -> None: ...  # noqa: D102
+
+    def wipe(self, daemon: Daemon) -> None: ...  # noqa: D102
+
+    def states(self, daemons: Iterable[Daemon]) -> dict[str, tuple[int, str] | None]: ...  # noqa: D102
+
+
+class ShellProcesses:
+    """The processes of a node with a shell."""
+
+    def __init__(self, remote: Remote) -> None:
+        self._remote = remote
+
+    def start(self, daemon: Daemon) -> None:
+        """Starts a process; see `Daemon.start`."""
+        daemon.start(self._remote)
+
+    def kill(self, daemon: Daemon) -> None:
+        """Ends a process; see `Daemon.kill`."""
+        daemon.kill(self._remote)
+
+    def pause(self, daemon: Daemon) -> None:
+        """Stops a process; see `Daemon.pause`."""
+        daemon.pause(self._remote)
+
+    def resume(self, daemon: Daemon) -> None:
+        """Continues a process; see `Daemon.resume`."""
+        daemon.resume(self._remote)
+
+    def wipe(self, daemon: Daemon) -> None:
+        """Removes the data and the logs of a process; see `Daemon.wipe`."""
+        daemon.wipe(self._remote)
+
+    def states(self, daemons: Iterable[Daemon]) -> dict[str, tuple[int, str] | None]:
+        """Reads the states of processes; see `states`."""
+        return states(self._remote, daemons)
+
+
+def processes_of(cluster: Cluster, node: Node) -> Processes:
+    """Returns the processes of a node: those that a simulation has, or those that its shell finds."""
+    of = cast("Callable[[Node], Processes] | None", getattr(cluster, "processes", None))
+    return ShellProcesses(cluster.remote(node)) if of is None else of(node)
 
 
 def preloads(remote: Remote) -> bool:

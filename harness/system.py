@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 from harness.blame import without_exit
 from harness.cluster import Paper
 from harness.console.installation import require
-from harness.daemon import states
+from harness.daemon import processes_of
 from harness.declare import NoOptions
 from harness.errors import InputError
 from harness.service import Service
@@ -111,6 +111,8 @@ class System(abc.ABC):
         name: Its name on the command line, e.g. `dledger`.
         summary: A description in one line.
         simulated: Whether its nodes are machines of a simulated world; see `clusters.sim.system`.
+        not_by_seed: Why its processes do not run as programs in virtual time; empty: they may. A call that the simulation does
+            not know ends such a run; see docs/simulator.md.
         only_on: The only kind of cluster that it runs on, e.g. `sim`; empty: any kind with machines.
         Options: The frozen dataclass of its options; see `harness.declare`.
         serves: For each workload that it supports: the operations of the system for its functions, in one line.
@@ -145,6 +147,7 @@ class System(abc.ABC):
     summary: ClassVar[str] = ""
     simulated: ClassVar[bool] = False
     threaded: ClassVar[bool] = False
+    not_by_seed: ClassVar[str] = ""
     only_on: ClassVar[str] = ""
     Options: ClassVar[type] = NoOptions
     serves: ClassVar[Mapping[str, str]] = {}
@@ -295,7 +298,7 @@ class System(abc.ABC):
         If the node has a file `harness.daemon.ENVIRONMENT`, they get the variables in it.
         """
         for daemon in self.daemons(node, role):
-            daemon.start(self.cluster.remote(node))
+            processes_of(self.cluster, node).start(daemon)
 
     def stop(self, node: Node, role: str | None = None) -> None:
         """Ends the processes, in a quick and certain way. Ignores processes that do not run."""
@@ -304,7 +307,7 @@ class System(abc.ABC):
     def kill(self, node: Node, role: str | None = None) -> None:
         """Ends the processes with SIGKILL, the last one first. Does nothing for one that does not run."""
         for daemon in reversed(self.daemons(node, role)):
-            daemon.kill(self.cluster.remote(node))
+            processes_of(self.cluster, node).kill(daemon)
 
     def pause(self, node: Node, role: str | None = None) -> None:
         """Stops the processes with SIGSTOP, and returns when none of their threads runs.
@@ -313,12 +316,12 @@ class System(abc.ABC):
             CommandFailed: One of them does not run, or does not stop.
         """
         for daemon in self.daemons(node, role):
-            daemon.pause(self.cluster.remote(node))
+            processes_of(self.cluster, node).pause(daemon)
 
     def resume(self, node: Node, role: str | None = None) -> None:
         """Continues stopped processes with SIGCONT. Does nothing for one that does not run."""
         for daemon in self.daemons(node, role):
-            daemon.resume(self.cluster.remote(node))
+            processes_of(self.cluster, node).resume(daemon)
 
     def process_states(self, node: Node, role: str | None = None) -> Mapping[str, tuple[int, str] | None]:
         """Reads the states of the processes from the kernel of the node, and not from a pid file.
@@ -326,7 +329,7 @@ class System(abc.ABC):
         Returns:
             For each role, the pid and the state letter as in /proc/PID/stat (`T` is stopped); None if it does not run.
         """
-        return states(self.cluster.remote(node), self.daemons(node, role))
+        return processes_of(self.cluster, node).states(self.daemons(node, role))
 
     def process_state(self, node: Node, role: str | None = None) -> tuple[int, str] | None:
         """Reads the state of one process; see `process_states`.
@@ -340,7 +343,7 @@ class System(abc.ABC):
     def wipe(self, node: Node, role: str | None = None) -> None:
         """Removes data and logs; the processes must not run."""
         for daemon in self.daemons(node, role):
-            daemon.wipe(self.cluster.remote(node))
+            processes_of(self.cluster, node).wipe(daemon)
 
     def log_files(self, node: Node, role: str | None = None) -> Sequence[str]:
         """Returns the absolute paths of the logs on `node`; some may not exist."""

@@ -167,12 +167,12 @@ class World(Protocol):
         """
         ...
 
-    def handled(self, node: str) -> int:
-        """Returns the number of messages and timers that the processes of a node have handled so far."""
+    def handled(self, node: str, role: str | None = None) -> int:
+        """Returns how many messages, timers or calls the processes of a node have handled so far; those of a role, or all."""
         ...
 
-    def listens(self, node: str) -> bool:
-        """Returns whether a process of the node accepts requests."""
+    def listens(self, node: str, role: str | None = None) -> bool:
+        """Returns whether a process of the node accepts requests; of a role, or any."""
         ...
 
     def ahead_ns(self, node: str) -> int:

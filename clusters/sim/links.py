@@ -49,6 +49,10 @@ class Links:
             }
             self._stragglers = draws.choice(STRAGGLERS)
 
+    def uneven(self, source: str, target: str) -> tuple[int, float]:
+        """Returns the mean further latency of a link, 0 if all are alike, and the share of packets that are very late."""
+        return int(self._mean_ns.get((source, target), 0)), self._stragglers
+
     def near_ns(self) -> int:
         """Draws the latency of a packet to or from a client, or of a probe."""
         return MIN_DELAY_NS + int(self._random() * SPREAD_NS)

@@ -282,11 +282,11 @@ class SimWorld:
             if node in nodes and pattern.search(line):
                 self.fulfil(future, (node, line))
 
-    def handled(self, node: str) -> int:
+    def handled(self, node: str, role: str | None = None) -> int:  # noqa: ARG002 - a node has one process
         """Returns the number of messages and timers that the processes of a node have handled."""
         return self.machines[node].handled
 
-    def listens(self, node: str) -> bool:
+    def listens(self, node: str, role: str | None = None) -> bool:  # noqa: ARG002
         """Returns whether a process of the node accepts requests."""
         return self.machines[node].runs
 

@@ -52,7 +52,7 @@ class Full(Effect):
         killed = self.fault.killed()
         for name in self.targets:
             self.world.fill_disk(name, full=False)
-            if name not in killed and not self.world.listens(name):
+            if name not in killed and not self.world.listens(name, self.fault.role):
                 died.append(name)
                 field.system.start(field.node(name), self.fault.role)
         full = [name for name in self.targets if not self.world.disk_takes(name)]

@@ -49,7 +49,7 @@ class Killed(Effect):
         for name, before in self.before.items():
             if before is None:
                 self.fault.problems[name] = "no process ran before"
-            elif self._pid(name) is not None or self.world.listens(name):
+            elif self._pid(name) is not None or self.world.listens(name, self.fault.role):
                 bad[name] = f"still runs process {self._pid(name)}"
             else:
                 good[name] = f"process {before} vanished{self.further(name)}"
@@ -69,7 +69,7 @@ class Killed(Effect):
         dead = []
         for name in self.targets:
             system.start(self.fault.field.node(name), self.fault.role)
-            if not self.world.listens(name) or self._pid(name) == self.before.get(name):
+            if not self.world.listens(name, self.fault.role) or self._pid(name) == self.before.get(name):
                 dead.append(name)
         if dead:
             raise FaultError(
@@ -209,7 +209,9 @@ class Paused(Effect):
 
     async def prove(self) -> Proof:
         """Reads the states of the processes, and the number of messages and timers that they have handled."""
-        self._handled = {name: self.world.handled(name) for name in self.targets if self._is_stopped(name)}
+        self._handled = {
+            name: self.world.handled(name, self.fault.role) for name in self.targets if self._is_stopped(name)
+        }
         return self._look()
 
     async def again(self) -> Proof | None:
@@ -234,7 +236,7 @@ class Paused(Effect):
         Raises:
             FaultError: A process is still stopped.
         """
-        handled = {name: self.world.handled(name) - before for name, before in self._handled.items()}
+        handled = {name: self.world.handled(name, self.fault.role) - before for name, before in self._handled.items()}
         for name in self.targets:
             self.fault.field.system.resume(self.fault.field.node(name), self.fault.role)
         still = [name for name in self.targets if self._is_stopped(name)]

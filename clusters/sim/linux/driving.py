@@ -17,6 +17,8 @@ from harness.errors import InfrastructureError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from harness.world import Disturbance
+
 END_S: Final = 10.0
 MAX_ERROR: Final = 4000  # characters of what a controller that ended wrote, in an error
 END: Final = "."
@@ -69,18 +71,18 @@ class Event:
     """What a wait of this process ended with.
 
     Attributes:
-        kind: `connected`, `failed`, `bytes`, `ended` or `reset` of a connection, or `exited` of a program.
-        connection: The number of the connection; 0 for `exited`.
-        node: The node of the program that ended; empty for a connection.
-        number: The error of `failed`, or the status of `exited`, as waitpid returns it.
+        kind: `connected`, `failed`, `bytes`, `ended` or `reset` of a connection, `exited` of a program, `arrived` of a probe.
+        id: The number of the connection, the program or the probe.
+        number: The error of `failed`, the status of `exited`, as waitpid returns it, or the delay of `arrived` in nanoseconds.
         content: The bytes of `bytes`.
+        damaged: Of a probe: whether its checksum is wrong.
     """
 
     kind: str
-    connection: int = 0
-    node: str = ""
+    id: int
     number: int = 0
     content: bytes = b""
+    damaged: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +116,7 @@ class Controller:
         self.now_ns = 0
         self._root = parts.root
         self._connections = 0
+        self._programs = 0
         try:
             self._process = subprocess.Popen(
                 [binary], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
@@ -135,45 +138,95 @@ class Controller:
         """
         return Path(f"/proc/{self._process.pid}/root{self._root}/{node}{path}")
 
-    def start(self, node: str, arguments: Sequence[str], *, folder: str, output: str) -> None:
-        """Starts a program on a node, with a working folder and a file for what it prints, as the program sees them."""
-        self._say(" ".join(["start", node, _digits(folder), _digits(output), *map(_digits, arguments)]))
+    def start(self, node: str, arguments: Sequence[str], *, folder: str, output: str) -> int:
+        """Starts a program on a node.
 
-    def kill(self, node: str) -> None:
-        """Kills all programs of a node."""
-        self._say(f"kill {node}")
+        Args:
+            node: The name of the node.
+            arguments: Its command line.
+            folder: Its working folder, as it sees it.
+            output: The file for what it prints, likewise.
+
+        Returns:
+            The number of the program.
+        """
+        self._programs += 1
+        words = [str(self._programs), node, _digits(folder), _digits(output), *map(_digits, arguments)]
+        self._say(" ".join(["start", *words]))
+        return self._programs
+
+    def kill(self, program: int) -> None:
+        """Kills a program and its descendants. Does nothing if it has ended."""
+        self._say(f"kill {program}")
+
+    def pause(self, program: int) -> None:
+        """Stops all threads of a program and of its descendants."""
+        self._say(f"pause {program}")
+
+    def resume(self, program: int) -> None:
+        """Lets the threads of a program run again."""
+        self._say(f"resume {program}")
+
+    def calls(self, program: int) -> int:
+        """Returns how many calls a program and its descendants have made; 0 after its end."""
+        return self._ask(f"calls {program}")
+
+    def bound(self, node: str, port: int) -> bool:
+        """Returns whether a socket of a node has a port."""
+        return self._ask(f"bound {node} {port}") > 0
 
     def lose_power(self, node: str) -> None:
         """Kills all programs of a node; its connections vanish without a word to their other ends."""
         self._say(f"power {node}")
 
-    def pause(self, node: str) -> None:
-        """Stops all threads of a node."""
-        self._say(f"pause {node}")
+    def cut(self, key: int, source: str, target: str) -> None:
+        """Cuts the direction from a node to another one, by the rule of a fault."""
+        self._say(f"cut {key} {source} {target}")
 
-    def resume(self, node: str) -> None:
-        """Lets the threads of a node run again."""
-        self._say(f"resume {node}")
+    def disturb(self, key: int, source: str, target: str, how: Disturbance) -> None:
+        """Disturbs a direction by the rule of a fault."""
+        shares = f"{how.lose!r} {how.duplicate!r} {how.damage!r}"
+        self._say(f"disturb {key} {source} {target} {shares} {how.delay_ns} {how.jitter_ns} {how.hurry!r}")
 
-    def cut(self, source: str, target: str) -> None:
-        """Cuts the direction from a node to another one."""
-        self._say(f"cut {source} {target}")
+    def mend(self, key: int) -> None:
+        """Removes the rules of a fault. What a cut has kept from arriving comes with its next retransmission."""
+        self._say(f"mend {key}")
 
-    def mend(self, source: str, target: str) -> None:
-        """Heals a direction. What was sent meanwhile comes with its next retransmission."""
-        self._say(f"mend {source} {target}")
+    def dropped(self, key: int) -> dict[tuple[str, str], int]:
+        """Returns how many messages the cuts of a fault have kept from arriving, by direction."""
+        self._say(f"dropped {key}")
+        counts = {}
+        while (line := self._line()) != END:
+            source, target, count = line.split(" ")
+            counts[source, target] = int(count)
+        return counts
 
-    def set_delay(self, source: str, target: str, least_ns: int, most_ns: int) -> None:
-        """Sets the least and the largest delay of messages in a direction."""
-        self._say(f"delay {source} {target} {least_ns} {most_ns}")
+    def probe(self, probe: int, source: str, target: str) -> None:
+        """Sends a datagram with a number from a node to another one; see `Event`."""
+        self._say(f"probe {probe} {source} {target}")
 
-    def set_loss(self, source: str, target: str, probability: float) -> None:
-        """Sets the probability with which a segment or a datagram in a direction is lost."""
-        self._say(f"loss {source} {target} {probability!r}")
+    def set_link(
+        self, source: str, target: str, *, least_ns: int, most_ns: int, mean_ns: int = 0, late: float = 0.0
+    ) -> None:
+        """Sets the delay of messages in a direction.
+
+        Args:
+            source: The node that sends.
+            target: The node that receives.
+            least_ns: The least delay.
+            most_ns: The largest delay, but for what follows.
+            mean_ns: The mean of a further delay, of which a half is constant and a half is exponential.
+            late: The share of messages that are later by 300 ms on average. It needs a mean.
+        """
+        self._say(f"link {source} {target} {least_ns} {most_ns} {mean_ns} {late!r}")
 
     def set_clock(self, node: str, offset_ns: int) -> None:
-        """Sets how far the wall clock of a node is from the true time."""
+        """Sets how far the wall clock of a node is ahead of the true time."""
         self._say(f"offset {node} {offset_ns}")
+
+    def ahead_ns(self, node: str) -> int:
+        """Returns how far the wall clock of a node is ahead of the true time, as its programs read it."""
+        return self._ask(f"ahead {node}")
 
     def connect(self, address: str, port: int) -> int:
         """Begins to connect to an address. Returns the number of the connection."""
@@ -240,6 +293,15 @@ class Controller:
             self._process.kill()
             self._process.wait()
 
+    @property
+    def pid(self) -> int:
+        """Returns the process id of the controller, whose mount namespace has the files of the nodes."""
+        return self._process.pid
+
+    def _ask(self, line: str) -> int:
+        self._say(line)
+        return int(self._line())
+
     def _say(self, line: str) -> None:
         try:
             self._to.write(f"{line}\n".encode())
@@ -272,13 +334,13 @@ def _digits(text: str) -> str:
 
 
 def _event(kind: str, rest: str) -> Event:
-    first, _, second = rest.partition(" ")
+    first, *others = rest.split(" ")
     match kind:
-        case "exited":
-            return Event(kind=kind, node=first, number=int(second))
         case "bytes":
-            return Event(kind=kind, connection=int(first), content=bytes.fromhex(second))
-        case "failed":
-            return Event(kind=kind, connection=int(first), number=int(second))
+            return Event(kind=kind, id=int(first), content=bytes.fromhex(others[0]))
+        case "failed" | "exited":
+            return Event(kind=kind, id=int(first), number=int(others[0]))
+        case "arrived":
+            return Event(kind=kind, id=int(first), number=int(others[0]), damaged=others[1] == "1")
         case _:
-            return Event(kind=kind, connection=int(first))
+            return Event(kind=kind, id=int(first))

@@ -123,21 +123,22 @@ def test_this_process_is_a_node(binary: Path, tmp_path: Path) -> None:
     variables = {"PATH": "/usr/bin:/bin", "PYTHONHASHSEED": "0"}
     run = Controller(binary, Parts(seed=3, root=root, nodes=NODES, variables=variables, shown=[Path("/usr")]))
     try:
-        run.start("n1", ["/usr/bin/python3", "-I", "-S", "-c", SERVER], folder="/root", output="/root/output")
+        server = run.start("n1", ["/usr/bin/python3", "-I", "-S", "-c", SERVER], folder="/root", output="/root/output")
         assert run.wait(SECOND_NS) == []
         refused = run.connect("10.0.0.2", 80)
         (event,) = run.wait(None)
-        assert (event.kind, event.connection) == ("failed", refused)
+        assert (event.kind, event.id) == ("failed", refused)
         connection = run.connect("10.0.0.1", 80)
         (event,) = run.wait(None)
-        assert (event.kind, event.connection) == ("connected", connection)
-        run.cut("us", "n1")
+        assert (event.kind, event.id) == ("connected", connection)
+        run.cut(1, "us", "n1")
         run.send(connection, b"hello")
         assert run.wait(run.now_ns + SECOND_NS) == []
-        run.mend("us", "n1")
+        assert run.dropped(1) == {("us", "n1"): 1}
+        run.mend(1)
         (event,) = run.wait(None)
         assert (event.kind, event.content) == ("bytes", b"olleh")
-        run.kill("n1")
+        run.kill(server)
         kinds = {event.kind for event in run.wait(run.now_ns + SECOND_NS)}
         assert kinds & {"ended", "reset", "exited"}
         run.end()

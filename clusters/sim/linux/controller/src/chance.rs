@@ -37,11 +37,25 @@ impl Chance {
         }
     }
 
+    /// Returns a number from 0 to below 1.
+    #[allow(clippy::cast_precision_loss)] // 53 bits are exact
+    pub fn share(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1u64 << 53) as f64
+    }
+
     /// Returns whether something of a probability happens.
     pub fn happens(&mut self, probability: f64) -> bool {
-        #[allow(clippy::cast_precision_loss)] // 53 bits are exact
-        let draw = (self.next() >> 11) as f64 / (1u64 << 53) as f64;
-        draw < probability
+        self.share() < probability
+    }
+
+    /// Returns a number of the exponential distribution with the mean 1.
+    pub fn exponential(&mut self) -> f64 {
+        -(1.0 - self.share()).ln()
+    }
+
+    /// Returns a number close to the normal distribution with the mean 0 and the deviation 1: a sum of twelve shares.
+    pub fn normal(&mut self) -> f64 {
+        (0..12).map(|_| self.share()).sum::<f64>() - 6.0
     }
 
     /// Returns random bytes.
@@ -74,5 +88,11 @@ mod tests {
         assert_eq!(chance.below(0), 0);
         let hits = (0..10_000).filter(|_| chance.happens(0.25)).count();
         assert!((2_200..2_800).contains(&hits), "{hits}");
+        let mean = |draws: Vec<f64>| draws.iter().sum::<f64>() / 10_000.0;
+        let exponential = mean((0..10_000).map(|_| chance.exponential()).collect());
+        assert!((0.95..1.05).contains(&exponential), "{exponential}");
+        let normal: Vec<f64> = (0..10_000).map(|_| chance.normal()).collect();
+        assert!(mean(normal.clone()).abs() < 0.05);
+        assert!((0.95..1.05).contains(&mean(normal.iter().map(|draw| draw * draw).collect())));
     }
 }

@@ -10,18 +10,22 @@
 //! `ready`. Then the program outside asks for anything of the following, and waits until an event or a time:
 //!
 //! ```text
-//! start NODE FOLDER OUTPUT ARGUMENT... | kill NODE | power NODE | pause NODE | resume NODE | signal NODE NUMBER
-//! cut FROM TO | mend FROM TO | delay FROM TO LEAST MOST | loss FROM TO PROBABILITY | offset NODE NANOSECONDS
+//! start ID NODE FOLDER OUTPUT ARGUMENT... | kill ID | pause ID | resume ID | signal ID NUMBER | power NODE
+//! link FROM TO LEAST MOST MEAN LATE | cut KEY FROM TO | disturb KEY FROM TO LOSE DUPLICATE DAMAGE DELAY JITTER HURRY | mend KEY
+//! probe ID FROM TO | dropped KEY | offset NODE NANOSECONDS | ahead NODE | calls ID | bound NODE PORT
 //! connect ID ADDRESS PORT | send ID BYTES | close ID | wait TIME | wait - | end
 //! ```
 //!
+//! Programs, connections, probes and the keys of rules have numbers that the program outside chooses. Times are in nanoseconds.
 //! `wait` is answered with `at TIME`, an event a line, and a dot:
 //!
 //! ```text
-//! connected ID | failed ID ERROR | bytes ID BYTES | ended ID | reset ID | exited NODE STATUS
+//! connected ID | failed ID ERROR | bytes ID BYTES | ended ID | reset ID | exited ID STATUS | arrived ID DELAY DAMAGED
 //! ```
 //!
-//! `end` is answered with `digest DIGITS`, figures, and a dot.
+//! `dropped` is answered with lines `FROM TO COUNT` and a dot, and `end` with `digest DIGITS`, figures, and a dot. A number answers
+//! `ahead` (how far the wall clock of a node is ahead of the true time, as its programs read it), `calls` (how many calls a program
+//! has made) and `bound` (how many sockets of a node have a port).
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
@@ -33,7 +37,7 @@ use std::str::FromStr;
 use crate::calls;
 use crate::digest::Digest;
 use crate::kernel::{
-    watch, Event, Fatal, Kernel, Kind, Nanos, Node, NodeId, ObjectId, Outside, Phase, Run, Settings, MICROSECOND,
+    watch, Disturbance, Event, Fatal, Kernel, Kind, Nanos, Node, NodeId, ObjectId, Outside, Phase, ProcessId, Run, Settings, MICROSECOND,
     MONOTONIC_START, REALTIME_START,
 };
 use crate::start::{Root, SharedPages};
@@ -93,7 +97,12 @@ pub fn serve() -> Run<()> {
         }
         parts.take(&line)?;
     }
-    let mut run = Driven { kernel: parts.build()?, objects: HashMap::new(), told: BTreeMap::new(), exited: 0 };
+    let mut run = Driven {
+        kernel: parts.build()?,
+        objects: HashMap::new(),
+        told: BTreeMap::new(),
+        programs: BTreeMap::new(),
+    };
     writeln!(output, "ready")?;
     output.flush()?;
     watch();
@@ -178,7 +187,6 @@ impl Parts {
                 address,
                 environment: self.variables.clone(),
                 clock_offset: 0,
-                is_paused: false,
                 is_down: false,
                 next_port: FIRST_PORT,
                 syncs: 0,
@@ -212,8 +220,8 @@ struct Driven {
     kernel: Kernel,
     objects: HashMap<u64, ObjectId>,
     told: BTreeMap<ObjectId, Told>,
-    /// The processes up to this one have been looked at for their end.
-    exited: usize,
+    /// The programs whose end the program outside has not heard of, by their numbers.
+    programs: BTreeMap<u64, ProcessId>,
 }
 
 impl Driven {
@@ -250,45 +258,92 @@ impl Driven {
                 }
             }
             "start" => {
+                let id = value(&mut words, line)?;
                 let node = self.node(word(&mut words, line)?)?;
                 let (folder, output) = (text_of(word(&mut words, line)?)?, text_of(word(&mut words, line)?)?);
                 let arguments = words.map(text_of).collect::<Run<Vec<_>>>()?;
-                self.kernel.start(node, arguments, folder, output)?;
+                let first = self.kernel.start(node, arguments, folder, output)?;
+                self.programs.insert(id, first);
             }
-            "cut" | "mend" | "delay" | "loss" => {
-                let (from, to) = (self.node(word(&mut words, line)?)?, self.node(word(&mut words, line)?)?);
-                self.kernel.say(line);
-                match command {
-                    "cut" => self.kernel.cut(from, to),
-                    "mend" => self.kernel.mend(from, to),
-                    "delay" => {
-                        self.kernel.links.link(from, to).delay = (value(&mut words, line)?, value(&mut words, line)?);
-                    }
-                    _ => self.kernel.links.link(from, to).loss = value(&mut words, line)?,
+            "dropped" => {
+                let mut answer = String::new();
+                for (from, to, count) in kernel.links.dropped(value(&mut words, line)?) {
+                    let _ = writeln!(answer, "{} {} {count}", kernel.nodes[from].name, kernel.nodes[to].name);
                 }
+                answer.push_str(".\n");
+                return Ok(Some(answer));
+            }
+            "ahead" => {
+                let node = self.node(word(&mut words, line)?)?;
+                return Ok(Some(format!("{}\n", self.kernel.ahead(node))));
+            }
+            "calls" => {
+                let first = self.programs.get(&value(&mut words, line)?);
+                return Ok(Some(format!("{}\n", first.map_or(0, |first| kernel.processes[*first].calls))));
+            }
+            "bound" => {
+                let node = self.node(word(&mut words, line)?)?;
+                let port = value(&mut words, line)?;
+                return Ok(Some(format!("{}\n", self.kernel.ports.get(&(node, port)).map_or(0, Vec::len))));
             }
             _ => {
-                let node = self.node(word(&mut words, line)?)?;
-                self.kernel.say(line);
-                match command {
-                    "kill" => self.kernel.kill_node(node, false)?,
-                    "power" => self.kernel.kill_node(node, true)?,
-                    "pause" => self.kernel.nodes[node].is_paused = true,
-                    "resume" => self.kernel.nodes[node].is_paused = false,
-                    "signal" => {
-                        let signal = value(&mut words, line)?;
-                        for process in 0..self.kernel.processes.len() {
-                            if self.kernel.processes[process].node == node {
-                                self.kernel.signal(process, signal)?;
-                            }
-                        }
-                    }
-                    "offset" => self.kernel.set_offset(node, value(&mut words, line)?),
-                    _ => return Err(Fatal(format!("the controller does not know the line {line:?}"))),
-                }
+                kernel.say(line);
+                self.change(command, &mut words, line)?;
             }
         }
         Ok(None)
+    }
+
+    /// Carries out a line that changes the world.
+    fn change<'a>(&mut self, command: &str, words: &mut impl Iterator<Item = &'a str>, line: &str) -> Run<()> {
+        match command {
+            "kill" | "pause" | "resume" | "signal" => {
+                let id: u64 = value(words, line)?;
+                let Some(&first) = self.programs.get(&id) else { return Ok(()) }; // it has ended by itself
+                match command {
+                    "kill" => self.kernel.kill_program(first)?,
+                    "signal" => self.kernel.signal_program(first, value(words, line)?)?,
+                    _ => self.kernel.pause_program(first, command == "pause"),
+                }
+            }
+            "power" => {
+                let node = self.node(word(words, line)?)?;
+                self.kernel.lose_power(node)?;
+            }
+            "offset" => {
+                let node = self.node(word(words, line)?)?;
+                self.kernel.set_offset(node, value(words, line)?);
+            }
+            "mend" => self.kernel.mend(value(words, line)?),
+            "cut" | "disturb" | "probe" => {
+                let number = value(words, line)?;
+                let (from, to) = (self.node(word(words, line)?)?, self.node(word(words, line)?)?);
+                match command {
+                    "cut" => self.kernel.links.cut(number, from, to),
+                    "probe" => self.kernel.probe(number, from, to),
+                    _ => {
+                        let disturbance = Disturbance {
+                            lose: value(words, line)?,
+                            duplicate: value(words, line)?,
+                            damage: value(words, line)?,
+                            delay: value(words, line)?,
+                            jitter: value(words, line)?,
+                            hurry: value(words, line)?,
+                        };
+                        self.kernel.links.disturb(number, from, to, disturbance);
+                    }
+                }
+            }
+            "link" => {
+                let (from, to) = (self.node(word(words, line)?)?, self.node(word(words, line)?)?);
+                let link = self.kernel.links.link(from, to);
+                link.delay = (value(words, line)?, value(words, line)?);
+                link.mean = value(words, line)?;
+                link.late = value(words, line)?;
+            }
+            _ => return Err(Fatal(format!("the controller does not know the line {line:?}"))),
+        }
+        Ok(())
     }
 
     fn node(&self, name: &str) -> Run<NodeId> {
@@ -364,16 +419,18 @@ impl Driven {
                 self.kernel.outside_read(object, bytes.len());
             }
         }
-        for process in self.exited..self.kernel.processes.len() {
-            let ended = &self.kernel.processes[process];
-            if ended.parent.is_none() && !ended.is_alive && !ended.is_reaped {
-                let _ = writeln!(events, "exited {} {}", self.kernel.nodes[ended.node].name, ended.status);
-                self.kernel.processes[process].is_reaped = true;
-            }
+        for probe in self.kernel.links.probed.drain(..) {
+            let _ = writeln!(events, "arrived {} {} {}", probe.id, probe.delay, u8::from(probe.is_damaged));
         }
-        self.exited = (self.exited..self.kernel.processes.len())
-            .find(|process| self.kernel.processes[*process].is_alive)
-            .unwrap_or(self.kernel.processes.len());
+        let processes = &mut self.kernel.processes;
+        self.programs.retain(|id, first| {
+            let ended = &mut processes[*first];
+            if !ended.is_alive {
+                ended.is_reaped = true;
+                let _ = writeln!(events, "exited {id} {}", ended.status);
+            }
+            ended.is_alive
+        });
     }
 
     /// Ends the run: kills all programs, and returns the digest and the figures.

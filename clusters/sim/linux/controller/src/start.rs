@@ -346,6 +346,11 @@ impl SharedPages {
         self.get(Self::READS)
     }
 
+    /// Returns how far the wall clock of a node is from the true time, as its programs read it.
+    pub fn offset(&self, node: usize) -> i64 {
+        self.get(PAGE as usize / 8 * (1 + node)) as i64
+    }
+
     /// Sets how far the wall clock of a node is from the true time.
     pub fn set_offset(&self, node: usize, offset: i64) {
         self.set(PAGE as usize / 8 * (1 + node), offset as u64);

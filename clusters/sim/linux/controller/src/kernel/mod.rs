@@ -28,7 +28,7 @@ use crate::digest::Digest;
 use crate::start::{Root, SharedPages};
 use crate::tracee::Registers;
 
-pub use network::Message;
+pub use network::{Disturbance, Message};
 pub use objects::{Kind, Object};
 pub use running::watch;
 pub use sockets::Phase;
@@ -162,6 +162,12 @@ pub struct Process {
     pub is_reaped: bool,
     pub status: i32,
     pub parent: Option<ProcessId>,
+    /// The process that the program outside has started, and that this one descends from.
+    pub first: ProcessId,
+    /// Of a first process: whether it and its descendants stand still.
+    pub is_paused: bool,
+    /// Of a first process: how many calls it and its descendants have made that the controller saw.
+    pub calls: u64,
     pub threads: Vec<ThreadId>,
     pub chance: Chance,
     /// The process whose memory it has, until it executes another program.
@@ -175,7 +181,6 @@ pub struct Node {
     pub environment: Vec<String>,
     /// How far its wall clock is from the true time.
     pub clock_offset: i64,
-    pub is_paused: bool,
     pub is_down: bool,
     pub next_port: u16,
     pub syncs: u64,
@@ -302,6 +307,10 @@ impl Kernel {
         }
         self.queue.pop();
         self.events.remove(&order)
+    }
+
+    fn is_paused(&self, thread: ThreadId) -> bool {
+        self.processes[self.processes[self.threads[thread].process].first].is_paused
     }
 
     /// Puts a sentence into the digest and the log.

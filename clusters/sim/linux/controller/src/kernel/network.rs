@@ -3,6 +3,7 @@
 //! A stream keeps its order and loses nothing: a lost segment comes later, at the next retransmission, as TCP sends it again. The
 //! time between retransmissions begins at 200 ms (1 s for a connection) and doubles (RFC 6298). Datagrams are lost for good.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddrV4;
 
 use super::objects::Kind;
@@ -14,16 +15,47 @@ const LOCAL_DELAY: (Nanos, Nanos) = (5 * MICROSECOND, 25 * MICROSECOND);
 const DEFAULT_DELAY: (Nanos, Nanos) = (200 * MICROSECOND, 2 * MILLISECOND);
 const FIRST_RETRANSMISSION: Nanos = 200 * MILLISECOND;
 const FIRST_CONNECT_RETRY: Nanos = SECOND;
+const LATE: Nanos = 300 * MILLISECOND;
 const MOST_RETRANSMISSIONS: u32 = 15; // tcp_retries2 of Linux
 
-/// The state of one direction between two nodes.
+/// What a direction does with the messages in it.
 #[derive(Clone)]
 pub struct Link {
     /// The least and the largest delay of a message.
     pub delay: (Nanos, Nanos),
-    /// The probability with which a segment or a datagram is lost.
-    pub loss: f64,
-    pub is_cut: bool,
+    /// The mean of a further delay, which varies from message to message; 0: none.
+    pub mean: Nanos,
+    /// The share of messages that are late by `LATE` on average.
+    pub late: f64,
+    /// The rules of faults, by their keys.
+    disturbances: Vec<(Key, Disturbance)>,
+    cuts: Vec<Key>,
+}
+
+/// The number of the fault that a rule belongs to.
+pub type Key = u64;
+
+/// A disturbance of messages, independent for each one.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Disturbance {
+    pub lose: f64,
+    pub duplicate: f64,
+    /// The share with a wrong checksum: the receiver drops them.
+    pub damage: f64,
+    /// The mean delay and its deviation.
+    pub delay: Nanos,
+    pub jitter: Nanos,
+    /// The share without this delay.
+    pub hurry: f64,
+}
+
+/// What a link does with one message.
+struct Passage {
+    delay: Nanos,
+    /// The delay of a second copy.
+    again: Option<Nanos>,
+    is_lost: bool,
+    is_damaged: bool,
 }
 
 /// A message on its way.
@@ -59,6 +91,21 @@ pub enum Message {
         target: NodeId,
         bytes: Vec<u8>,
     },
+    /// A datagram of the program outside between two nodes, which shows what the link does.
+    Probe {
+        id: u64,
+        source: NodeId,
+        target: NodeId,
+        sent: Nanos,
+        is_damaged: bool,
+    },
+}
+
+/// A probe that has arrived.
+pub struct Probed {
+    pub id: u64,
+    pub delay: Nanos,
+    pub is_damaged: bool,
 }
 
 /// A message that cannot arrive until a cut is healed or a node is on again.
@@ -74,16 +121,26 @@ pub struct Links {
     of: Vec<Vec<Link>>,
     held: Vec<Held>,
     chance: Chance,
+    /// How many messages each cut has kept from arriving, by direction.
+    dropped: BTreeMap<(Key, NodeId, NodeId), u64>,
+    pub probed: Vec<Probed>,
 }
 
 impl Links {
     pub fn new(seed: u64, nodes: usize) -> Self {
-        let link =
-            |from, to| Link { delay: if from == to { LOCAL_DELAY } else { DEFAULT_DELAY }, loss: 0.0, is_cut: false };
+        let link = |from, to| Link {
+            delay: if from == to { LOCAL_DELAY } else { DEFAULT_DELAY },
+            mean: 0,
+            late: 0.0,
+            disturbances: Vec::new(),
+            cuts: Vec::new(),
+        };
         Self {
             of: (0..nodes).map(|from| (0..nodes).map(|to| link(from, to)).collect()).collect(),
             held: Vec::new(),
             chance: Chance::new(seed, "network"),
+            dropped: BTreeMap::new(),
+            probed: Vec::new(),
         }
     }
 
@@ -91,22 +148,90 @@ impl Links {
         &mut self.of[from][to]
     }
 
-    /// Draws the delay of a message; a stream's message also waits for the retransmissions of its losses.
-    fn delay(&mut self, from: NodeId, to: NodeId, is_stream: bool) -> Nanos {
-        let Link { delay: (least, most), loss, .. } = self.of[from][to];
-        let mut delay = least + self.chance.below(most - least + 1);
-        if is_stream && loss > 0.0 {
-            let mut pause = FIRST_RETRANSMISSION;
-            for _ in 0..MOST_RETRANSMISSIONS {
-                if !self.chance.happens(loss) {
-                    break;
+    /// Cuts a direction by a rule.
+    pub fn cut(&mut self, key: Key, from: NodeId, to: NodeId) {
+        self.of[from][to].cuts.push(key);
+    }
+
+    /// Disturbs a direction by a rule.
+    pub fn disturb(&mut self, key: Key, from: NodeId, to: NodeId, disturbance: Disturbance) {
+        self.of[from][to].disturbances.push((key, disturbance));
+    }
+
+    /// Removes the rules with a key.
+    fn mend(&mut self, key: Key) {
+        for link in self.of.iter_mut().flatten() {
+            link.cuts.retain(|cut| *cut != key);
+            link.disturbances.retain(|(of, _)| *of != key);
+        }
+    }
+
+    /// Returns how many messages a cut has kept from arriving, by direction.
+    pub fn dropped(&self, key: Key) -> impl Iterator<Item = (NodeId, NodeId, u64)> + '_ {
+        self.dropped
+            .range((key, 0, 0)..=(key, usize::MAX, usize::MAX))
+            .map(|((_, from, to), count)| (*from, *to, *count))
+    }
+
+    /// Counts a message for the cuts of its direction. Returns whether there is one.
+    fn is_cut(&mut self, from: NodeId, to: NodeId) -> bool {
+        for key in &self.of[from][to].cuts {
+            *self.dropped.entry((*key, from, to)).or_default() += 1;
+        }
+        !self.of[from][to].cuts.is_empty()
+    }
+
+    /// Draws what becomes of a message that is sent once.
+    fn passage(&mut self, from: NodeId, to: NodeId) -> Passage {
+        let Self { of, chance, .. } = self;
+        let link = &of[from][to];
+        let draw_delay = |chance: &mut Chance| {
+            let (least, most) = link.delay;
+            let mut delay = least + chance.below(most - least + 1);
+            if link.mean > 0 {
+                delay += scaled(link.mean, 0.5 + 0.5 * chance.exponential());
+                if link.late > 0.0 && chance.happens(link.late) {
+                    delay += scaled(LATE, chance.exponential());
                 }
-                delay += pause;
-                pause *= 2;
+            }
+            delay
+        };
+        let mut passage = Passage { delay: draw_delay(chance), again: None, is_lost: false, is_damaged: false };
+        for (_, disturbance) in &link.disturbances {
+            let Disturbance { lose, duplicate, damage, delay, jitter, hurry } = *disturbance;
+            passage.is_lost |= lose > 0.0 && chance.happens(lose);
+            passage.is_damaged |= damage > 0.0 && chance.happens(damage);
+            if duplicate > 0.0 && chance.happens(duplicate) {
+                passage.again = Some(draw_delay(chance));
+            }
+            if delay > 0 && !(hurry > 0.0 && chance.happens(hurry)) {
+                let varied = jitter as f64 * chance.normal();
+                passage.delay += scaled(1, (delay as f64 + varied).max(0.0));
             }
         }
-        delay
+        passage
     }
+
+    /// Draws the delay of a message of a stream: what is lost or damaged is sent again, and a second copy has no effect.
+    fn delay(&mut self, from: NodeId, to: NodeId) -> Nanos {
+        let mut pause = FIRST_RETRANSMISSION;
+        let mut waited = 0;
+        for _ in 0..MOST_RETRANSMISSIONS {
+            let passage = self.passage(from, to);
+            if !passage.is_lost && !passage.is_damaged {
+                return waited + passage.delay;
+            }
+            waited += pause;
+            pause *= 2;
+        }
+        waited + self.passage(from, to).delay
+    }
+}
+
+/// Returns a time multiplied by a factor of at least 0.
+#[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a simulation lasts days at most
+fn scaled(time: Nanos, factor: f64) -> Nanos {
+    (time as f64 * factor) as Nanos
 }
 
 /// Returns the time of the first retransmission at or after a time, of a message that was sent earlier.
@@ -133,7 +258,7 @@ impl Kernel {
     pub(super) fn send(&mut self, object: ObjectId, message: Message) {
         let from = self.objects[object].node;
         let to = self.stream(object).peer_node;
-        let delay = self.links.delay(from, to, true);
+        let delay = self.links.delay(from, to);
         let now = self.now;
         let stream = self.stream(object);
         stream.last_arrival = (now + delay).max(stream.last_arrival + 1);
@@ -144,17 +269,31 @@ impl Kernel {
     /// Sends a datagram.
     pub(super) fn send_to(&mut self, source: NodeId, from: SocketAddrV4, to: SocketAddrV4, bytes: Vec<u8>) {
         let Some(target) = self.node_at(source, *to.ip()) else { return };
-        let loss = self.links.link(source, target).loss;
-        if loss > 0.0 && self.links.chance.happens(loss) {
+        let passage = self.links.passage(source, target);
+        if passage.is_lost || passage.is_damaged {
             return;
         }
-        let at = self.now + self.links.delay(source, target, false);
-        self.at(at, Event::Message(Message::Datagram { from, to, source, target, bytes }));
+        for delay in std::iter::once(passage.delay).chain(passage.again) {
+            let bytes = bytes.clone();
+            self.at(self.now + delay, Event::Message(Message::Datagram { from, to, source, target, bytes }));
+        }
+    }
+
+    /// Sends a probe of the program outside from a node to another one. A node gets it whatever runs there.
+    pub fn probe(&mut self, id: u64, source: NodeId, target: NodeId) {
+        let Passage { delay, again, is_lost, is_damaged } = self.links.passage(source, target);
+        if is_lost {
+            return;
+        }
+        let sent = self.now;
+        for delay in std::iter::once(delay).chain(again) {
+            self.at(self.now + delay, Event::Message(Message::Probe { id, source, target, sent, is_damaged }));
+        }
     }
 
     /// Answers with a reset, from the node that a message came to.
     pub(super) fn refuse(&mut self, to: ObjectId, from: NodeId, error: i32) {
-        let delay = self.links.delay(from, self.objects[to].node, true);
+        let delay = self.links.delay(from, self.objects[to].node);
         self.at(self.now + delay, Event::Message(Message::Reset { to, from, error }));
     }
 
@@ -165,15 +304,16 @@ impl Kernel {
             Message::Accepted { client, server } => (node(*server), node(*client)),
             Message::Bytes { to, from, .. } => (node(*from), node(*to)),
             Message::Reset { to, from, .. } | Message::End { to, from } => (*from, node(*to)),
-            Message::Datagram { source, target, .. } => (*source, *target),
+            Message::Datagram { source, target, .. } | Message::Probe { source, target, .. } => (*source, *target),
         }
     }
 
     /// A message arrives, unless its direction is cut or its node is off. Then it is sent again after that.
     pub(super) fn arrive(&mut self, message: Message) {
         let (from, to) = self.ends_of(&message);
-        if self.links.link(from, to).is_cut || self.nodes[to].is_down {
-            if !matches!(message, Message::Datagram { .. }) {
+        let is_probe = matches!(message, Message::Probe { .. });
+        if self.links.is_cut(from, to) || self.nodes[to].is_down && !is_probe {
+            if !is_probe && !matches!(message, Message::Datagram { .. }) {
                 self.links.held.push(Held { from, to, sent: self.now, message });
             }
             return;
@@ -219,17 +359,15 @@ impl Kernel {
                 }
             }
             Message::Datagram { from, to, target, bytes, .. } => self.datagram_arrives(target, from, to, bytes),
+            Message::Probe { id, sent, is_damaged, .. } => {
+                self.links.probed.push(Probed { id, delay: self.now - sent, is_damaged });
+            }
         }
     }
 
-    /// Cuts the direction from a node to another one.
-    pub fn cut(&mut self, from: NodeId, to: NodeId) {
-        self.links.link(from, to).is_cut = true;
-    }
-
-    /// Heals a direction. What was sent meanwhile comes with its next retransmission.
-    pub fn mend(&mut self, from: NodeId, to: NodeId) {
-        self.links.link(from, to).is_cut = false;
+    /// Removes the rules with a key. What a cut kept from arriving comes with its next retransmission.
+    pub fn mend(&mut self, key: Key) {
+        self.links.mend(key);
         self.send_held_again();
     }
 
@@ -237,7 +375,7 @@ impl Kernel {
     pub(super) fn send_held_again(&mut self) {
         let (free, held): (Vec<_>, Vec<_>) = std::mem::take(&mut self.links.held)
             .into_iter()
-            .partition(|held| !self.links.of[held.from][held.to].is_cut && !self.nodes[held.to].is_down);
+            .partition(|held| self.links.of[held.from][held.to].cuts.is_empty() && !self.nodes[held.to].is_down);
         self.links.held = held;
         for (place, held) in free.into_iter().enumerate() {
             let first = if matches!(held.message, Message::Connect { .. }) {
@@ -254,7 +392,7 @@ impl Kernel {
 
 #[cfg(test)]
 mod tests {
-    use super::{retransmission, Links, FIRST_RETRANSMISSION, MILLISECOND};
+    use super::{retransmission, Disturbance, Links, FIRST_RETRANSMISSION, MILLISECOND};
 
     #[test]
     fn a_retransmission_doubles_its_pause() {
@@ -265,10 +403,36 @@ mod tests {
     #[test]
     fn a_loss_delays_a_stream_by_whole_retransmissions() {
         let mut links = Links::new(1, 2);
-        links.link(0, 1).loss = 0.5;
-        let delays: Vec<_> = (0..200).map(|_| links.delay(0, 1, true)).collect();
+        links.disturb(7, 0, 1, Disturbance { lose: 0.3, damage: 0.3, ..Disturbance::default() });
+        let delays: Vec<_> = (0..200).map(|_| links.delay(0, 1)).collect();
         assert!(delays.iter().any(|delay| *delay < 3 * MILLISECOND));
         assert!(delays.iter().any(|delay| *delay > 600 * MILLISECOND));
         assert!(delays.iter().all(|delay| delay % FIRST_RETRANSMISSION < 3 * MILLISECOND));
+        links.mend(7);
+        assert!((0..200).all(|_| links.delay(0, 1) < 3 * MILLISECOND));
+    }
+
+    #[test]
+    fn a_disturbance_has_its_shares() {
+        let mut links = Links::new(1, 2);
+        let (delay, jitter) = (50 * MILLISECOND, 5 * MILLISECOND);
+        links.disturb(1, 0, 1, Disturbance { duplicate: 0.25, delay, jitter, hurry: 0.5, ..Disturbance::default() });
+        let passages: Vec<_> = (0..4_000).map(|_| links.passage(0, 1)).collect();
+        let share = |count: usize| count * 100 / passages.len();
+        assert!((22..28).contains(&share(passages.iter().filter(|passage| passage.again.is_some()).count())));
+        assert!((47..53).contains(&share(passages.iter().filter(|passage| passage.delay > 25 * MILLISECOND).count())));
+        assert!(passages.iter().all(|passage| passage.delay < 85 * MILLISECOND));
+    }
+
+    #[test]
+    fn cuts_count_what_they_keep_from_arriving() {
+        let mut links = Links::new(1, 3);
+        links.cut(1, 0, 1);
+        links.cut(2, 0, 1);
+        assert!(links.is_cut(0, 1) && !links.is_cut(1, 0));
+        links.mend(1);
+        assert!(links.is_cut(0, 1));
+        assert_eq!(links.dropped(1).collect::<Vec<_>>(), [(0, 1, 1)]);
+        assert_eq!(links.dropped(2).collect::<Vec<_>>(), [(0, 1, 2)]);
     }
 }

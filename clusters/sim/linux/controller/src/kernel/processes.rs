@@ -71,6 +71,9 @@ impl Kernel {
             is_reaped: false,
             status: 0,
             parent,
+            first: parent.map_or(process, |parent| self.processes[parent].first),
+            is_paused: false,
+            calls: 0,
             threads: Vec::new(),
             chance: Chance::new(self.settings.seed, &format!("process {process}")),
             memory_of,
@@ -329,25 +332,43 @@ impl Kernel {
         }
     }
 
-    /// Kills all processes of a node. With `loses_power`, its connections vanish without a word to their other ends.
-    pub fn kill_node(&mut self, node: NodeId, loses_power: bool) -> Run<()> {
-        self.say(&format!("{} {}", if loses_power { "power of" } else { "kill" }, self.nodes[node].name));
-        if loses_power {
-            self.nodes[node].is_down = true;
-            for object in 0..self.objects.len() {
-                if self.objects[object].node == node
-                    && matches!(self.objects[object].kind, Kind::Stream(_) | Kind::Datagrams(_))
-                {
-                    self.vanish(object);
-                }
+    /// Returns the processes of a program that are alive: the one that was started, and its descendants.
+    fn family(&self, first: ProcessId) -> Vec<ProcessId> {
+        (first..self.processes.len())
+            .filter(|process| self.processes[*process].first == first && self.processes[*process].is_alive)
+            .collect()
+    }
+
+    /// Kills all processes of a program.
+    pub fn kill_program(&mut self, first: ProcessId) -> Run<()> {
+        self.family(first).into_iter().try_for_each(|process| self.kill(process))
+    }
+
+    /// Stops all processes of a program, or lets them run again.
+    pub fn pause_program(&mut self, first: ProcessId, is_paused: bool) {
+        self.processes[first].is_paused = is_paused;
+    }
+
+    /// Sends a signal to all processes of a program.
+    pub fn signal_program(&mut self, first: ProcessId, signal: c_int) -> Run<()> {
+        self.family(first).into_iter().try_for_each(|process| self.signal(process, signal))
+    }
+
+    /// A node loses its power: its connections vanish without a word to their other ends, and its processes end.
+    pub fn lose_power(&mut self, node: NodeId) -> Run<()> {
+        self.nodes[node].is_down = true;
+        for object in 0..self.objects.len() {
+            if self.objects[object].node == node
+                && matches!(self.objects[object].kind, Kind::Stream(_) | Kind::Datagrams(_))
+            {
+                self.vanish(object);
             }
         }
-        for process in 0..self.processes.len() {
-            if self.processes[process].node == node {
-                self.kill(process)?;
-            }
-        }
-        Ok(())
+        (0..self.processes.len())
+            .filter(|process| self.processes[*process].node == node)
+            .collect::<Vec<_>>()
+            .into_iter()
+            .try_for_each(|process| self.kill(process))
     }
 
     /// Kills a process, if it is alive.

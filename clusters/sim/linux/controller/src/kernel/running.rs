@@ -54,12 +54,13 @@ impl Kernel {
         while !self.is_over {
             self.deliver();
             if self.is_over
+                || !self.links.probed.is_empty()
                 || self.outside.as_ref().is_some_and(|outside| outside.is_due || !outside.changed.is_empty())
             {
                 return Ok(());
             }
             let candidates: Vec<usize> = (0..self.runnable.len())
-                .filter(|place| !self.nodes[self.threads[self.runnable[*place]].node].is_paused)
+                .filter(|place| !self.is_paused(self.runnable[*place]))
                 .collect();
             if candidates.is_empty() {
                 let Some(next) = self.next_event() else { return Ok(()) };
@@ -108,12 +109,14 @@ impl Kernel {
                     self.threads[thread].registers = tracee::registers(tid)?;
                     self.now += self.settings.call;
                     self.threads[thread].processor_ns += self.settings.call;
+                    let first = self.processes[self.threads[thread].process].first;
+                    self.processes[first].calls += 1;
                     self.deliver();
                     if self.is_over {
                         return Ok(());
                     }
                     let is_up = self.now > self.quantum_ends
-                        || self.nodes[self.threads[thread].node].is_paused
+                        || self.is_paused(thread)
                         || self.settings.preempt > 0 && self.scheduling.below(self.settings.preempt) == 0;
                     if is_up && !self.runnable.is_empty() {
                         self.set_aside(thread, Resume::Retry(false));

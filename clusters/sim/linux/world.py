@@ -1,0 +1,331 @@
+"""A world of Linux programs in virtual time: the controller has the mechanics, and this module the policy.
+
+All that the seed draws here goes to the controller as rules. The controller draws single delays and losses from the same seed.
+See `harness.world.World` and docs/simulator.md.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import re
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn, TypeVar
+
+from clusters.sim.cores import Core
+from clusters.sim.links import MIN_DELAY_NS, SPREAD_NS, Links
+from clusters.sim.linux.building import controller
+from clusters.sim.linux.driving import Controller, Parts
+from clusters.sim.linux.loop import HOST, Connections, LinuxLoop
+from harness.cache import cache
+from harness.clock import run_virtual
+from harness.errors import NodeError
+from harness.units import NS_PER_MS, NS_PER_S
+from harness.world import Arrival
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+    from collections.abc import Set as AbstractSet
+
+    from clusters.sim.linux.driving import Ended, Event
+    from harness.daemon import Daemon
+    from harness.world import Changed, Disturbance, Lost, Pair, RareMessage
+
+T = TypeVar("T")
+
+MAX_WAIT_NS: Final = 600 * NS_PER_S  # a loop without timers stops waiting after this time
+LOOK_NS: Final = 10 * NS_PER_MS  # how often logs are read while somebody waits for a line
+HOST_ADDRESS: Final = "10.0.0.250"
+SHOWN: Final = (Path("/usr"),)
+VARIABLES: Final = {
+    "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
+    "HOME": "/root",
+    "LANG": "C.UTF-8",
+    "PYTHONHASHSEED": "0",
+    "GODEBUG": "asyncpreemptoff=1",
+}
+MAX_LOG_BYTES: Final = 64 << 20
+PAUSED, RUNNING = "T", "S"  # state letters as in /proc/PID/stat
+
+
+class Started:
+    """A process of a node: the number of its program, its description, and whether it is paused."""
+
+    def __init__(self, program: int, daemon: Daemon) -> None:
+        self.program = program
+        self.daemon = daemon
+        self.paused = False
+
+
+class LinuxWorld:
+    """The world of one run.
+
+    Attributes:
+        seed: The run's root seed.
+        names: The names of the nodes, in order.
+        addresses: The address of each node.
+        processes: The processes that run, by node and role.
+        connections: The connections of this process.
+        ended: The digest and the figures of the run; None until it has ended.
+    """
+
+    real_time: ClassVar[bool] = False
+
+    def __init__(self, names: Sequence[str], seed: int, root: Path) -> None:
+        """Describes a world. The controller starts with the first need for it.
+
+        Args:
+            names: The names of the nodes.
+            seed: The run's root seed.
+            root: An empty folder for the files of the nodes.
+        """
+        self.seed = seed
+        self.names = tuple(names)
+        self.addresses = {name: f"10.0.0.{place}" for place, name in enumerate(names, 1)}
+        self.processes: dict[tuple[str, str], Started] = {}
+        self.ended: Ended | None = None
+        self._root = root
+        self._started: Controller | None = None
+        self._keys: set[int] = set()
+        self._actions: list[tuple[int, int, Callable[[], None]]] = []
+        self._planned = 0
+        self._probes: dict[int, tuple[Pair, int]] = {}
+        self._arrivals: dict[Pair, list[Arrival]] = {}
+        self._strobes: dict[str, int] = {}  # for each clock that jumps to and fro, the number of its fault
+        self._readers: dict[asyncio.Future[tuple[str, str]], tuple[AbstractSet[str], re.Pattern[str]]] = {}
+        self._read: dict[tuple[str, str], int] = {}
+
+    @property
+    def controller(self) -> Controller:
+        """Returns the controller, which starts with the first call."""
+        if self._started is None:
+            parts = Parts(
+                seed=self.seed,
+                root=self._root,
+                nodes={**self.addresses, HOST: HOST_ADDRESS},
+                variables=VARIABLES,
+                shown=(*SHOWN, cache()),
+            )
+            self._started = Controller(controller(lambda _: None), parts)
+            self.connections = Connections(self._started)
+            self._set_links(self._started)
+        return self._started
+
+    def _set_links(self, started: Controller) -> None:
+        links = Links(self.seed, self.names)
+        nearest = {"least_ns": MIN_DELAY_NS, "most_ns": MIN_DELAY_NS + SPREAD_NS}
+        for name in self.names:
+            for other in self.names:
+                if other != name:
+                    mean_ns, late = links.uneven(name, other)
+                    started.set_link(name, other, **nearest, mean_ns=mean_ns, late=late)
+            started.set_link(name, HOST, **nearest)
+            started.set_link(HOST, name, **nearest)
+
+    @property
+    def now_ns(self) -> int:
+        """Returns the virtual time."""
+        return 0 if self._started is None else self._started.now_ns
+
+    def run(self, main: Coroutine[Any, Any, T]) -> T:
+        """Runs `main` to its end in this world's time."""
+        core = Core()
+        try:
+            _ = self.controller
+            return run_virtual(main, loop=LinuxLoop(self))
+        finally:
+            core.free()
+
+    def pass_until(self, deadline_s: float | None) -> float | None:
+        """Lets the programs run until one of them wakes the loop; see `harness.clock.Events`."""
+        limit_ns = self.now_ns + MAX_WAIT_NS if deadline_s is None else int(deadline_s * NS_PER_S)
+        while True:
+            until_ns = min(limit_ns, self._actions[0][0]) if self._actions else limit_ns
+            if self._readers:
+                until_ns = min(until_ns, self.now_ns + LOOK_NS)
+            woken = [self._take(event) for event in self.controller.wait(until_ns)]
+            while self._actions and self._actions[0][0] <= self.now_ns:
+                _, _, action = heapq.heappop(self._actions)
+                action()
+            if any(woken) or self._look_for_lines():
+                return self.now_ns / NS_PER_S
+            if self.now_ns >= limit_ns:
+                return deadline_s
+
+    def _take(self, event: Event) -> bool:
+        """Acts on an event. Returns whether a task may go on."""
+        if event.kind == "exited":
+            self.processes = {key: each for key, each in self.processes.items() if each.program != event.id}
+            return False
+        if event.kind == "arrived":
+            pair, number = self._probes[event.id]
+            self._arrivals[pair].append(Arrival(number=number, delay_ns=event.number, damaged=event.damaged))
+            return False
+        return self.connections.take(event)
+
+    def _later(self, delay_ns: int, action: Callable[[], None]) -> None:
+        self._planned += 1
+        heapq.heappush(self._actions, (self.now_ns + delay_ns, self._planned, action))
+
+    def cut(self, key: int, grudge: Mapping[str, frozenset[str]]) -> None:
+        """Lets each node drop the packets of the nodes that it has a grudge against."""
+        self._keys.add(key)
+        for node in self.names:
+            for source in self.names:
+                if source in grudge.get(node, ()):
+                    self.controller.cut(key, source, node)
+
+    def disturb(self, key: int, node: str, disturbance: Disturbance, *, arriving: bool) -> None:
+        """Disturbs the packets between a node and the others: those that arrive at it, or those that leave it."""
+        self._keys.add(key)
+        for other in self.names:
+            if other != node:
+                self.controller.disturb(key, *((other, node) if arriving else (node, other)), disturbance)
+
+    def mend(self, key: int) -> None:
+        """Removes the rules of `cut` and `disturb` with a key."""
+        self._keys.discard(key)
+        self.controller.mend(key)
+
+    def dropped(self, key: int) -> Mapping[Pair, int]:
+        """Returns the number of packets that a cut has dropped so far, by pair."""
+        return self.controller.dropped(key)
+
+    async def probe(self, pairs: Iterable[Pair], *, count: int, wait_s: float) -> Mapping[Pair, Sequence[Arrival]]:
+        """Sends packets through the network. Returns those that arrived in time, in the order of arrival."""
+        self._arrivals = {pair: [] for pair in pairs}
+        first = len(self._probes)
+        for number in range(count):
+            for pair in self._arrivals:
+                self._probes[first] = (pair, number)
+                self.controller.probe(first, *pair)
+                first += 1
+        await asyncio.sleep(wait_s)
+        return {pair: tuple(arrivals) for pair, arrivals in self._arrivals.items()}
+
+    def count_messages(self) -> None:
+        """Does nothing: the shapes of messages are those of the programs, which Labrys does not know."""
+
+    async def rare_message(self, nodes: AbstractSet[str], wait_s: float) -> RareMessage | None:  # noqa: ARG002
+        """Waits, and returns None: Labrys does not know the messages of programs."""
+        await asyncio.sleep(wait_s)
+        return None
+
+    async def log_line(self, nodes: AbstractSet[str], pattern: str) -> tuple[str, str]:
+        """Waits for a line in the log of one of these nodes; see `harness.world.World`."""
+        future: asyncio.Future[tuple[str, str]] = asyncio.get_running_loop().create_future()
+        self._read = {}
+        self._look_for_lines()  # from here on
+        self._readers[future] = (nodes, re.compile(pattern))
+        try:
+            return await future
+        finally:
+            del self._readers[future]
+
+    def _look_for_lines(self) -> bool:
+        """Reads what has come to the logs, for those who wait for a line. Returns whether there was one."""
+        seen = False
+        for (node, _), process in self.processes.items():
+            for log in process.daemon.log_files:
+                path = self.controller.path_of(node, log)
+                try:
+                    size = path.stat().st_size
+                    begin = self._read.setdefault((node, log), size)
+                    with path.open("rb") as file:
+                        file.seek(begin)
+                        text, _, _ = file.read(MAX_LOG_BYTES).rpartition(b"\n")
+                except OSError:
+                    continue  # the process has not made it yet
+                self._read[node, log] = begin + len(text) + bool(text)
+                for line in text.decode(errors="replace").splitlines():
+                    for future, (nodes, pattern) in self._readers.items():
+                        if node in nodes and not future.done() and pattern.search(line):
+                            future.set_result((node, line))
+                            seen = True
+        return seen
+
+    def handled(self, node: str, role: str | None = None) -> int:
+        """Returns how many calls the processes of a node have made that the controller saw."""
+        return sum(self.controller.calls(each.program) for each in self.of(node, role))
+
+    def listens(self, node: str, role: str | None = None) -> bool:
+        """Returns whether a process of the node runs."""
+        return bool(self.of(node, role))
+
+    def of(self, node: str, role: str | None) -> Sequence[Started]:
+        """Returns the processes of a node that run; of one role, or of all."""
+        return [each for (name, of), each in self.processes.items() if name == node and role in {None, of}]
+
+    def ahead_ns(self, node: str) -> int:
+        """Returns how far a node's wall clock is ahead of the true time, as its programs read it."""
+        return self.controller.ahead_ns(node)
+
+    def set_clock(self, node: str, *, ahead_ns: int, period_ns: int | None = None) -> None:
+        """Moves a node's wall clock; with a period, forward and back again, each for this time."""
+        turn = self._strobes[node] = self._strobes.get(node, 0) + 1
+        self.controller.set_clock(node, ahead_ns)
+        if period_ns is not None:
+            self._later(period_ns, partial(self._strobe, node, turn, ahead_ns, period_ns, is_ahead=True))
+
+    def _strobe(self, node: str, turn: int, ahead_ns: int, period_ns: int, *, is_ahead: bool) -> None:
+        if self._strobes[node] == turn:
+            self.controller.set_clock(node, 0 if is_ahead else ahead_ns)
+            self._later(period_ns, partial(self._strobe, node, turn, ahead_ns, period_ns, is_ahead=not is_ahead))
+
+    def fill_disk(self, node: str, *, full: bool) -> None:
+        """Frees a disk: none is ever full.
+
+        Raises:
+            NodeError: It is to be full.
+        """
+        if full:
+            self._refuse_disk(node)
+
+    def disk_takes(self, node: str) -> bool:
+        """Raises `NodeError`, as `fill_disk` does."""
+        self._refuse_disk(node)
+
+    def prepare_loss(self) -> None:
+        """Does nothing: `lose_power` is refused."""
+
+    def lose_power(self, node: str) -> Lost:
+        """Raises `NodeError`, as `fill_disk` does."""
+        self._refuse_disk(node)
+
+    def wipe_files(self, node: str) -> Lost:
+        """Raises `NodeError`, as `fill_disk` does."""
+        self._refuse_disk(node)
+
+    def truncate_file(self, node: str, *, pattern: str, pick: float, amount: int) -> Changed:  # noqa: ARG002
+        """Raises `NodeError`, as `fill_disk` does."""
+        self._refuse_disk(node)
+
+    def flip_bits(self, node: str, *, pattern: str, pick: float, amount: int, seed: int) -> Changed:  # noqa: ARG002
+        """Raises `NodeError`, as `fill_disk` does."""
+        self._refuse_disk(node)
+
+    def _refuse_disk(self, node: str) -> NoReturn:
+        raise NodeError(node, "the disks of programs in virtual time have no faults yet")
+
+    def heal(self) -> None:
+        """Removes the effects of all faults."""
+        if self._started is None:
+            return
+        for key in sorted(self._keys):
+            self.mend(key)
+        for name in self.names:
+            self.set_clock(name, ahead_ns=0)
+        for process in self.processes.values():
+            self._started.resume(process.program)
+            process.paused = False
+
+    def end(self) -> None:
+        """Ends the programs, and keeps the digest of the run."""
+        if self._started is not None and self.ended is None:
+            self.ended = self._started.end()
+
+    def close(self) -> None:
+        """Ends the controller and all programs."""
+        if self._started is not None:
+            self._started.stop()
