@@ -51,7 +51,8 @@ def confirmation(settled: Settled, run: Path) -> Confirmation | None:
         run: Its folder. A run whose plan comes from a file that real nodes cannot carry out is replayed from there.
     """
     options = settled.options
-    if options.cluster.cluster_kind != SIMULATED or subjects.placed(options).type is options.system.type:
+    placed = subjects.placed(options).type
+    if options.cluster.cluster_kind != SIMULATED or (placed.simulated and placed is options.system.type):
         return None
     if settled.given is None:
         options, changes = _drawn(settled)
@@ -65,7 +66,7 @@ def confirmation(settled: Settled, run: Path) -> Confirmation | None:
 
 def on_local_nodes(options: RunOptions) -> RunOptions:
     """Returns the options of a simulated run on local nodes, without those of simulated threads."""
-    return options.having({"cluster_kind": LOCAL, **asdict(Threads())})
+    return options.having({"cluster_kind": LOCAL, "carrier": None, **asdict(Threads())})
 
 
 def _drawn(settled: Settled) -> tuple[RunOptions, list[str]]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import clusters.options
+from commands import subjects
 from commands.compose import settle
 from commands.replay import ByPlace, recalled
 from commands.run_options import OutputOptions
@@ -136,6 +137,8 @@ def _states(
     from results.store.node_states import FILE, MAX_STATES, states_document
 
     (options, sources), _, _ = recalled(ctx, str(found.path), store_dir=store_dir, targets="role", more=more)
+    if subjects.by_programs(options):
+        return ()  # the state of a program is in its memory
     settled = settle(options, sources)
     lines = [(scene, logs.near(scene.spans)) for scene in scenes]
     times = list(dict.fromkeys(time for scene, near in lines for time in times_of(scene, record, near) if time >= 0))

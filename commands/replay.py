@@ -256,7 +256,7 @@ def _known(record: RunRecord, replaced: Mapping[str, str], more: Mapping[str, An
     """
     known: dict[str, Any] = {**record.test.options, "seed": record.test.seed, **replaced}
     if more.get("cluster_kind") is not None:
-        known |= {"cluster_kind": more["cluster_kind"], **asdict(Threads())}
+        known |= {"cluster_kind": more["cluster_kind"], "carrier": None, **asdict(Threads())}
     if PROGRAM in known:
         known[PROGRAM] = _program(known[PROGRAM], more.get(PROGRAM), source)
     return known

@@ -194,6 +194,7 @@ def _run_and_judge(
                 other_sightings=result.other_sightings,
                 positions=result.positions,
                 clocks=result.clocks,
+                execution=result.execution,
                 timings={
                     "ready": result.ready_s or 0.0,
                     **({} if result.world_s is None else {WORLD: result.world_s}),

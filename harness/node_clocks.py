@@ -50,6 +50,9 @@ class NodeClock:
         return self.offset_ns if abs(self.offset_ns) > self.uncertain_ns else 0
 
 
+RIGHT: Final = NodeClock(offset_ns=0, uncertain_ns=0, zone_s=0)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clocks:
     """The clocks at the start of the workload.

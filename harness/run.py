@@ -22,7 +22,7 @@ import logging
 import signal
 import threading
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Protocol
 
 from harness import phases as ph
@@ -39,7 +39,7 @@ from harness.errors import InterruptedEarly, LabrysError
 from harness.final_reads import FinalReads
 from harness.indexes import Indexes
 from harness.interpreter import drive
-from harness.node_clocks import Clocks, read_clocks
+from harness.node_clocks import RIGHT, Clocks, read_clocks
 from harness.pace import RECOVERY, WORKLOAD, Pace, Pacer
 from harness.phases import Phases
 from harness.schedule import conduct
@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from harness.replicas import Replicas
     from harness.system import System
     from harness.workload import Workload
+    from harness.world import Execution
 
     Recorded = Callable[["RunResult"], None]
 
@@ -137,6 +138,7 @@ class RunResult:
         error: The error that broke the run off; None if there is none.
         ready_s: The time from the start of the run until the system served; None if the run ended before.
         world_s: The time of the world at the start of the workload; None if it did not begin, or on real nodes.
+        execution: What the programs of a world did until the logs were collected; None if there are none.
         workload_s: The duration of the workload.
         clocks: The clocks of the nodes at the start of the workload; None if it did not begin, or in virtual time.
         paces: The measurements of the control node in the stages `workload` and `recovery`; none in virtual time.
@@ -157,6 +159,7 @@ class RunResult:
     error: str | None = None
     ready_s: float | None = None
     world_s: float | None = None
+    execution: Execution | None = None
     workload_s: float = 0.0
     clocks: Clocks | None = None
     paces: dict[str, Pace] = field(default_factory=dict)
@@ -419,7 +422,10 @@ class _Run:
         world = world_of(test.cluster)
         self.result.world_s = None if world is None else world.now_ns / NS_PER_S
         if nodes or unknown:
-            self.result.clocks = Clocks(began_utc=datetime.now(UTC), nodes=nodes, unknown=unknown)
+            began_utc = datetime.now(UTC)
+            if world is not None and world.wall_ns is not None:
+                began_utc = datetime.fromtimestamp(0, UTC) + timedelta(microseconds=world.wall_ns // 1_000)
+            self.result.clocks = Clocks(began_utc=began_utc, nodes=nodes, unknown=unknown)
         watch = Watch(system=test.system, clock=self.clock)
         self.result.sightings, self.result.positions = watch.sightings, watch.positions
         self.result.other_sightings, self.result.indexes = watch.others, watch.indexes
@@ -463,8 +469,9 @@ class _Run:
 
     async def _clocks(self) -> tuple[Mapping[str, NodeClock], Mapping[str, str]]:
         """Reads the clocks of the nodes, for the times of their logs; nodes of a world have none."""
-        if world_of(self.test.cluster) is not None:
-            return {}, {}
+        world = world_of(self.test.cluster)
+        if world is not None:
+            return ({} if world.wall_ns is None else dict.fromkeys((node.name for node in self.nodes), RIGHT)), {}
         return await asyncio.to_thread(read_clocks, self.test.cluster, self.nodes)
 
     def _paced(self, stage: str) -> AbstractContextManager[None]:
@@ -535,6 +542,8 @@ class _Run:
                 self._problem(f"the logs of {name} could not be collected: {logs}")
             else:
                 self.result.logs[name] = logs
+        world = world_of(cluster)
+        self.result.execution = None if world is None else world.execution()
         self.observer.phase("stopping")
         with self.phases.during(ph.STOP):
             for name, ended in (await asyncio.to_thread(on_nodes, self.nodes, system.stop)).items():

@@ -107,6 +107,25 @@ class Lost:
     bytes: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Execution:
+    """What a run of programs in virtual time did. The same seed, programs, kernel and processor give the same digest.
+
+    Attributes:
+        digest: The digest of all calls, results, messages and decisions, in hexadecimal digits.
+        controller: The SHA-256 of the controller.
+        kernel: The release of the kernel.
+        processor: The model of the processor.
+        figures: E.g. the virtual nanoseconds, the calls and the messages.
+    """
+
+    digest: str
+    controller: str
+    kernel: str
+    processor: str
+    figures: Mapping[str, int]
+
+
 class World(Protocol):
     """The actions and measurements of a nemesis in a simulated world. `key` is the number of the fault that owns a rule."""
 
@@ -118,6 +137,15 @@ class World(Protocol):
     @property
     def now_ns(self) -> int:
         """Returns the time since its beginning, which its nodes write into their logs."""
+        ...
+
+    @property
+    def wall_ns(self) -> int | None:
+        """Returns the true wall-clock time, in nanoseconds since 1970, if the nodes write that into their logs; else None."""
+        ...
+
+    def execution(self) -> Execution | None:
+        """Returns what the run did so far; None if the world does not measure it, because its history says all."""
         ...
 
     def run(self, main: Coroutine[Any, Any, T]) -> T:

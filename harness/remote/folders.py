@@ -11,11 +11,13 @@ import subprocess
 import tarfile
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from harness.errors import InfrastructureError, NodeError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from harness.remote.protocol import Remote
 
 PLACE = "/opt/labrys"  # the folder on a node for all that Labrys installs
@@ -34,13 +36,15 @@ def put_folder(remote: Remote, here: Path, there: str) -> None:
         NodeError: The node cannot unpack the folder.
         InfrastructureError: The folder cannot be read here.
     """
-    wanted = digest(here)
+    shows = cast("Callable[[Path], bool] | None", getattr(remote, "shows", None))
+    is_shown = shows is not None and shows(here)
+    wanted = "" if is_shown else digest(here)
     place, source = shlex.quote(there), shlex.quote(str(here))
     parent = shlex.quote(str(Path(there).parent))
     link = f"mkdir -p {parent} && rm -rf {place} && ln -s {source} {place}"
     same = f'[ -d {{0}} ] && [ "$({_digesting("{0}")})" = {shlex.quote(wanted)} ]'
     linked = remote.run(
-        f"{same.format(place)} || {{ {same.format(source)} && {link}; }}",
+        link if is_shown else f"{same.format(place)} || {{ {same.format(source)} && {link}; }}",
         check=False,
         timeout_s=TIMEOUT_S,
     )

@@ -13,7 +13,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from harness.console.plain import name
-from harness.node_clocks import Clocks, NodeClock
+from harness.node_clocks import RIGHT, Clocks
 from harness.units import NS_PER_S
 from results.measure.time_stamps import Stamp, stamp_of
 from results.store.record import WORLD
@@ -21,6 +21,7 @@ from results.store.record import WORLD
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from harness.node_clocks import NodeClock
     from results.store.record import RunRecord
 
 CLOCK_FAULTS: Final = "clock"
@@ -31,7 +32,6 @@ ASSUMED: Final = (
     "The clocks of the nodes were not read: times and order of the lines are those of the nodes, taken as UTC."
 )
 _WORLD: Final = re.compile(r"(\d{1,9})\.(\d{6})(?: |$)")
-_OWN: Final = NodeClock(offset_ns=0, uncertain_ns=0, zone_s=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +72,7 @@ class LogTimes:
 
 def log_times(record: RunRecord) -> LogTimes | None:
     """Returns what reads the times of a run's logs; None if the clocks are unknown."""
-    if record.test.options.get("cluster_kind") in OF_WORLDS:
+    if record.clocks is None and record.test.options.get("cluster_kind") in OF_WORLDS:
         return LogTimes(began_ns=world_ns(record), of_world=True)
     known = record.clocks
     if known is None:
@@ -92,9 +92,9 @@ def all_log_times(record: RunRecord) -> LogTimes:
     """Returns the same, where a node with an unknown clock counts as one whose clock is right and in UTC; a note says so."""
     found = log_times(record)
     if found is not None:
-        return replace(found, otherwise=_OWN)
+        return replace(found, otherwise=RIGHT)
     began = record.test.started_utc + timedelta(seconds=record.timings.get("ready", 0.0))
-    return LogTimes(began_ns=Clocks(began_utc=began).began_ns, otherwise=_OWN, notes=[ASSUMED])
+    return LogTimes(began_ns=Clocks(began_utc=began).began_ns, otherwise=RIGHT, notes=[ASSUMED])
 
 
 def world_ns(record: RunRecord) -> int:

@@ -11,6 +11,7 @@ import math
 import numbers
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -39,6 +40,7 @@ from results.store.forms import (
     RivalLeaders,
     StoredClock,
     StoredClocks,
+    StoredExecution,
     StoredFault,
     StoredFired,
     StoredPart,
@@ -122,6 +124,7 @@ def build(record: RunRecord) -> dict[str, Value]:
             applied={node: list(indexes) for node, indexes in record.positions.applied.items()},
         ),
         clocks=None if record.clocks is None else _clocks(record.clocks),
+        execution=None if record.execution is None else StoredExecution(**asdict(record.execution)),
         violations=violations(record.parts),
         counterexample=_counterexample(record),
     )

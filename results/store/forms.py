@@ -296,6 +296,24 @@ class StoredClock(Struct, frozen=True, kw_only=True):
     zone_s: ZoneS
 
 
+class StoredExecution(Struct, frozen=True, kw_only=True):
+    """What a run of programs in virtual time did. The same seed, programs, kernel and processor give the same digest.
+
+    Attributes:
+        digest: The digest of all calls, results, messages and decisions.
+        controller: The SHA-256 of the controller.
+        kernel: The release of the kernel.
+        processor: The model of the processor.
+        figures: E.g. the virtual nanoseconds, the calls and the messages.
+    """
+
+    digest: str
+    controller: str
+    kernel: str
+    processor: str
+    figures: dict[str, Whole]
+
+
 class StoredClocks(Struct, frozen=True, kw_only=True):
     """The clocks of the nodes when the workload began, for the times of their logs.
 
@@ -383,6 +401,7 @@ class Results(Struct, frozen=True, kw_only=True):
             Absent in files of earlier versions.
         positions: How far each node had applied the log. Absent in files of earlier versions.
         clocks: The clocks of the nodes; null if they were not read. Absent in files of earlier versions.
+        execution: What the programs of a simulated world did; null if there are none. Absent in files of earlier versions.
         violations: How many keys are invalid, and when the violation in each happened; null if no part counts them.
         counterexample: A small part of the history that shows the violation, from the first invalid part that gives one. It is
             usually an object with `key`, `explanation`, `operations`, `when` and `circumstances` (sentences: faults, leader,
@@ -418,5 +437,6 @@ class Results(Struct, frozen=True, kw_only=True):
     other_services: dict[str, StoredService] | UnsetType = UNSET
     positions: StoredPositions | UnsetType = UNSET
     clocks: StoredClocks | UnsetType | None = UNSET
+    execution: StoredExecution | UnsetType | None = UNSET
     violations: Violations | None
     counterexample: dict[str, Any] | list[Any] | None

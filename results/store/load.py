@@ -18,6 +18,7 @@ from results.store.errors import BadRecord
 from results.store.reading import (
     checked,
     clocks_from,
+    execution_from,
     faults_from,
     member,
     other_sightings_from,
@@ -87,6 +88,7 @@ def load_record(run: Run) -> RunRecord:
             other_sightings=other_sightings_from(document),
             positions=positions_from(document),
             clocks=clocks_from(document),
+            execution=execution_from(document),
             timings=timings_from(document),
             phases=phases_from(document),
             problems=[*(problem for problem in recorded_problems if problem not in problems), *problems],

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import UNSET
+from msgspec.structs import asdict
 
 from harness.console.members import MAX_S, Duration, instant, read
 from harness.faults import RARE_MESSAGE, FaultRecord, Fired, PlannedFault, Proof, Trigger
@@ -19,12 +20,14 @@ from harness.phases import Phase
 from harness.units import NS_PER_S
 from harness.verdict import Part, Verdict
 from harness.watch import Positions, Sighting
+from harness.world import Execution
 from results.measure.outcome import shown
 from results.store.document import FORMAT, VERSION, workload_end_ns
 from results.store.errors import BadRecord
 from results.store.forms import (
     Sightings,
     StoredClocks,
+    StoredExecution,
     StoredFault,
     StoredPart,
     StoredPlan,
@@ -209,6 +212,13 @@ def clocks_from(document: Mapping[str, Value]) -> Clocks | None:
         },
         unknown=stored.unknown,
     )
+
+
+def execution_from(document: Mapping[str, Value]) -> Execution | None:
+    """Returns what the programs of a simulated world did; None if there are none."""
+    if document.get("execution") is None:
+        return None
+    return Execution(**asdict(member(document, "execution", StoredExecution)))
 
 
 def positions_from(document: Mapping[str, Value]) -> Positions:

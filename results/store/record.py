@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from harness.suites.thresholds import Threshold
     from harness.verdict import Part
     from harness.watch import Sighting
+    from harness.world import Execution
 
 TEST_FORMAT = "labrys-test"
 TEST_VERSION = 1
@@ -130,6 +131,7 @@ class RunRecord:
         other_sightings: The same of other services and groups; see `harness.watch.Watch`.
         positions: How many log entries each node had applied, poll by poll.
         clocks: The clocks of the nodes at the start of the workload; None if they are unknown.
+        execution: What the programs of a simulated world did; None if there are none.
         timings: Name of a stage to seconds, e.g. `ready`, `workload`, `check`; `WORLD` is the time of the world at the start of
             the workload.
         phases: The phases of the run with their times; empty if an earlier version wrote the record.
@@ -145,6 +147,7 @@ class RunRecord:
     other_sightings: Mapping[str, Sequence[Sighting]] = field(default_factory=dict)
     positions: Positions = field(default_factory=Positions)
     clocks: Clocks | None = None
+    execution: Execution | None = None
     timings: Mapping[str, float] = field(default_factory=dict)
     phases: Sequence[Phase] = ()
     problems: Sequence[str] = ()

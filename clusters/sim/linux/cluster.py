@@ -211,6 +211,10 @@ class LinuxRemote:
             local.unlink()
             raise FileNotFoundError(remote)
 
+    def shows(self, folder: Path) -> bool:
+        """Returns whether the node sees a folder of this machine at the same path."""
+        return any(folder.is_relative_to(shown) for shown in self._world.shown)
+
     def dial(self, port: int) -> NoReturn:
         """Refuses: debuggers of processes need real time.
 

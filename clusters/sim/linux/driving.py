@@ -86,12 +86,12 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
-    """What a run left.
+class Figures:
+    """What a run did so far.
 
     Attributes:
         digest: The digest of its execution: of all calls, results, messages and decisions.
-        figures: Its figures, e.g. `time` in virtual nanoseconds, `calls` and `messages`.
+        figures: E.g. `time` in virtual nanoseconds, `calls` and `messages`.
         calls: The number of calls by name.
     """
 
@@ -262,13 +262,9 @@ class Controller:
                 events.append(_event(kind, rest))
         return events
 
-    def end(self) -> Ended:
-        """Ends the run: kills all programs.
-
-        Raises:
-            InfrastructureError: The controller did not end.
-        """
-        self._say("end")
+    def figures(self) -> Figures:
+        """Returns what the run did so far."""
+        self._say("figures")
         digest, figures, calls = "", dict[str, int](), dict[str, int]()
         while (line := self._line()) != END:
             kind, _, rest = line.partition(" ")
@@ -279,8 +275,7 @@ class Controller:
                 calls[name] = int(count)
             else:
                 figures[kind] = int(rest)
-        self.stop()
-        return Ended(digest=digest, figures=figures, calls=calls)
+        return Figures(digest=digest, figures=figures, calls=calls)
 
     def stop(self) -> None:
         """Ends the controller, and with it all its programs. Idempotent."""

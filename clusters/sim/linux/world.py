@@ -7,7 +7,9 @@ See `harness.world.World` and docs/simulator.md.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import heapq
+import platform
 import re
 from functools import partial
 from pathlib import Path
@@ -22,13 +24,13 @@ from harness.cache import cache
 from harness.clock import run_virtual
 from harness.errors import NodeError
 from harness.units import NS_PER_MS, NS_PER_S
-from harness.world import Arrival
+from harness.world import Arrival, Execution
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
-    from clusters.sim.linux.driving import Ended, Event
+    from clusters.sim.linux.driving import Event
     from harness.daemon import Daemon
     from harness.world import Changed, Disturbance, Lost, Pair, RareMessage
 
@@ -45,6 +47,7 @@ VARIABLES: Final = {
     "PYTHONHASHSEED": "0",
     "GODEBUG": "asyncpreemptoff=1",
 }
+REALTIME_START_NS: Final = 1_700_000_000 * NS_PER_S  # of the controller
 MAX_LOG_BYTES: Final = 64 << 20
 PAUSED, RUNNING = "T", "S"  # state letters as in /proc/PID/stat
 
@@ -67,7 +70,7 @@ class LinuxWorld:
         addresses: The address of each node.
         processes: The processes that run, by node and role.
         connections: The connections of this process.
-        ended: The digest and the figures of the run; None until it has ended.
+        shown: The folders of this machine that the programs see.
     """
 
     real_time: ClassVar[bool] = False
@@ -84,14 +87,15 @@ class LinuxWorld:
         self.names = tuple(names)
         self.addresses = {name: f"10.0.0.{place}" for place, name in enumerate(names, 1)}
         self.processes: dict[tuple[str, str], Started] = {}
-        self.ended: Ended | None = None
+        self.shown = (*SHOWN, cache())
         self._root = root
         self._started: Controller | None = None
         self._keys: set[int] = set()
         self._actions: list[tuple[int, int, Callable[[], None]]] = []
         self._planned = 0
-        self._probes: dict[int, tuple[Pair, int]] = {}
-        self._arrivals: dict[Pair, list[Arrival]] = {}
+        self._probes: list[
+            tuple[list[Arrival], int]
+        ] = []  # for each probe so far: the arrivals of its pair, and its number
         self._strobes: dict[str, int] = {}  # for each clock that jumps to and fro, the number of its fault
         self._readers: dict[asyncio.Future[tuple[str, str]], tuple[AbstractSet[str], re.Pattern[str]]] = {}
         self._read: dict[tuple[str, str], int] = {}
@@ -105,7 +109,7 @@ class LinuxWorld:
                 root=self._root,
                 nodes={**self.addresses, HOST: HOST_ADDRESS},
                 variables=VARIABLES,
-                shown=(*SHOWN, cache()),
+                shown=self.shown,
             )
             self._started = Controller(controller(lambda _: None), parts)
             self.connections = Connections(self._started)
@@ -127,6 +131,22 @@ class LinuxWorld:
     def now_ns(self) -> int:
         """Returns the virtual time."""
         return 0 if self._started is None else self._started.now_ns
+
+    @property
+    def wall_ns(self) -> int:
+        """Returns the true wall-clock time, which programs write into their logs."""
+        return REALTIME_START_NS + self.now_ns
+
+    def execution(self) -> Execution:
+        """Returns what the programs did so far."""
+        figures = self.controller.figures()
+        return Execution(
+            digest=figures.digest,
+            controller=hashlib.sha256(controller(lambda _: None).read_bytes()).hexdigest(),
+            kernel=platform.release(),
+            processor=_processor(),
+            figures=figures.figures,
+        )
 
     def run(self, main: Coroutine[Any, Any, T]) -> T:
         """Runs `main` to its end in this world's time."""
@@ -159,8 +179,8 @@ class LinuxWorld:
             self.processes = {key: each for key, each in self.processes.items() if each.program != event.id}
             return False
         if event.kind == "arrived":
-            pair, number = self._probes[event.id]
-            self._arrivals[pair].append(Arrival(number=number, delay_ns=event.number, damaged=event.damaged))
+            arrivals, number = self._probes[event.id]
+            arrivals.append(Arrival(number=number, delay_ns=event.number, damaged=event.damaged))
             return False
         return self.connections.take(event)
 
@@ -194,15 +214,13 @@ class LinuxWorld:
 
     async def probe(self, pairs: Iterable[Pair], *, count: int, wait_s: float) -> Mapping[Pair, Sequence[Arrival]]:
         """Sends packets through the network. Returns those that arrived in time, in the order of arrival."""
-        self._arrivals = {pair: [] for pair in pairs}
-        first = len(self._probes)
+        arrivals: dict[Pair, list[Arrival]] = {pair: [] for pair in pairs}
         for number in range(count):
-            for pair in self._arrivals:
-                self._probes[first] = (pair, number)
-                self.controller.probe(first, *pair)
-                first += 1
+            for pair, arrived in arrivals.items():
+                self.controller.probe(len(self._probes), *pair)
+                self._probes.append((arrived, number))
         await asyncio.sleep(wait_s)
-        return {pair: tuple(arrivals) for pair, arrivals in self._arrivals.items()}
+        return {pair: tuple(arrived) for pair, arrived in arrivals.items()}
 
     def count_messages(self) -> None:
         """Does nothing: the shapes of messages are those of the programs, which Labrys does not know."""
@@ -320,12 +338,16 @@ class LinuxWorld:
             self._started.resume(process.program)
             process.paused = False
 
-    def end(self) -> None:
-        """Ends the programs, and keeps the digest of the run."""
-        if self._started is not None and self.ended is None:
-            self.ended = self._started.end()
-
     def close(self) -> None:
         """Ends the controller and all programs."""
         if self._started is not None:
             self._started.stop()
+
+
+def _processor() -> str:
+    """Returns the model of this machine's processor; empty if the kernel does not say it."""
+    for line in Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines():
+        name, _, value = line.partition(":")
+        if name.strip() == "model name":
+            return value.strip()
+    return ""

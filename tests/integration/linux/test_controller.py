@@ -15,7 +15,7 @@ from harness.errors import InfrastructureError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from clusters.sim.linux.driving import Ended
+    from clusters.sim.linux.driving import Figures
 
 pytestmark = pytest.mark.integration
 HERE = Path(__file__).parent
@@ -38,7 +38,7 @@ def compiled(source: str, folder: Path) -> Path:
 
 def simulated(
     binary: Path, folder: Path, arguments: Sequence[str], *, seed: int = 1, shown: Sequence[Path] = (), preempt: int = 0
-) -> tuple[str, int, Ended]:
+) -> tuple[str, int, Figures]:
     """Runs a program alone. Returns what it prints, its exit code, and what the run left."""
     root = folder / "root"
     root.mkdir(exist_ok=True)
@@ -55,7 +55,7 @@ def simulated(
         run.start("n1", arguments, folder="/root", output="/root/output")
         ((exited),) = run.wait(300 * SECOND_NS)
         assert exited.kind == "exited"
-        return run.path_of("n1", "/root/output").read_text(), exited.number >> 8, run.end()
+        return run.path_of("n1", "/root/output").read_text(), exited.number >> 8, run.figures()
     finally:
         run.stop()
 
@@ -141,7 +141,7 @@ def test_this_process_is_a_node(binary: Path, tmp_path: Path) -> None:
         run.kill(server)
         kinds = {event.kind for event in run.wait(run.now_ns + SECOND_NS)}
         assert kinds & {"ended", "reset", "exited"}
-        run.end()
+        run.figures()
     finally:
         run.stop()
 

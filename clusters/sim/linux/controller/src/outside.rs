@@ -13,7 +13,7 @@
 //! start ID NODE FOLDER OUTPUT ARGUMENT... | kill ID | pause ID | resume ID | signal ID NUMBER | power NODE
 //! link FROM TO LEAST MOST MEAN LATE | cut KEY FROM TO | disturb KEY FROM TO LOSE DUPLICATE DAMAGE DELAY JITTER HURRY | mend KEY
 //! probe ID FROM TO | dropped KEY | offset NODE NANOSECONDS | ahead NODE | calls ID | bound NODE PORT
-//! connect ID ADDRESS PORT | send ID BYTES | close ID | wait TIME | wait - | end
+//! connect ID ADDRESS PORT | send ID BYTES | close ID | wait TIME | wait - | figures
 //! ```
 //!
 //! Programs, connections, probes and the keys of rules have numbers that the program outside chooses. Times are in nanoseconds.
@@ -23,7 +23,7 @@
 //! connected ID | failed ID ERROR | bytes ID BYTES | ended ID | reset ID | exited ID STATUS | arrived ID DELAY DAMAGED
 //! ```
 //!
-//! `dropped` is answered with lines `FROM TO COUNT` and a dot, and `end` with `digest DIGITS`, figures, and a dot. A number answers
+//! `dropped` is answered with lines `FROM TO COUNT` and a dot, and `figures` with `digest DIGITS`, figures, and a dot. A number answers
 //! `ahead` (how far the wall clock of a node is ahead of the true time, as its programs read it), `calls` (how many calls a program
 //! has made) and `bound` (how many sockets of a node have a port).
 
@@ -37,8 +37,8 @@ use std::str::FromStr;
 use crate::calls;
 use crate::digest::Digest;
 use crate::kernel::{
-    watch, Disturbance, Event, Fatal, Kernel, Kind, Nanos, Node, NodeId, ObjectId, Outside, Phase, ProcessId, Run, Settings, MICROSECOND,
-    MONOTONIC_START, REALTIME_START,
+    watch, Disturbance, Event, Fatal, Kernel, Kind, Nanos, Node, NodeId, ObjectId, Outside, Phase, ProcessId, Run,
+    Settings, MICROSECOND, MONOTONIC_START, REALTIME_START,
 };
 use crate::start::{Root, SharedPages};
 
@@ -97,12 +97,8 @@ pub fn serve() -> Run<()> {
         }
         parts.take(&line)?;
     }
-    let mut run = Driven {
-        kernel: parts.build()?,
-        objects: HashMap::new(),
-        told: BTreeMap::new(),
-        programs: BTreeMap::new(),
-    };
+    let mut run =
+        Driven { kernel: parts.build()?, objects: HashMap::new(), told: BTreeMap::new(), programs: BTreeMap::new() };
     writeln!(output, "ready")?;
     output.flush()?;
     watch();
@@ -110,9 +106,6 @@ pub fn serve() -> Run<()> {
         if let Some(answer) = run.carry_out(&line)? {
             output.write_all(answer.as_bytes())?;
             output.flush()?;
-            if run.kernel.is_over {
-                break;
-            }
         }
     }
     run.kernel.digest.flush()?;
@@ -238,7 +231,7 @@ impl Driven {
                 };
                 return self.wait(until).map(Some);
             }
-            "end" => return self.end().map(Some),
+            "figures" => return Ok(Some(self.figures())),
             "connect" => {
                 let id = value(&mut words, line)?;
                 let address = SocketAddrV4::new(value(&mut words, line)?, value(&mut words, line)?);
@@ -336,10 +329,10 @@ impl Driven {
             }
             "link" => {
                 let (from, to) = (self.node(word(words, line)?)?, self.node(word(words, line)?)?);
-                let link = self.kernel.links.link(from, to);
-                link.delay = (value(words, line)?, value(words, line)?);
-                link.mean = value(words, line)?;
-                link.late = value(words, line)?;
+                let between = self.kernel.links.link(from, to);
+                between.delay = (value(words, line)?, value(words, line)?);
+                between.mean = value(words, line)?;
+                between.late = value(words, line)?;
             }
             _ => return Err(Fatal(format!("the controller does not know the line {line:?}"))),
         }
@@ -433,13 +426,9 @@ impl Driven {
         });
     }
 
-    /// Ends the run: kills all programs, and returns the digest and the figures.
-    fn end(&mut self) -> Run<String> {
+    /// Returns the digest and the figures of the run so far.
+    fn figures(&mut self) -> String {
         let digest = self.kernel.digest.text();
-        for process in 0..self.kernel.processes.len() {
-            self.kernel.kill(process)?;
-        }
-        self.kernel.is_over = true;
         let counts = &self.kernel.counts;
         let reads = self.kernel.pages.as_ref().map_or(0, SharedPages::reads);
         let total: u64 = counts.calls.values().sum();
@@ -454,6 +443,6 @@ impl Driven {
             let _ = writeln!(answer, "call {} {count}", calls::name(*number).replace(' ', "-"));
         }
         answer.push_str(".\n");
-        Ok(answer)
+        answer
     }
 }

@@ -225,7 +225,6 @@ pub struct Kernel {
     scheduling: Chance,
     pub digest: Digest,
     pub counts: Counts,
-    pub is_over: bool,
     is_stale: bool,
     quantum_ends: Nanos,
     pub outside: Option<Outside>,
@@ -276,7 +275,6 @@ impl Kernel {
             ports: BTreeMap::new(),
             digest,
             counts: Counts::default(),
-            is_over: false,
             is_stale: false,
             quantum_ends: 0,
             outside: None,
@@ -353,7 +351,7 @@ impl Kernel {
 
     /// Carries out the events up to now.
     pub fn deliver(&mut self) {
-        while let Some(event) = (!self.is_over).then(|| self.take_due()).flatten() {
+        while let Some(event) = self.take_due() {
             match event {
                 Event::Timeout { thread, turn } => self.time_out(thread, turn),
                 Event::Timer { object, turn } => self.fire(object, turn),

@@ -42,9 +42,9 @@ pub struct Disturbance {
     pub duplicate: f64,
     /// The share with a wrong checksum: the receiver drops them.
     pub damage: f64,
-    /// The mean delay and its deviation.
-    pub delay: Nanos,
-    pub jitter: Nanos,
+    /// The mean delay and its deviation, in nanoseconds.
+    pub delay: f64,
+    pub jitter: f64,
     /// The share without this delay.
     pub hurry: f64,
 }
@@ -204,9 +204,8 @@ impl Links {
             if duplicate > 0.0 && chance.happens(duplicate) {
                 passage.again = Some(draw_delay(chance));
             }
-            if delay > 0 && !(hurry > 0.0 && chance.happens(hurry)) {
-                let varied = jitter as f64 * chance.normal();
-                passage.delay += scaled(1, (delay as f64 + varied).max(0.0));
+            if delay > 0.0 && !(hurry > 0.0 && chance.happens(hurry)) {
+                passage.delay += scaled(1, (delay + jitter * chance.normal()).max(0.0));
             }
         }
         passage
@@ -267,14 +266,14 @@ impl Kernel {
     }
 
     /// Sends a datagram.
-    pub(super) fn send_to(&mut self, source: NodeId, from: SocketAddrV4, to: SocketAddrV4, bytes: Vec<u8>) {
+    pub(super) fn send_to(&mut self, source: NodeId, from: SocketAddrV4, to: SocketAddrV4, bytes: &[u8]) {
         let Some(target) = self.node_at(source, *to.ip()) else { return };
         let passage = self.links.passage(source, target);
         if passage.is_lost || passage.is_damaged {
             return;
         }
         for delay in std::iter::once(passage.delay).chain(passage.again) {
-            let bytes = bytes.clone();
+            let bytes = bytes.to_owned();
             self.at(self.now + delay, Event::Message(Message::Datagram { from, to, source, target, bytes }));
         }
     }
@@ -415,7 +414,7 @@ mod tests {
     #[test]
     fn a_disturbance_has_its_shares() {
         let mut links = Links::new(1, 2);
-        let (delay, jitter) = (50 * MILLISECOND, 5 * MILLISECOND);
+        let (delay, jitter) = (50e6, 5e6);
         links.disturb(1, 0, 1, Disturbance { duplicate: 0.25, delay, jitter, hurry: 0.5, ..Disturbance::default() });
         let passages: Vec<_> = (0..4_000).map(|_| links.passage(0, 1)).collect();
         let share = |count: usize| count * 100 / passages.len();

@@ -51,17 +51,15 @@ enum Ran {
 impl Kernel {
     /// Runs the simulation until it is over, or until the program outside has something to hear.
     pub fn run(&mut self) -> Run<()> {
-        while !self.is_over {
+        loop {
             self.deliver();
-            if self.is_over
-                || !self.links.probed.is_empty()
+            if !self.links.probed.is_empty()
                 || self.outside.as_ref().is_some_and(|outside| outside.is_due || !outside.changed.is_empty())
             {
                 return Ok(());
             }
-            let candidates: Vec<usize> = (0..self.runnable.len())
-                .filter(|place| !self.is_paused(self.runnable[*place]))
-                .collect();
+            let candidates: Vec<usize> =
+                (0..self.runnable.len()).filter(|place| !self.is_paused(self.runnable[*place])).collect();
             if candidates.is_empty() {
                 let Some(next) = self.next_event() else { return Ok(()) };
                 self.now = self.now.max(next);
@@ -75,7 +73,6 @@ impl Kernel {
             self.quantum_ends = self.now + quantum / 2 + self.scheduling.below(quantum);
             self.go_on(thread)?;
         }
-        Ok(())
     }
 
     fn set_aside(&mut self, thread: ThreadId, resume: Resume) {
@@ -112,9 +109,6 @@ impl Kernel {
                     let first = self.processes[self.threads[thread].process].first;
                     self.processes[first].calls += 1;
                     self.deliver();
-                    if self.is_over {
-                        return Ok(());
-                    }
                     let is_up = self.now > self.quantum_ends
                         || self.is_paused(thread)
                         || self.settings.preempt > 0 && self.scheduling.below(self.settings.preempt) == 0;

@@ -572,7 +572,7 @@ impl Kernel {
         let node = self.objects[object].node;
         let local = self.local(object).expect("it has a name now");
         let ip = if local.ip().is_unspecified() { self.nodes[node].address } else { *local.ip() };
-        self.send_to(node, SocketAddrV4::new(ip, local.port()), to, bytes.to_vec());
+        self.send_to(node, SocketAddrV4::new(ip, local.port()), to, bytes);
         Outcome::Value(bytes.len() as i64)
     }
 
