@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 END_S: Final = 10.0
 MAX_ERROR: Final = 4000  # characters of what a controller that ended wrote, in an error
 END: Final = "."
+DONE: Final = "done"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,12 +153,12 @@ class Controller:
         """
         self._programs += 1
         words = [str(self._programs), node, _digits(folder), _digits(output), *map(_digits, arguments)]
-        self._say(" ".join(["start", *words]))
+        self._do(" ".join(["start", *words]))
         return self._programs
 
     def kill(self, program: int) -> None:
         """Kills a program and its descendants. Does nothing if it has ended."""
-        self._say(f"kill {program}")
+        self._do(f"kill {program}")
 
     def pause(self, program: int) -> None:
         """Stops all threads of a program and of its descendants."""
@@ -177,7 +178,7 @@ class Controller:
 
     def lose_power(self, node: str) -> None:
         """Kills all programs of a node; its connections vanish without a word to their other ends."""
-        self._say(f"power {node}")
+        self._do(f"power {node}")
 
     def cut(self, key: int, source: str, target: str) -> None:
         """Cuts the direction from a node to another one, by the rule of a fault."""
@@ -292,6 +293,12 @@ class Controller:
     def pid(self) -> int:
         """Returns the process id of the controller, whose mount namespace has the files of the nodes."""
         return self._process.pid
+
+    def _do(self, line: str) -> None:
+        """Sends a line, and waits until it is carried out."""
+        self._say(line)
+        if self._line() != DONE:
+            raise self._lost()
 
     def _ask(self, line: str) -> int:
         self._say(line)

@@ -17,6 +17,7 @@
 //! ```
 //!
 //! Programs, connections, probes and the keys of rules have numbers that the program outside chooses. Times are in nanoseconds.
+//! `start`, `kill` and `power` are answered with `done`, so that the program outside can look at the files of the node after them.
 //! `wait` is answered with `at TIME`, an event a line, and a dot:
 //!
 //! ```text
@@ -47,6 +48,7 @@ const CLOCK_READ: Nanos = 100;
 const SYNC: Nanos = 20 * MICROSECOND;
 const QUANTUM: Nanos = 200 * MICROSECOND;
 const FIRST_PORT: u16 = 40_000;
+const DONE: &str = "done\n";
 const MOST_LINE: usize = 64 << 20;
 
 /// What the program outside knows of one of its connections.
@@ -257,6 +259,7 @@ impl Driven {
                 let arguments = words.map(text_of).collect::<Run<Vec<_>>>()?;
                 let first = self.kernel.start(node, arguments, folder, output)?;
                 self.programs.insert(id, first);
+                return Ok(Some(DONE.into()));
             }
             "dropped" => {
                 let mut answer = String::new();
@@ -282,6 +285,9 @@ impl Driven {
             _ => {
                 kernel.say(line);
                 self.change(command, &mut words, line)?;
+                if matches!(command, "kill" | "power") {
+                    return Ok(Some(DONE.into()));
+                }
             }
         }
         Ok(None)
