@@ -164,7 +164,7 @@ def _settings(hunt: HuntOptions) -> dict[str, Sequence[Any]]:
         for each in (hunt.options.system, hunt.options.workload)
         for name, values in hunted(each.type.Options).items()
     }
-    if hunt.options.cluster.simulated:
+    if hunt.options.cluster.simulated and not subjects.by_programs(hunt.options):
         declared |= SIMULATED_SETTINGS
     if subjects.placed(hunt.options).type.threaded:
         # They come last, so that a run draws the others as it did without them.

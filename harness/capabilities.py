@@ -40,6 +40,9 @@ SIMULATED_FILES = "simulated-files"
 # The wall clock of a simulated node, which faults can set. Likewise.
 SIMULATED_CLOCK = "simulated-clock"
 
+# The messages between simulated nodes, which show Labrys their shape, so that faults can wait for a rare one. Likewise.
+SIMULATED_MESSAGES = "simulated-messages"
+
 # The only capability of a simulated node: the faults that have a simulated effect.
 SIMULATED = "simulated"
 

@@ -14,7 +14,7 @@ import json
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from harness.blame import without_exit
-from harness.capabilities import SIMULATED
+from harness.capabilities import SIMULATED, SIMULATED_MESSAGES
 from harness.console.plain import counted, name, one_line
 from harness.console.suggest import did_you_mean
 from harness.errors import InputError
@@ -65,6 +65,9 @@ class RareMessageSent(Condition):
     @classmethod
     def lacks(cls, node: str, can: Capabilities) -> str | None:
         """Only simulated nodes show their messages."""
+        if SIMULATED in can.available and SIMULATED_MESSAGES in can.missing:
+            why = can.missing[SIMULATED_MESSAGES]
+            return f"no fault can wait for a message of {node}, because {why}; leave out --fault-wait"
         if SIMULATED in can.available:
             return None
         return f"{node} does not show Labrys its messages, so no fault can wait for one; use --cluster sim, or no --fault-wait"

@@ -16,7 +16,14 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from clusters.sim.linux.world import PAUSED, RUNNING, VARIABLES, LinuxWorld, Started
-from harness.capabilities import SIMULATED, SIMULATED_DISK, SIMULATED_FILES, SIMULATED_POWER, Capabilities
+from harness.capabilities import (
+    SIMULATED,
+    SIMULATED_DISK,
+    SIMULATED_FILES,
+    SIMULATED_MESSAGES,
+    SIMULATED_POWER,
+    Capabilities,
+)
 from harness.errors import CommandFailed, CommandTimeout, NodeError
 from harness.node import Node
 from harness.remote.protocol import DEFAULT_TIMEOUT_S, Result
@@ -31,6 +38,7 @@ LACKS: Final[Mapping[str, str]] = MappingProxyType(
     dict.fromkeys(
         (SIMULATED_DISK, SIMULATED_POWER, SIMULATED_FILES), "the disks of programs in virtual time have no faults yet"
     )
+    | {SIMULATED_MESSAGES: "its processes are programs, whose messages are bytes to Labrys"}
 )
 MAX_OUTPUT: Final = 16 << 20
 COPY_S: Final = 300.0

@@ -183,13 +183,19 @@ impl Links {
 
     /// Draws what becomes of a message that is sent once.
     fn passage(&mut self, from: NodeId, to: NodeId) -> Passage {
+        let mean = self.of[from][to].mean;
+        self.passage_with(from, to, mean)
+    }
+
+    /// The same, with another mean of the further delay.
+    fn passage_with(&mut self, from: NodeId, to: NodeId, mean: Nanos) -> Passage {
         let Self { of, chance, .. } = self;
         let link = &of[from][to];
         let draw_delay = |chance: &mut Chance| {
             let (least, most) = link.delay;
             let mut delay = least + chance.below(most - least + 1);
-            if link.mean > 0 {
-                delay += scaled(link.mean, 0.5 + 0.5 * chance.exponential());
+            if mean > 0 {
+                delay += scaled(mean, 0.5 + 0.5 * chance.exponential());
                 if link.late > 0.0 && chance.happens(link.late) {
                     delay += scaled(LATE, chance.exponential());
                 }
@@ -279,8 +285,10 @@ impl Kernel {
     }
 
     /// Sends a probe of the program outside from a node to another one. A node gets it whatever runs there.
+    ///
+    /// It has no further delay, so that its lateness is that of disturbances.
     pub fn probe(&mut self, id: u64, source: NodeId, target: NodeId) {
-        let Passage { delay, again, is_lost, is_damaged } = self.links.passage(source, target);
+        let Passage { delay, again, is_lost, is_damaged } = self.links.passage_with(source, target, 0);
         if is_lost {
             return;
         }
