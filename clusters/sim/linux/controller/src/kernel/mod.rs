@@ -197,7 +197,11 @@ pub enum Event {
         object: ObjectId,
         turn: u64,
     },
-    Message(Message),
+    /// A message arrives; of a stream: the end that sent it, and its place among what this end sends.
+    Message {
+        message: Message,
+        of: Option<(ObjectId, u64)>,
+    },
     /// The program outside waits until now.
     Outside {
         turn: u64,
@@ -355,7 +359,7 @@ impl Kernel {
             match event {
                 Event::Timeout { thread, turn } => self.time_out(thread, turn),
                 Event::Timer { object, turn } => self.fire(object, turn),
-                Event::Message(message) => self.arrive(message),
+                Event::Message { message, of } => self.arrive(message, of),
                 Event::Outside { turn } => {
                     if let Some(outside) = self.outside.as_mut().filter(|outside| outside.turn == turn) {
                         outside.is_due = true;

@@ -3,7 +3,7 @@
 //! A stream keeps its order and loses nothing: a lost segment comes later, at the next retransmission, as TCP sends it again. The
 //! time between retransmissions begins at 200 ms (1 s for a connection) and doubles (RFC 6298). Datagrams are lost for good.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddrV4;
 
 use super::objects::Kind;
@@ -114,6 +114,36 @@ struct Held {
     to: NodeId,
     sent: Nanos,
     message: Message,
+    of: Option<(ObjectId, u64)>,
+}
+
+/// The order of the messages that an end of a stream sends: one that comes early waits for those before it, as in TCP.
+#[derive(Default)]
+struct Order {
+    sent: u64,
+    taken_in: u64,
+    waiting: BTreeMap<u64, Message>,
+}
+
+impl Order {
+    /// Returns the place of a message that is sent now.
+    fn next_place(&mut self) -> u64 {
+        self.sent += 1;
+        self.sent - 1
+    }
+
+    /// A message of a place arrives. Returns the message whose turn it is, if it is there.
+    fn arrived(&mut self, place: u64, message: Message) -> Option<Message> {
+        self.waiting.insert(place, message);
+        self.next_arrived()
+    }
+
+    /// Returns the next message, if it is there.
+    fn next_arrived(&mut self) -> Option<Message> {
+        let message = self.waiting.remove(&self.taken_in)?;
+        self.taken_in += 1;
+        Some(message)
+    }
 }
 
 /// All links.
@@ -121,6 +151,8 @@ pub struct Links {
     of: Vec<Vec<Link>>,
     held: Vec<Held>,
     chance: Chance,
+    /// The order of what each end of a stream sends.
+    orders: HashMap<ObjectId, Order>,
     /// How many messages each cut has kept from arriving, by direction.
     dropped: BTreeMap<(Key, NodeId, NodeId), u64>,
     pub probed: Vec<Probed>,
@@ -139,6 +171,7 @@ impl Links {
             of: (0..nodes).map(|from| (0..nodes).map(|to| link(from, to)).collect()).collect(),
             held: Vec::new(),
             chance: Chance::new(seed, "network"),
+            orders: HashMap::new(),
             dropped: BTreeMap::new(),
             probed: Vec::new(),
         }
@@ -263,12 +296,9 @@ impl Kernel {
     pub(super) fn send(&mut self, object: ObjectId, message: Message) {
         let from = self.objects[object].node;
         let to = self.stream(object).peer_node;
-        let delay = self.links.delay(from, to);
-        let now = self.now;
-        let stream = self.stream(object);
-        stream.last_arrival = (now + delay).max(stream.last_arrival + 1);
-        let at = stream.last_arrival;
-        self.at(at, Event::Message(message));
+        let at = self.now + self.links.delay(from, to);
+        let place = self.links.orders.entry(object).or_default().next_place();
+        self.at(at, Event::Message { message, of: Some((object, place)) });
     }
 
     /// Sends a datagram.
@@ -280,7 +310,8 @@ impl Kernel {
         }
         for delay in std::iter::once(passage.delay).chain(passage.again) {
             let bytes = bytes.to_owned();
-            self.at(self.now + delay, Event::Message(Message::Datagram { from, to, source, target, bytes }));
+            let message = Message::Datagram { from, to, source, target, bytes };
+            self.at(self.now + delay, Event::Message { message, of: None });
         }
     }
 
@@ -294,14 +325,15 @@ impl Kernel {
         }
         let sent = self.now;
         for delay in std::iter::once(delay).chain(again) {
-            self.at(self.now + delay, Event::Message(Message::Probe { id, source, target, sent, is_damaged }));
+            let message = Message::Probe { id, source, target, sent, is_damaged };
+            self.at(self.now + delay, Event::Message { message, of: None });
         }
     }
 
     /// Answers with a reset, from the node that a message came to.
     pub(super) fn refuse(&mut self, to: ObjectId, from: NodeId, error: i32) {
         let delay = self.links.delay(from, self.objects[to].node);
-        self.at(self.now + delay, Event::Message(Message::Reset { to, from, error }));
+        self.at(self.now + delay, Event::Message { message: Message::Reset { to, from, error }, of: None });
     }
 
     fn ends_of(&self, message: &Message) -> (NodeId, NodeId) {
@@ -316,17 +348,27 @@ impl Kernel {
     }
 
     /// A message arrives, unless its direction is cut or its node is off. Then it is sent again after that.
-    pub(super) fn arrive(&mut self, message: Message) {
+    pub(super) fn arrive(&mut self, message: Message, of: Option<(ObjectId, u64)>) {
         let (from, to) = self.ends_of(&message);
         let is_probe = matches!(message, Message::Probe { .. });
         if self.links.is_cut(from, to) || self.nodes[to].is_down && !is_probe {
             if !is_probe && !matches!(message, Message::Datagram { .. }) {
-                self.links.held.push(Held { from, to, sent: self.now, message });
+                self.links.held.push(Held { from, to, sent: self.now, message, of });
             }
             return;
         }
         self.counts.messages += 1;
         self.digest.number((from as u64) << 32 | to as u64);
+        let Some((stream, place)) = of else { return self.take_in(message, to) };
+        let mut next = self.links.orders.entry(stream).or_default().arrived(place, message);
+        while let Some(message) = next {
+            self.take_in(message, to);
+            next = self.links.orders.entry(stream).or_default().next_arrived();
+        }
+    }
+
+    /// The node that a message goes to acts on it.
+    fn take_in(&mut self, message: Message, to: NodeId) {
         match message {
             Message::Connect { client } => self.connect_arrives(client, to),
             Message::Accepted { client, server } => {
@@ -390,16 +432,15 @@ impl Kernel {
             } else {
                 FIRST_RETRANSMISSION
             };
-            // Messages of a stream were held in their order, and keep it.
             let at = retransmission(held.sent, self.now, first) + place as Nanos;
-            self.at(at, Event::Message(held.message));
+            self.at(at, Event::Message { message: held.message, of: held.of });
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{retransmission, Disturbance, Links, FIRST_RETRANSMISSION, MILLISECOND};
+    use super::{retransmission, Disturbance, Links, Message, Order, FIRST_RETRANSMISSION, MILLISECOND};
 
     #[test]
     fn a_retransmission_doubles_its_pause() {
@@ -429,6 +470,21 @@ mod tests {
         assert!((22..28).contains(&share(passages.iter().filter(|passage| passage.again.is_some()).count())));
         assert!((47..53).contains(&share(passages.iter().filter(|passage| passage.delay > 25 * MILLISECOND).count())));
         assert!(passages.iter().all(|passage| passage.delay < 85 * MILLISECOND));
+    }
+
+    #[test]
+    fn what_comes_early_waits_for_what_was_sent_before() {
+        let mut order = Order::default();
+        let places: Vec<_> = (0..3).map(|_| order.next_place()).collect();
+        let message = |from| Message::End { to: 0, from };
+        let is_from =
+            |message: Option<Message>, node| matches!(message, Some(Message::End { from, .. }) if from == node);
+        assert!(order.arrived(places[1], message(1)).is_none());
+        assert!(order.arrived(places[2], message(2)).is_none());
+        assert!(is_from(order.arrived(places[0], message(0)), 0));
+        assert!(is_from(order.next_arrived(), 1));
+        assert!(is_from(order.next_arrived(), 2));
+        assert!(order.next_arrived().is_none());
     }
 
     #[test]

@@ -50,7 +50,6 @@ pub struct Stream {
     /// Bytes that the other end has not read yet.
     pub unread: usize,
     pub error: c_int,
-    pub last_arrival: Nanos,
     pub options: BTreeMap<(c_int, c_int), Vec<u8>>,
     pub backlog: VecDeque<ObjectId>,
 }
@@ -71,7 +70,6 @@ impl Stream {
             reads_ended: false,
             unread: 0,
             error: 0,
-            last_arrival: 0,
             options: BTreeMap::new(),
             backlog: VecDeque::new(),
         }
