@@ -15,7 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NoReturn
 
-from clusters.sim.linux.world import PAUSED, RUNNING, VARIABLES, LinuxWorld, Started
+from clusters.sim.linux.world import PAUSED, RUNNING, LinuxWorld, Started
 from harness.capabilities import (
     SIMULATED,
     SIMULATED_DISK,
@@ -181,7 +181,7 @@ class LinuxRemote:
                 input=(stdin or "").encode(),
                 capture_output=True,
                 timeout=timeout_s,
-                env=VARIABLES,
+                env=dict(self._world.variables),
                 check=False,
             )
         except subprocess.TimeoutExpired as error:
@@ -235,9 +235,13 @@ class LinuxRemote:
         """Does nothing: there is no connection."""
 
     def _inside(self) -> list[str]:
-        """Returns the words that carry out a command among the node's files, so that no link leads out of them."""
+        """Returns the words that carry out a command among the node's files, so that no link leads out of them.
+
+        It gets a `/proc` with its own process, which those of the simulation do not see.
+        """
         spaces = f"/proc/{self._world.controller.pid}/ns/mnt"
-        return ["nsenter", f"--mount={spaces}", "chroot", f"{self._root}/{self.node}"]
+        enter = 'mount -t proc proc "$0/proc" && exec chroot "$0" "$@"'
+        return ["nsenter", f"--mount={spaces}", "unshare", "--mount", "sh", "-c", enter, f"{self._root}/{self.node}"]
 
     def _replace(self, remote: str, content: bytes, mode: int) -> None:
         path, new = shlex.quote(remote), shlex.quote(f"{remote}.labrys")
@@ -246,7 +250,7 @@ class LinuxRemote:
             input=content,
             capture_output=True,
             timeout=COPY_S,
-            env=VARIABLES,
+            env=dict(self._world.variables),
             check=False,
         )
         if done.returncode != 0:

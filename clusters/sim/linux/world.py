@@ -11,6 +11,7 @@ import hashlib
 import heapq
 import platform
 import re
+import shutil
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn, TypeVar
@@ -70,6 +71,7 @@ class LinuxWorld:
         addresses: The address of each node.
         processes: The processes that run, by node and role.
         connections: The connections of this process.
+        variables: The environment of all programs.
         shown: The folders of this machine that the programs see.
     """
 
@@ -87,7 +89,9 @@ class LinuxWorld:
         self.names = tuple(names)
         self.addresses = {name: f"10.0.0.{place}" for place, name in enumerate(names, 1)}
         self.processes: dict[tuple[str, str], Started] = {}
-        self.shown = (*SHOWN, cache())
+        java = _java()
+        self.shown = (*SHOWN, cache(), *java)
+        self.variables = VARIABLES | {"PATH": ":".join([*(str(home / "bin") for home in java[:1]), VARIABLES["PATH"]])}
         self._root = root
         self._started: Controller | None = None
         self._keys: set[int] = set()
@@ -108,7 +112,7 @@ class LinuxWorld:
                 seed=self.seed,
                 root=self._root,
                 nodes={**self.addresses, HOST: HOST_ADDRESS},
-                variables=VARIABLES,
+                variables=self.variables,
                 shown=self.shown,
             )
             self._started = Controller(controller(lambda _: None), parts)
@@ -342,6 +346,16 @@ class LinuxWorld:
         """Ends the controller and all programs."""
         if self._started is not None:
             self._started.stop()
+
+
+def _java() -> tuple[Path, ...]:
+    """Returns the folders of this machine's Java, the one with the programs first; none without Java."""
+    program = shutil.which("java")
+    if program is None:
+        return ()
+    home = Path(program).resolve().parents[1]
+    # Debian's packages have links from there to their configuration.
+    return (home, *(path for path in sorted(Path("/etc").glob("java-*")) if path.is_dir()))
 
 
 def _processor() -> str:
