@@ -1,10 +1,11 @@
 """The first sentence of an invalid run: what a user lost, and after which faults, in the words of the system.
 
 It claims only what the operations and the proofs of the faults show. A read that returns a value which an acknowledged write
-had replaced *missed* this write. The write was *never seen again* if processes were stopped in between, and no later operation
-saw it. It is *gone* only if the state itself lacks it: besides, a compare-and-set took effect on the older value, or all reads
-after healing still return an older value. "After" means later in time, and claims no cause. A fault counts only if its effect
-was proven.
+had replaced *missed* this write. It missed a value that *had been seen before* if no such write was acknowledged, but an
+earlier operation had observed a newer value. The write was *never seen again* if processes were stopped in between, and no
+later operation saw it. It is *gone* only if the state itself lacks it: besides, a compare-and-set took effect on the older
+value, or all reads after healing still return an older value. "After" means later in time, and claims no cause. A fault counts
+only if its effect was proven.
 """
 
 from __future__ import annotations
@@ -42,19 +43,22 @@ _GAINED: Final = frozenset({"add", "append", "enqueue", "send"})
 
 
 class Lost(enum.IntEnum):
-    """How much a user lost in a register; each of them includes the one before."""
+    """How much a user lost in a register; `UNSEEN` includes `MISSED`, and `GONE` includes both."""
 
+    BACK = 0
     MISSED = 1
     UNSEEN = 2
     GONE = 3
 
 
 _OF_ONE: Final[Mapping[Lost, str]] = {
+    Lost.BACK: "a read missed a value that had been seen before",
     Lost.MISSED: "a read missed an acknowledged write",
     Lost.UNSEEN: "an acknowledged write was never seen again",
     Lost.GONE: "an acknowledged write is gone",
 }
 _OF_SEVERAL: Final[Mapping[Lost, str]] = {
+    Lost.BACK: "reads missed values of {n} keys that had been seen before",
     Lost.MISSED: "reads missed acknowledged writes of {n} keys",
     Lost.UNSEEN: "acknowledged writes of {n} keys were never seen again",
     Lost.GONE: "acknowledged writes of {n} keys are gone",
@@ -119,7 +123,8 @@ def _by_key(operations: Sequence[Operation]) -> Mapping[str | None, list[Operati
 
 def _of_registers(first: Loss, losses: Sequence[Loss]) -> str:
     """Returns the sentence about the first violation, and about others that show the same, or more, after the same faults."""
-    alike = sum(loss.lost >= first.lost and loss.when == first.when for loss in losses)
+    as_much = (lambda lost: lost is Lost.BACK) if first.lost is Lost.BACK else (lambda lost: lost >= first.lost)
+    alike = sum(as_much(loss.lost) and loss.when == first.when for loss in losses)
     said = _said(_OF_SEVERAL[first.lost].format(n=alike) if alike > 1 else _OF_ONE[first.lost], first.when)
     if first.last is None:
         return said
@@ -139,7 +144,8 @@ def _of_register(
     makers = _makers(operations)
     missed = _missed(culprit, saw, operations, makers)
     if missed is None:
-        return None
+        seen = _newer(culprit, saw, operations, makers)
+        return None if seen is None else Loss(lost=Lost.BACK, when=_when(faults, seen.last_ns, culprit), last=None)
     stopped = any(
         fault.is_proven and fault.stopped and missed.last_ns < fault.end_ns and fault.start_ns < culprit.start_ns
         for fault in faults
@@ -203,6 +209,19 @@ def _missed(
     ]
     acknowledged.sort(key=lambda each: each.last_ns, reverse=True)
     return next((each for each in acknowledged[:MAX_TRIED] if _is_older(saw, each, makers)), None)
+
+
+def _newer(
+    culprit: Operation, saw: str, operations: Sequence[Operation], makers: Mapping[str, list[Operation]]
+) -> Operation | None:
+    """Returns the last operation that ended before another one began, and observed a value that is provably newer."""
+    before = [each for each in operations if _observed(each) not in {None, saw} and each.last_ns < culprit.start_ns]
+    before.sort(key=lambda each: each.last_ns, reverse=True)
+    for each in before[:MAX_TRIED]:
+        made = makers.get(_observed(each) or "", [])
+        if len(made) == 1 and _is_older(saw, made[0], makers):
+            return each
+    return None
 
 
 def _lost(missed: Operation, operations: Sequence[Operation], makers: Mapping[str, list[Operation]]) -> Lost:

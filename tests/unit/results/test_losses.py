@@ -45,9 +45,9 @@ ALL = ("n1", "n2", "n3", "n4", "n5")
 def op(start_s: float, f: str, value: Any, result: Any = None, **more: Any) -> Operation:
     """Returns a successful operation of half a second."""
     return Operation(
-        process=int(start_s) % 7, f=f, value=value, result=value if result is None and f != "read" else result,
+        f=f, value=value, result=value if result is None and f != "read" else result,
         type=OpType.OK, start_ns=int(start_s * S), end_ns=int((start_s + 0.5) * S), invoke_index=0, complete_index=1,
-        **{"key": "x", **more},
+        **{"key": "x", "process": int(start_s) % 7, **more},
     )  # fmt: skip
 
 
@@ -105,6 +105,20 @@ def test_a_write_that_nobody_saw_after_a_loss_of_power_is_never_seen_again() -> 
     assert first_sentence(judged(seen, POWER)).startswith(
         "A read missed an acknowledged write after all nodes lost power."
     )
+
+
+def test_a_value_that_was_seen_may_be_missed_though_no_write_of_it_was_acknowledged() -> None:
+    """The write ended without an answer, and a read returned it; then another read returned an older value."""
+    unanswered = replace(op(3, "write", 3, process=20), type=OpType.INFO, result=None)
+    seen = [op(1, "write", 1), unanswered, op(4, "read", None, 3), op(10, "read", None, 1)]
+    expected = "A read missed a value that had been seen before after all nodes lost power."
+    assert first_sentence(judged(seen, POWER)) == expected
+    other = [replace(each, key="y") for each in seen]
+    assert first_sentence(judged([*seen, *other], POWER)) == (
+        "Reads missed values of 2 keys that had been seen before after all nodes lost power."
+    )
+    again = replace(op(3.6, "write", 1, process=21), type=OpType.INFO, result=None)
+    assert first_sentence(judged([*seen[:3], again, seen[3], op(11, "read", None, 3)], POWER)) == ""
 
 
 @pytest.mark.parametrize(
