@@ -18,8 +18,9 @@ from checker.linearizable import PART
 from checker.models.registers import CasRegister, Register
 from harness.console.plain import counted, listed, name
 from harness.faults import called
+from harness.leaders import rivals
 from harness.op import FINAL_PHASE, OpType
-from harness.parts import REPLICAS_EQUAL
+from harness.parts import ONE_LEADER, REPLICAS_EQUAL
 from harness.units import NS_PER_S
 from harness.verdict import Verdict, reason_of, verdict_of
 from results.measure.loss_words import words_of
@@ -90,11 +91,16 @@ def first_sentence(record: RunRecord) -> str:
     if verdict_of(record.parts) is not Verdict.INVALID:
         return ""
     part = next(part for part in record.parts if part.verdict is Verdict.INVALID)
+    if part.name == ONE_LEADER:
+        return _of_leaders(record)
     if part.name == REPLICAS_EQUAL and not part.details.get("counterexample"):
         return _said("replicas hold different data", _when(record.faults, 0, None))
     found = part.details.get("counterexample")
-    if not isinstance(found, dict):
-        return ""
+    return _of_counterexample(part, found, record) if isinstance(found, dict) else ""
+
+
+def _of_counterexample(part: Part, found: Mapping[str, Value], record: RunRecord) -> str:
+    """Returns the sentence about the operations that show the violation of a part; empty without them."""
     examples = counterexamples_of(record, "")
     if not examples:
         return ""
@@ -294,6 +300,20 @@ def _known_ns(example: Counterexample) -> int:
     if gained is not None:
         return gained.last_ns
     return min(each.start_ns for each in example.operations)
+
+
+def _of_leaders(record: RunRecord) -> str:
+    """Returns the sentence about the first term with two leaders, and the faults since its first leader; empty without one."""
+    for each in rivals(record.sightings):
+        first = each.claims[0]
+        second = next(claim for claim in each.claims if claim.node != first.node)
+        between = [
+            fault
+            for fault in record.faults
+            if fault.is_proven and fault.start_ns < second.time_ns and first.time_ns < fault.end_ns
+        ]
+        return _said("one term had two leaders", f"after {_clauses(between)}" if between else "")
+    return ""
 
 
 # -- faults --------------------------------------------------------------------------------------------------------------------

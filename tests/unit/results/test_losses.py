@@ -18,9 +18,10 @@ from checker.linearizable import linearizability
 from checker.transactions.models import ANOMALIES
 from harness.faults import FaultRecord, PlannedFault, Proof
 from harness.op import FINAL_PHASE, Operation, OpType
-from harness.parts import replicas_equal
+from harness.parts import ONE_LEADER, replicas_equal
 from harness.units import NS_PER_S as S
-from harness.verdict import Verdict
+from harness.verdict import Part, Verdict
+from harness.watch import Sighting
 from harness.workload import Observed
 from results.live.terminal import print_summary
 from results.measure.loss_words import words_of
@@ -221,6 +222,20 @@ def test_replicas_that_differ_are_told_in_words(stale_record: RunRecord) -> None
     """A part without operations has the faults of the whole run."""
     run = replace(stale_record, parts=[replicas_equal(DIFFERENCE)], faults=[POWER])
     assert reason(run).startswith("Replicas hold different data after all nodes lost power. Replicas differ at")
+
+
+def test_two_leaders_of_a_term_are_told_with_the_faults_between() -> None:
+    """A fault before the first leader, or after the second one, explains nothing."""
+    first = Sighting(time_ns=2 * S, node="n1", role="leader", term=4, until_ns=3 * S)
+    second = Sighting(time_ns=9 * S, node="n2", role="leader", term=4, until_ns=12 * S)
+    late = fault("kill", 10, 11, ["n3"], "n3 was killed")
+    healthy = record(seed=1, operations=10)
+    part = Part(name=ONE_LEADER, verdict=Verdict.INVALID, reason="2 nodes reported that they led in term 4.")
+    run = replace(healthy, parts=[part], sightings=[first, second], faults=[POWER, late])
+    assert (
+        reason(run) == "One term had two leaders after all nodes lost power. 2 nodes reported that they led in term 4."
+    )
+    assert first_sentence(replace(run, faults=[late])) == "One term had two leaders."
 
 
 def test_terminal_results_and_page_begin_alike(tmp_path: Path) -> None:
