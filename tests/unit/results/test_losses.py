@@ -218,6 +218,12 @@ def test_elements_that_are_gone_are_counted(stale_record: RunRecord) -> None:
     assert first_sentence(replace(run, parts=[counted])).startswith("7,406 elements of the set are gone, the one below")
 
 
+def test_a_value_from_nowhere_has_all_faults_before_it() -> None:
+    """A fault may have damaged what a read returns much later."""
+    found = judged([*OLD[:3], op(20, "read", None, 77)], POWER)
+    assert first_sentence(found) == "A read returned a value that nobody had written after all nodes lost power."
+
+
 def test_replicas_that_differ_are_told_in_words(stale_record: RunRecord) -> None:
     """A part without operations has the faults of the whole run."""
     run = replace(stale_record, parts=[replicas_equal(DIFFERENCE)], faults=[POWER])
