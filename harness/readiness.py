@@ -18,6 +18,7 @@ from harness.blame import without_exit
 from harness.cluster import on_all, on_nodes
 from harness.console.plain import one_line, plain
 from harness.errors import InfrastructureError, InputError, LabrysError, sentence
+from harness.service import described
 from harness.slowness import slowed
 from harness.system import statuses_of
 from harness.tasks import ended
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Sequence
 
     from harness.node import Node
-    from harness.service import NodeStatus, Service
+    from harness.service import Service
     from harness.system import System
 
 LINES: Final = 12
@@ -158,15 +159,7 @@ async def _status(system: System, node: Node) -> str:
             found = await statuses_of(system, node, slowed(STATUS_TIMEOUT_S))
     except Exception as error:  # noqa: BLE001 - a status that fails must not hide why the system does not serve
         return f"its status cannot be read: {_reason(error)}"
-    return " and ".join(map(_described, found)) if found else "it reports no status"
-
-
-def _described(status: NodeStatus) -> str:
-    process = "" if status.process is None else f"{status.process} "
-    term = "" if status.term is None else f" in term {status.term}"
-    sees = f", sees {status.leader or 'no leader'}"
-    applied = "" if status.applied_index is None else f", has applied {status.applied_index}"
-    return one_line(f"{process}reports {status.role}{term}{sees}{applied}")[:MAX_REASON]
+    return " and ".join(map(described, found)) if found else "it reports no status"
 
 
 def _processes(system: System, node: Node) -> str:

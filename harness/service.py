@@ -9,9 +9,10 @@ from __future__ import annotations
 import abc
 import asyncio
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from harness.blame import without_exit
+from harness.console.plain import one_line
 from harness.process_clock import logged
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from harness.system import System
 
 CLOCK_POLL_S = 0.2
+MAX_DESCRIBED: Final = 300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +56,15 @@ class NodeStatus:
     details: Mapping[str, Value] | None = None
     group: str | None = None
     process: str | None = None
+
+
+def described(status: NodeStatus) -> str:
+    """Returns what a node reports, for a sentence, e.g. `reports follower in term 4, sees n2, has applied 17`."""
+    process = "" if status.process is None else f"{status.process} "
+    term = "" if status.term is None else f" in term {status.term}"
+    sees = f", sees {status.leader or 'no leader'}"
+    applied = "" if status.applied_index is None else f", has applied {status.applied_index}"
+    return one_line(f"{process}reports {status.role}{term}{sees}{applied}")[:MAX_DESCRIBED]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -315,7 +315,8 @@ class Conductor:
         if leader is None:
             who = f"no {role}" if role else "no node"
             raise FaultError(
-                f"fault {planned.id}-{planned.kind} needs a leader, and within {patience_s:g} s {who} reported that it leads"
+                f"fault {planned.id}-{planned.kind} needs a leader, and within {patience_s:g} s {who} reported that it leads: "
+                f"{self._field.said(role)}"
             )
         return leader
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from harness.blame import without_exit
 from harness.cluster import on_nodes
 from harness.leaders import leader_of
+from harness.service import described
 from harness.slowness import slowed
 from harness.system import nodes_by_role
 from nemesis.targets import layout
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from harness.cluster import Cluster
     from harness.node import Node
     from harness.remote import Remote
-    from harness.service import NodeStatus
+    from harness.service import NodeStatus, Service
     from harness.system import System
     from nemesis.fault import Fault, Occupied
 
@@ -74,6 +75,7 @@ class Field:
         self.layout = layout(self.names, nodes_by_role(system))
         self.faults: dict[int, Fault] = {}
         self.over: set[int] = set()
+        self._said: dict[str | None, Sequence[NodeStatus]] = {}  # by the role that was asked for its leader last
 
     def node(self, name: str) -> Node:
         """Returns a node by name."""
@@ -132,17 +134,29 @@ class Field:
         """Asks all nodes until one reports that it leads. Returns the leader with the highest term, and its term."""
         return await self.until(functools.partial(self._leader_now, role), timeout_s)
 
+    def said(self, role: str | None) -> str:
+        """Returns what each node of a service said when it was last asked for the leader, e.g. `n1 does not answer`."""
+        statuses = {status.node: status for status in self._said.get(role, ())}
+        return "; ".join(
+            f"{node.name} {described(statuses[node.name]) if node.name in statuses else 'does not answer'}"
+            for node in self._service(role).nodes
+        )
+
     async def _leader_now(self, role: str | None) -> tuple[str, int | None] | None:
-        latest = leader_of(await self.statuses(role))
+        self._said[role] = await self.statuses(role)
+        latest = leader_of(self._said[role])
         return None if latest is None else (latest.node, latest.term)
 
     async def statuses(self, role: str | None = None) -> Sequence[NodeStatus]:
         """Returns the statuses of the nodes of a service that answer; None: of the service that clients use."""
-        service = self.system.front() if role is None else self.system.service(role)
+        service = self._service(role)
         lists = await asyncio.gather(
             *(without_exit(service.statuses(node, slowed(STATUS_TIMEOUT_S))) for node in service.nodes)
         )
         return [status for statuses in lists for status in statuses]
+
+    def _service(self, role: str | None) -> Service:
+        return self.system.front() if role is None else self.system.service(role)
 
     async def until(self, check: Callable[[], Awaitable[T]], timeout_s: float, *, every_s: float = POLL_S) -> T:
         """Repeats a check until its result is true, or the time is over. Returns the last result."""

@@ -1,4 +1,4 @@
-"""Ranks the violations of a run: first those that its faults may have caused, and among these the simplest first.
+"""Ranks the violations of a run: first those that its faults may have caused, among these the simplest, and late reads last.
 
 The time of a violation is that of its decisive operation, from request to answer. It is *during* a fault if a fault was active
 in that time, *after* a fault if one was active before, and *before* all faults otherwise. Faults do not cause a violation
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from harness.op import Operation, Value
 
 MAX_MEMBERS: Final = 200
+STALE: Final = "stale"  # a read was only late; each judge calls it so
 _UNEXPLAINED: Final = 1 << 30  # counts as larger than any counterexample
 
 
@@ -121,6 +122,8 @@ def of_keys(found: KeyedAnalysis) -> list[Violation]:
 def ranked(violations: Iterable[Violation], faults: Sequence[FaultRecord]) -> list[Violation]:
     """Gives violations their time, and sorts them: first those during or after a fault, then the simplest, then the earliest.
 
+    Stale elements come last of those with the same relation to faults: a read was only late, and nothing is gone.
+
     Args:
         violations: The violations.
         faults: The records of the run's faults.
@@ -149,10 +152,11 @@ def _timed(violation: Violation, faults: Sequence[FaultRecord]) -> Violation:
     return violation
 
 
-def _rank(violation: Violation) -> tuple[bool, int, bool, int]:
+def _rank(violation: Violation) -> tuple[bool, bool, int, bool, int]:
     decisive = violation.decisive
     return (
         violation.when is When.BEFORE,
+        violation.kind == STALE,
         len(violation.operations) or _UNEXPLAINED,
         violation.when is When.AFTER,
         _UNEXPLAINED if decisive is None or decisive.complete_index is None else decisive.complete_index,

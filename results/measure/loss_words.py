@@ -43,7 +43,9 @@ _LOG: Final[Mapping[str, Words]] = {
         "a value is in the log more often than it was appended", "{n} values are in the log more often than appended"
     ),
     "unexpected": Words(
-        "the log has a value that nobody had appended", "the log has {n} values that nobody had appended"
+        "the log has a value that nobody had appended",
+        "the log has {n} values that nobody had appended",
+        by_then=True,
     ),
     "reordered": Words("entries of the log are in another order than their appends"),
     "skipped": Words("a read of the log left an entry out", "reads of the log left {n} entries out"),
@@ -58,7 +60,9 @@ _OF_JUDGES: Final[Mapping[str, Mapping[str, Words]]] = {
             "a read missed an element that was known before", "reads missed {n} elements that were known before"
         ),
         "unexpected": Words(
-            "a read returned an element that nobody had added", "reads returned {n} elements that nobody had added"
+            "a read returned an element that nobody had added",
+            "reads returned {n} elements that nobody had added",
+            by_then=True,
         ),
         "duplicated": Words("a read returned an element twice", "reads returned {n} elements twice"),
         "out-of-order": Words("a read missed an element, and returned a later one"),
@@ -78,6 +82,7 @@ _OF_JUDGES: Final[Mapping[str, Mapping[str, Words]]] = {
         "unexpected": Words(
             "an element came out of the queue that nobody had put in",
             "{n} elements came out of the queue that nobody had put in",
+            by_then=True,
         ),
         "reordered": Words("elements came out of the queue in the wrong order"),
     },
@@ -114,12 +119,12 @@ _OF_JUDGES: Final[Mapping[str, Mapping[str, Words]]] = {
 }
 _SETS: Final = _OF_JUDGES["set"]
 _REGISTER: Final[Mapping[str, Words]] = {
-    "phantom": Words("a read returned a value that nobody had written"),
+    "phantom": Words("a read returned a value that nobody had written", by_then=True),
     "future": Words("a read returned a value before anybody wrote it"),
     "lost-update": Words("two compare-and-sets replaced the same value, so an acknowledged update is lost"),
 }
 _QUEUE: Final[Mapping[str, Words]] = {
-    "phantom": Words("an element came out of the queue that nobody had put in"),
+    "phantom": Words("an element came out of the queue that nobody had put in", by_then=True),
     "future": Words("an element came out of the queue before anybody put it in"),
     "duplicate": Words("an element came out of the queue more often than it was put in"),
     "order": Words("elements came out of the queue in the wrong order"),
@@ -140,9 +145,9 @@ _OF_MODELS: Final[Mapping[str, Mapping[str, Words]]] = {
     },
     "set": {
         "lost": Words("an element of the set is gone"),
-        "phantom": Words("a read returned an element that nobody had added"),
+        "phantom": Words("a read returned an element that nobody had added", by_then=True),
     },
-    "grow-set": {"phantom": Words("a read returned an element that nobody had added")},
+    "grow-set": {"phantom": Words("a read returned an element that nobody had added", by_then=True)},
 }
 # Judges of programs that have another name than the workload whose kinds they use.
 _ALSO: Final[Mapping[str, Mapping[str, Words]]] = {"broadcast": _SETS, "g-set": _SETS}

@@ -1,10 +1,11 @@
 """The first sentence of an invalid run: what a user lost, and after which faults, in the words of the system.
 
 It claims only what the operations and the proofs of the faults show. A read that returns a value which an acknowledged write
-had replaced *missed* this write. The write was *never seen again* if processes were stopped in between, and no later operation
-saw it. It is *gone* only if the state itself lacks it: besides, a compare-and-set took effect on the older value, or all reads
-after healing still return an older value. "After" means later in time, and claims no cause. A fault counts only if its effect
-was proven.
+had replaced *missed* this write. It missed a value that *had been seen before* if no such write was acknowledged, but an
+earlier operation had observed a newer value. The write was *never seen again* if processes were stopped in between, and no
+later operation saw it. It is *gone* only if the state itself lacks it: besides, a compare-and-set took effect on the older
+value, or all reads after healing still return an older value. "After" means later in time, and claims no cause. A fault counts
+only if its effect was proven.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ from checker.linearizable import PART
 from checker.models.registers import CasRegister, Register
 from harness.console.plain import counted, listed, name
 from harness.faults import called
+from harness.leaders import rivals
 from harness.op import FINAL_PHASE, OpType
-from harness.parts import REPLICAS_EQUAL
+from harness.parts import ONE_LEADER, REPLICAS_EQUAL
 from harness.units import NS_PER_S
 from harness.verdict import Verdict, reason_of, verdict_of
 from results.measure.loss_words import words_of
@@ -42,19 +44,22 @@ _GAINED: Final = frozenset({"add", "append", "enqueue", "send"})
 
 
 class Lost(enum.IntEnum):
-    """How much a user lost in a register; each of them includes the one before."""
+    """How much a user lost in a register; `UNSEEN` includes `MISSED`, and `GONE` includes both."""
 
+    BACK = 0
     MISSED = 1
     UNSEEN = 2
     GONE = 3
 
 
 _OF_ONE: Final[Mapping[Lost, str]] = {
+    Lost.BACK: "a read missed a value that had been seen before",
     Lost.MISSED: "a read missed an acknowledged write",
     Lost.UNSEEN: "an acknowledged write was never seen again",
     Lost.GONE: "an acknowledged write is gone",
 }
 _OF_SEVERAL: Final[Mapping[Lost, str]] = {
+    Lost.BACK: "reads missed values of {n} keys that had been seen before",
     Lost.MISSED: "reads missed acknowledged writes of {n} keys",
     Lost.UNSEEN: "acknowledged writes of {n} keys were never seen again",
     Lost.GONE: "acknowledged writes of {n} keys are gone",
@@ -86,11 +91,16 @@ def first_sentence(record: RunRecord) -> str:
     if verdict_of(record.parts) is not Verdict.INVALID:
         return ""
     part = next(part for part in record.parts if part.verdict is Verdict.INVALID)
+    if part.name == ONE_LEADER:
+        return _of_leaders(record)
     if part.name == REPLICAS_EQUAL and not part.details.get("counterexample"):
         return _said("replicas hold different data", _when(record.faults, 0, None))
     found = part.details.get("counterexample")
-    if not isinstance(found, dict):
-        return ""
+    return _of_counterexample(part, found, record) if isinstance(found, dict) else ""
+
+
+def _of_counterexample(part: Part, found: Mapping[str, Value], record: RunRecord) -> str:
+    """Returns the sentence about the operations that show the violation of a part; empty without them."""
     examples = counterexamples_of(record, "")
     if not examples:
         return ""
@@ -119,7 +129,8 @@ def _by_key(operations: Sequence[Operation]) -> Mapping[str | None, list[Operati
 
 def _of_registers(first: Loss, losses: Sequence[Loss]) -> str:
     """Returns the sentence about the first violation, and about others that show the same, or more, after the same faults."""
-    alike = sum(loss.lost >= first.lost and loss.when == first.when for loss in losses)
+    as_much = (lambda lost: lost is Lost.BACK) if first.lost is Lost.BACK else (lambda lost: lost >= first.lost)
+    alike = sum(as_much(loss.lost) and loss.when == first.when for loss in losses)
     said = _said(_OF_SEVERAL[first.lost].format(n=alike) if alike > 1 else _OF_ONE[first.lost], first.when)
     if first.last is None:
         return said
@@ -139,7 +150,8 @@ def _of_register(
     makers = _makers(operations)
     missed = _missed(culprit, saw, operations, makers)
     if missed is None:
-        return None
+        seen = _newer(culprit, saw, operations, makers)
+        return None if seen is None else Loss(lost=Lost.BACK, when=_when(faults, seen.last_ns, culprit), last=None)
     stopped = any(
         fault.is_proven and fault.stopped and missed.last_ns < fault.end_ns and fault.start_ns < culprit.start_ns
         for fault in faults
@@ -203,6 +215,19 @@ def _missed(
     ]
     acknowledged.sort(key=lambda each: each.last_ns, reverse=True)
     return next((each for each in acknowledged[:MAX_TRIED] if _is_older(saw, each, makers)), None)
+
+
+def _newer(
+    culprit: Operation, saw: str, operations: Sequence[Operation], makers: Mapping[str, list[Operation]]
+) -> Operation | None:
+    """Returns the last operation that ended before another one began, and observed a value that is provably newer."""
+    before = [each for each in operations if _observed(each) not in {None, saw} and each.last_ns < culprit.start_ns]
+    before.sort(key=lambda each: each.last_ns, reverse=True)
+    for each in before[:MAX_TRIED]:
+        made = makers.get(_observed(each) or "", [])
+        if len(made) == 1 and _is_older(saw, made[0], makers):
+            return each
+    return None
 
 
 def _lost(missed: Operation, operations: Sequence[Operation], makers: Mapping[str, list[Operation]]) -> Lost:
@@ -275,6 +300,20 @@ def _known_ns(example: Counterexample) -> int:
     if gained is not None:
         return gained.last_ns
     return min(each.start_ns for each in example.operations)
+
+
+def _of_leaders(record: RunRecord) -> str:
+    """Returns the sentence about the first term with two leaders, and the faults since its first leader; empty without one."""
+    for each in rivals(record.sightings):
+        first = each.claims[0]
+        second = next(claim for claim in each.claims if claim.node != first.node)
+        between = [
+            fault
+            for fault in record.faults
+            if fault.is_proven and fault.start_ns < second.time_ns and first.time_ns < fault.end_ns
+        ]
+        return _said("one term had two leaders", f"after {_clauses(between)}" if between else "")
+    return ""
 
 
 # -- faults --------------------------------------------------------------------------------------------------------------------

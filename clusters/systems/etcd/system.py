@@ -19,10 +19,10 @@ from clusters.systems.etcd.outcomes import ANSWERS
 from clusters.systems.etcd.promises import promises
 from clusters.systems.etcd.releases import DEBIAN, PACKAGES, PROGRAM, built, go
 from clusters.systems.leading import move_leadership
+from clusters.systems.leases import refuse_sessions
 from clusters.systems.transactions import LIST_APPEND, RW_REGISTER
 from clusters.systems.waiting import wait_until_complete
 from harness.daemon import Daemon
-from harness.errors import InputError
 from harness.leaders import LEADER, leader_of
 from harness.process_clock import LogClock
 from harness.service import NodeStatus, ReplicaState
@@ -136,11 +136,7 @@ class EtcdSystem(OneServiceSystem):
         Raises:
             InputError: The workload has such locks.
         """
-        if self.workload == "lock" and self.workload_options.sessions:
-            raise InputError(
-                "etcd frees the lock of a client that is gone only by its lease; give --no-sessions, and --lease-s or "
-                "--ops-per-lock"
-            )
+        refuse_sessions(self, "etcd")
 
     def versions(self) -> Mapping[str, str]:
         """Returns the version of the release, or of Debian's package."""

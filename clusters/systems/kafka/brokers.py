@@ -54,15 +54,19 @@ class Brokers(jvm.JvmGroup):
         await self.until_ready(self.nodes, timeout_s)
 
     async def statuses(self, node: Node, timeout_s: float) -> Sequence[NodeStatus]:
-        """Returns what a broker knows of the first partition, and the end and the high watermark of its replica."""
+        """Returns what a broker knows of the first partition, and the end and the high watermark of its replica.
+
+        A busy broker may tell its leader in time, and not its replica: then both ends are None.
+        """
+        until_s = asyncio.get_running_loop().time() + timeout_s
         broker = Broker(node.address)
         try:
-            async with asyncio.timeout(timeout_s):
+            async with asyncio.timeout_at(until_s):
                 partition = await broker.partition(self._topic)
                 if partition is None or not partition.in_sync:  # before the topic exists
                     return (NodeStatus(node=node.name, role="broker", details={"brokers": await broker.brokers()}),)
-                end, committed = await self._replica(broker)
-        except (NotSent, NoAnswer, RefusedByCode, TimeoutError):
+            end, committed = await self._replica(broker, until_s)
+        except (NotSent, NoAnswer, TimeoutError):
             return ()
         finally:
             await broker.close()
@@ -101,11 +105,12 @@ class Brokers(jvm.JvmGroup):
     def _topic(self) -> str:
         return self._kafka.topics()[0]
 
-    async def _replica(self, broker: Broker) -> tuple[int | None, int | None]:
-        """Returns the end and the high watermark of the replica of a broker; None for a broker without one."""
+    async def _replica(self, broker: Broker, until_s: float) -> tuple[int | None, int | None]:
+        """Returns the end and the high watermark of the replica of a broker; None without one, or without an answer."""
         try:
-            return await broker.end(self._topic, replica=DEBUGGER), await broker.high_watermark(self._topic)
-        except RefusedByCode:
+            async with asyncio.timeout_at(until_s):
+                return await broker.end(self._topic, replica=DEBUGGER), await broker.high_watermark(self._topic)
+        except (NotSent, NoAnswer, RefusedByCode, TimeoutError):
             return None, None
 
     def _name(self, broker: int) -> str | None:

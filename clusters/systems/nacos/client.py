@@ -1,6 +1,9 @@
 """The client of Nacos: a register is a service with one persistent instance, and the value is in its metadata.
 
 A write sets the instance, and creates the service first if it is absent. Nacos has no compare-and-set.
+
+Nacos promises its values in the end, and a node that is behind answers too. So a pinned client, which reads the final values,
+reads only once its node has stored as many changes of the service as the leader, and shows what it has stored.
 """
 
 from __future__ import annotations
@@ -27,6 +30,7 @@ PREFIX: Final = "labrys-"
 READ_TIMEOUT_S: Final = 3.0
 ATTEMPTS: Final = 10
 PAUSE_S: Final = 0.1  # until a node may know a service that another one created
+SHOWS: Final = 15  # pauses in which a node must show what it has stored; it never may, and that is what it shows then
 EXISTS: Final = "specified service already exists"
 
 
@@ -38,19 +42,21 @@ class NacosClient:
         via: The node that received its last operation; None if the client stays at its node.
     """
 
-    def __init__(self, *, node: Node, nodes: Sequence[Node], follows: bool, writes: Writes) -> None:
+    def __init__(self, *, node: Node, nodes: Sequence[Node], follows: bool, pinned: bool, writes: Writes) -> None:
         """Connects with the first operation.
 
         Args:
             node: The client's own node.
             nodes: All nodes.
             follows: Whether the client follows the leader.
+            pinned: Whether it reads only what its own node holds at rest.
             writes: When the leader acknowledges a write to a service that this client creates.
         """
         self.node = node
         self.via: str | None = None
         self._nodes = nodes
         self._follows = follows
+        self._pinned = pinned
         self._writes = writes
         self._turn = nodes.index(node)
         self._at: Node | None = None if follows else node
@@ -87,7 +93,7 @@ class NacosClient:
         self._naming = self._naming or Naming(self._at.address)
         match invocation.f, invocation.value:
             case "read", _:
-                found = await self._naming.read(service)
+                found = await (self._at_rest(self._naming, service) if self._pinned else self._naming.read(service))
                 return Ok(None if found is None else value_of(found))
             case "write", value:
                 return await self._write(self._naming, service, value)
@@ -114,6 +120,28 @@ class NacosClient:
         if node is None:
             raise NotSent(f"{asked.name} knows no leader")
         return node
+
+    async def _at_rest(self, naming: Naming, service: str) -> str | None:
+        """Returns the value of a service, once its node has stored all changes of the leader, and had time to show them.
+
+        Raises:
+            NoAnswer: The node is behind the leader.
+        """
+        leader = Naming((await self._leader()).address)
+        try:
+            known, _ = await leader.stored(service)
+        finally:
+            await leader.close()
+        changes, stored = await naming.stored(service)
+        if changes < known:
+            raise NoAnswer(f"the node has stored {changes} of {known} changes")
+        shown = await naming.read(service)
+        for _ in range(SHOWS):
+            if shown == stored:
+                break
+            await asyncio.sleep(PAUSE_S)
+            shown = await naming.read(service)
+        return shown
 
     async def _write(self, naming: Naming, service: str, value: Value) -> Outcome:
         for _ in range(ATTEMPTS):

@@ -139,6 +139,7 @@ class NacosSystem(jvm.JvmSystem):
             node=node,
             nodes=self.nodes,
             follows=not pinned and self._options.nacos_asks is Asks.LEADER,
+            pinned=pinned,
             writes=self._options.nacos_writes,
         )
 

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from clusters.systems.answers import NoAnswer, NotSent
+from clusters.systems.leases import refuse_sessions
 from clusters.systems.redis.client import MASTER, RedisClient
 from clusters.systems.redis.connection import (
     PORT,
@@ -26,7 +27,6 @@ from clusters.systems.redis.promises import promises
 from clusters.systems.transactions import LIST_APPEND, RW_REGISTER
 from clusters.systems.waiting import wait_until_complete
 from harness.daemon import Daemon
-from harness.errors import InputError
 from harness.packages import DebianPackages
 from harness.process_clock import asked
 from harness.service import NodeStatus, ReplicaState, Service
@@ -112,11 +112,7 @@ class RedisSystem(System):
         Raises:
             InputError: The workload has such locks.
         """
-        if self.workload == "lock" and self.workload_options.sessions:
-            raise InputError(
-                "Redis frees the lock of a client that is gone only by its lease; give --no-sessions, and --lease-s or "
-                "--ops-per-lock"
-            )
+        refuse_sessions(self, "Redis")
 
     def versions(self) -> Mapping[str, str]:
         """Returns the version of Debian's package."""

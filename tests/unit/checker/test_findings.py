@@ -27,6 +27,7 @@ TWO_MASTERS_LOCAL = FINDINGS / "rocketmq-controller-5.3.3-two-first-masters-loca
 DISK_FULL = FINDINGS / "rocketmq-controller-5.3.3-disk-full"
 OFFSETS_AGAIN = FINDINGS / "rocketmq-brokers-5.3.3-offsets-again"
 OLD_ENSEMBLE = FINDINGS / "bookkeeper-4.17.3-old-ensemble"
+ORDERS_DIFFER = FINDINGS / "nacos-0.8.0-orders-differ"
 REPLACED = FINDINGS / "bookkeeper-4.17.3-replaced-bookies"
 
 
@@ -129,6 +130,7 @@ def test_the_second_first_master_of_a_group_is_found(finding: Path, keys: str, g
         (TWO_MASTERS, ["n1", "n2", "n3", "n4", "n5"], {"kill", "partition-leader", "pause"}),
         (TWO_MASTERS_LOCAL, ["n1", "n2", "n3"], {"kill", "pause"}),
         (DISK_FULL, ["n1", "n2", "n3"], {"disk-full", "kill"}),
+        (ORDERS_DIFFER, ["n1", "n2", "n3", "n4", "n5"], set()),
     ],
 )
 def test_the_plan_of_a_finding_can_be_read(finding: Path, nodes: list[str], kinds: set[str]) -> None:
@@ -144,3 +146,16 @@ def test_appends_to_a_closed_ledger_that_replaced_bookies_acknowledged_are_found
     found = checked(history, "--workload", "ledger")
     assert "process 13 recovered the ledger to the last entry 0 at 147.906 s, and process 1 appended entry 1" in found
     assert "3 beyond-end" in found
+
+
+def test_a_node_of_nacos_with_another_value_at_the_end_is_found(tmp_path: Path) -> None:
+    """Two writes were under way at the same time, and one node carried them out in the other order. Other reads may be old."""
+    lines = gzip.decompress((ORDERS_DIFFER / "history.jsonl.gz").read_bytes()).decode().splitlines()
+    header, *events = map(json.loads, lines)
+    kept = [event for event in events if event["f"] != "read" or event.get("phase") == "final"]
+    settled = tmp_path / "settled.jsonl"
+    numbered = [header, *({**event, "index": place} for place, event in enumerate(kept))]
+    settled.write_text("".join(f"{json.dumps(each)}\n" for each in numbered), encoding="utf-8")
+    found = checked(settled)
+    assert "Process 267's write of 1149 completed at 10.368 s, process 276 read 982 at 12.425 s" in found
+    assert "process 291 read 1149 at 12.492 s" in found

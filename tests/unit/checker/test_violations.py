@@ -1,10 +1,10 @@
-"""Violations are ranked by their relation to faults, then by simplicity, then by time."""
+"""Violations are ranked by their relation to faults, then simplicity and time count; late reads come last."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from checker.explain.violations import When, count, of_keys, ranked
+from checker.explain.violations import Violation, When, count, of_keys, ranked
 from checker.independent import check_keys
 from harness.faults import FaultRecord, PlannedFault, Proof
 from harness.op import Operation, OpType
@@ -79,6 +79,15 @@ def test_the_time_is_that_of_the_decisive_operation() -> None:
 def test_a_fault_without_a_seen_effect_does_not_count() -> None:
     """Such a fault explains nothing."""
     assert places(stale("k", 0, 13), fault(0, 12, 15, effective=False))[0][1:] == (When.BEFORE, ())
+
+
+def test_a_late_read_comes_after_what_is_less_simple() -> None:
+    """What is gone matters more to a user than an answer that was only late."""
+    late, lost = (
+        Violation(key=None, kind=kind, explanation=kind, operations=stale("k", 0, 13)[:size], decisive=None)
+        for kind, size in (("stale", 2), ("lost", 3))
+    )
+    assert [each.kind for each in ranked([late, lost], [])] == ["lost", "stale"]
 
 
 def test_counts_add_up() -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import re
 import struct
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from clusters.systems.answers import NoAnswer, NotSent
-from clusters.systems.kafka import system, wire
+from clusters.systems.kafka import brokers, system, wire
 from clusters.systems.kafka.consumer import Members
 from clusters.systems.kafka.options import Acks, KafkaOptions
 from clusters.systems.kafka.outcomes import NEVER_APPENDED, not_sent, refused
@@ -192,3 +193,34 @@ def test_the_version_of_the_jars_is_the_default() -> None:
     found = re.search(r"<kafka\.version>(.*)</kafka", (system.MODULE / "pom.xml").read_text(encoding="utf-8"))
     assert found is not None
     assert found[1] == KafkaOptions().kafka_version
+
+
+class BusyBroker:
+    """A broker that tells who leads a partition, and gives no answer about its replica."""
+
+    def __init__(self, address: str) -> None:
+        """Takes any address."""
+
+    async def partition(self, topic: str) -> wire.Partition:
+        """Names the first broker as the leader."""
+        return wire.Partition(leader=1, epoch=4, in_sync=[1, 2])
+
+    async def end(self, topic: str, *, replica: int) -> int:
+        """Gives no answer in time."""
+        return await asyncio.Event().wait()
+
+    async def close(self) -> None:
+        """Closes nothing."""
+
+
+def test_a_busy_broker_that_leads_is_known_as_the_leader(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fault at the leader needs no end of a log. So a status without it counts, with the ends unknown."""
+    monkeypatch.setattr(brokers, "Broker", BusyBroker)
+    nodes = [Node(name=f"n{place}", address=NO_SERVER) for place in (1, 2)]
+    cluster = SimpleNamespace(nodes=nodes)
+    kafka = system.KafkaSystem(cluster, KafkaOptions(), "log")
+    first, second = (asyncio.run(kafka.front().statuses(node, 0.05)) for node in nodes)
+    assert [(status.role, status.term, status.leader, status.applied_index) for status in (*first, *second)] == [
+        ("leader", 4, "n1", None),
+        ("follower", 4, "n1", None),
+    ]

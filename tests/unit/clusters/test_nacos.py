@@ -14,6 +14,7 @@ from aiohttp import web
 
 from clusters.systems import http
 from clusters.systems.answers import NoAnswer
+from clusters.systems.nacos import client as client_module
 from clusters.systems.nacos import naming as module
 from clusters.systems.nacos import system
 from clusters.systems.nacos.client import NacosClient
@@ -112,7 +113,7 @@ def written(monkeypatch: pytest.MonkeyPatch, answers: dict[str, list[tuple[int, 
 
     async def write() -> Outcome:
         node = Node(name="n1", address="127.0.0.1")
-        client = NacosClient(node=node, nodes=[node], follows=False, writes=Writes.FOLLOWERS)
+        client = NacosClient(node=node, nodes=[node], follows=False, pinned=False, writes=Writes.FOLLOWERS)
         try:
             return await client.invoke(Invocation("write", 7, "a/b"))
         finally:
@@ -144,6 +145,46 @@ def test_without_its_service_a_write_certainly_fails(monkeypatch: pytest.MonkeyP
     assert isinstance(outcome, Info)
     outcome, _ = written(monkeypatch, {"api/addIP4Dom": [(200, "what is this")]})
     assert isinstance(outcome, Info)
+
+
+def finally_read(
+    monkeypatch: pytest.MonkeyPatch, changes: list[int], shown: list[str], stored_value: str = "2"
+) -> Outcome:
+    """Returns the outcome of a final read; the leader and then the node have stored so many changes, and it shows these."""
+    monkeypatch.setattr(client_module, "PAUSE_S", 0.0)
+
+    def answer(path: str, given: dict[str, str]) -> tuple[int, str]:
+        if path == "raft/state":
+            return 200, json.dumps({"peers": [{"ip": "127.0.0.1:8848", "state": "LEADER", "term": 1}]})
+        value = stored_value if path == "raft/get" else shown.pop(0)
+        instances = [{"metadata": {"value": value}}]
+        if path == "instance/list":
+            return 200, json.dumps({"hosts": instances})
+        return 200, json.dumps([{"timestamp": changes.pop(0), "value": json.dumps(instances)}])
+
+    async def read() -> Outcome:
+        node = Node(name="n1", address="127.0.0.1")
+        client = NacosClient(node=node, nodes=[node], follows=False, pinned=True, writes=Writes.FOLLOWERS)
+        try:
+            return await client.invoke(Invocation("read", None, "a"))
+        finally:
+            await client.close()
+
+    outcome: Outcome = served(monkeypatch, answer, read)
+    return outcome
+
+
+def test_a_final_read_waits_for_the_changes_of_the_leader(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A node that is behind gives no answer, and one that has stored a value has time to show it."""
+    behind = finally_read(monkeypatch, [5, 4], [])
+    assert isinstance(behind, Fail)
+    assert "the node has stored 4 of 5 changes" in behind.error
+    assert finally_read(monkeypatch, [5, 5], ["1", "1", "2"]) == Ok(2)
+
+
+def test_a_node_that_never_shows_what_it_has_stored_is_read_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So a value that is lost between the two is seen."""
+    assert finally_read(monkeypatch, [5, 5], ["1"] * (client_module.SHOWS + 1)) == Ok(1)
 
 
 def test_a_node_says_whom_it_sees(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -433,11 +433,20 @@ def test_processes_are_held_one_by_one(conductor: Conductor) -> None:
 
 
 def test_a_role_without_a_leader_is_named(conductor: Conductor, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A fault on the leading back needs a leader among the backs."""
+    """A fault on the leading back needs a leader among the backs. The error has what each back said last."""
 
     async def one(self: Half, node: Node, timeout_s: float) -> Sequence[NodeStatus]:
-        return [NodeStatus(node=node.name, role="leader")] if self.role == "front" else []
+        if self.role == "front":
+            return [NodeStatus(node=node.name, role="leader")]
+        if node.name == "n2":
+            return [NodeStatus(node=node.name, role="follower", term=3, leader="n1")]
+        return []
 
     monkeypatch.setattr(Half, "statuses", one)
-    with pytest.raises(FaultError, match="1-held needs a leader, and within 3 s no back reported that it leads"):
+    expected = "1-held needs a leader, and within 3 s no back reported that it leads: "
+    with pytest.raises(FaultError, match=expected) as raised:
         run_virtual(conductor.begin(planned(1, "leader", "back")))
+    said = str(raised.value).partition(expected)[2].split("; ")
+    assert "n2 reports follower in term 3, sees n1" in said
+    assert len(said) > 1
+    assert all(each.endswith(" does not answer") for each in said if not each.startswith("n2"))

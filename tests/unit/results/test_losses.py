@@ -18,9 +18,10 @@ from checker.linearizable import linearizability
 from checker.transactions.models import ANOMALIES
 from harness.faults import FaultRecord, PlannedFault, Proof
 from harness.op import FINAL_PHASE, Operation, OpType
-from harness.parts import replicas_equal
+from harness.parts import ONE_LEADER, replicas_equal
 from harness.units import NS_PER_S as S
-from harness.verdict import Verdict
+from harness.verdict import Part, Verdict
+from harness.watch import Sighting
 from harness.workload import Observed
 from results.live.terminal import print_summary
 from results.measure.loss_words import words_of
@@ -45,9 +46,9 @@ ALL = ("n1", "n2", "n3", "n4", "n5")
 def op(start_s: float, f: str, value: Any, result: Any = None, **more: Any) -> Operation:
     """Returns a successful operation of half a second."""
     return Operation(
-        process=int(start_s) % 7, f=f, value=value, result=value if result is None and f != "read" else result,
+        f=f, value=value, result=value if result is None and f != "read" else result,
         type=OpType.OK, start_ns=int(start_s * S), end_ns=int((start_s + 0.5) * S), invoke_index=0, complete_index=1,
-        **{"key": "x", **more},
+        **{"key": "x", "process": int(start_s) % 7, **more},
     )  # fmt: skip
 
 
@@ -105,6 +106,20 @@ def test_a_write_that_nobody_saw_after_a_loss_of_power_is_never_seen_again() -> 
     assert first_sentence(judged(seen, POWER)).startswith(
         "A read missed an acknowledged write after all nodes lost power."
     )
+
+
+def test_a_value_that_was_seen_may_be_missed_though_no_write_of_it_was_acknowledged() -> None:
+    """The write ended without an answer, and a read returned it; then another read returned an older value."""
+    unanswered = replace(op(3, "write", 3, process=20), type=OpType.INFO, result=None)
+    seen = [op(1, "write", 1), unanswered, op(4, "read", None, 3), op(10, "read", None, 1)]
+    expected = "A read missed a value that had been seen before after all nodes lost power."
+    assert first_sentence(judged(seen, POWER)) == expected
+    other = [replace(each, key="y") for each in seen]
+    assert first_sentence(judged([*seen, *other], POWER)) == (
+        "Reads missed values of 2 keys that had been seen before after all nodes lost power."
+    )
+    again = replace(op(3.6, "write", 1, process=21), type=OpType.INFO, result=None)
+    assert first_sentence(judged([*seen[:3], again, seen[3], op(11, "read", None, 3)], POWER)) == ""
 
 
 @pytest.mark.parametrize(
@@ -203,10 +218,30 @@ def test_elements_that_are_gone_are_counted(stale_record: RunRecord) -> None:
     assert first_sentence(replace(run, parts=[counted])).startswith("7,406 elements of the set are gone, the one below")
 
 
+def test_a_value_from_nowhere_has_all_faults_before_it() -> None:
+    """A fault may have damaged what a read returns much later."""
+    found = judged([*OLD[:3], op(20, "read", None, 77)], POWER)
+    assert first_sentence(found) == "A read returned a value that nobody had written after all nodes lost power."
+
+
 def test_replicas_that_differ_are_told_in_words(stale_record: RunRecord) -> None:
     """A part without operations has the faults of the whole run."""
     run = replace(stale_record, parts=[replicas_equal(DIFFERENCE)], faults=[POWER])
     assert reason(run).startswith("Replicas hold different data after all nodes lost power. Replicas differ at")
+
+
+def test_two_leaders_of_a_term_are_told_with_the_faults_between() -> None:
+    """A fault before the first leader, or after the second one, explains nothing."""
+    first = Sighting(time_ns=2 * S, node="n1", role="leader", term=4, until_ns=3 * S)
+    second = Sighting(time_ns=9 * S, node="n2", role="leader", term=4, until_ns=12 * S)
+    late = fault("kill", 10, 11, ["n3"], "n3 was killed")
+    healthy = record(seed=1, operations=10)
+    part = Part(name=ONE_LEADER, verdict=Verdict.INVALID, reason="2 nodes reported that they led in term 4.")
+    run = replace(healthy, parts=[part], sightings=[first, second], faults=[POWER, late])
+    assert (
+        reason(run) == "One term had two leaders after all nodes lost power. 2 nodes reported that they led in term 4."
+    )
+    assert first_sentence(replace(run, faults=[late])) == "One term had two leaders."
 
 
 def test_terminal_results_and_page_begin_alike(tmp_path: Path) -> None:
