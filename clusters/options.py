@@ -24,7 +24,8 @@ SIMULATED = "sim"
 PIPES = "pipes"
 OWN, PROGRAMS = "own", "programs"  # what carries a system in the simulator
 ALONE = (SIMULATED, PIPES)  # the clusters without machines, whose nodes end with their run
-CLUSTERS = ("local", "vagrant", "ssh", *ALONE)
+MACHINES = ("local", "vagrant", "ssh")  # the clusters whose nodes are machines, or stand for them
+CLUSTERS = (*MACHINES, *ALONE)
 COUNTED = ("local", *ALONE)  # the clusters whose size is the option --nodes
 MOST_NODES = 9  # of all kinds but pipes
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from commands.choosing import Chosen, installed
+from commands.subjects import places_of
 from harness.console import plugins
 from harness.console.parameters import Choice, Completed
 from harness.console.plain import one_line
@@ -167,6 +168,7 @@ def _system(name: str, found: Chosen | InputError) -> dict[str, Any]:
     row = _about(plugins.SYSTEMS, name, found)
     if isinstance(found, Chosen):
         row["workloads"] = dict(getattr(found.type, "serves", {}))
+        row["places"] = places_of(found.type)
     return row
 
 
@@ -182,5 +184,7 @@ def _show(rows: list[dict[str, Any]], output: str) -> None:
         for word in ("workloads", "functions"):
             for name, text in row.get(word, {}).items():
                 echo(f"{'':<{width}}    {name}: {one_line(text)}")
+        if row.get("places"):
+            echo(f"{'':<{width}}    runs with: {', '.join(row['places'])}")
         if "systems" in row:
             echo(f"{'':<{width}}    supported by: {', '.join(row['systems']) or 'no installed system'}")

@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from clusters.options import OWN, PIPES, PROGRAMS, SIMULATED
+from clusters.options import MACHINES, OWN, PIPES, PROGRAMS, SIMULATED
 from clusters.sim.threads import Threads
 from commands.choosing import loadable
 from harness.console import plugins
@@ -152,6 +152,20 @@ def check_cluster(system: Picked, kind: str, carrier: str | None = None) -> None
         f"{label} does not run {where[kind]}{why}. Give --cluster local, vagrant or ssh. Systems for --cluster {kind}: "
         f"{', '.join(others) or 'none is installed'}"
     )
+
+
+def places_of(type_: type) -> list[str]:
+    """Returns where a system runs, each as options of `labrys test`."""
+    if not issubclass(type_, System):
+        return []
+    if type_.only_on:
+        return [f"--cluster {type_.only_on}"]
+    places = [f"--cluster {kind}" for kind in MACHINES]
+    if type_.simulator_class:
+        places.append(f"--cluster {SIMULATED}")
+    if not type_.not_by_seed:
+        places.append(f"--cluster {SIMULATED} --carrier {PROGRAMS}" if type_.simulator_class else f"--cluster {SIMULATED}")
+    return places
 
 
 def _runs_on(type_: type, kind: str) -> bool:

@@ -95,7 +95,7 @@ def processes(namespace: str) -> list[int]:
 
 @contextlib.contextmanager
 def entered(namespace: str) -> Iterator[None]:
-    """Moves the calling thread into a network namespace until the context ends.
+    """Moves the calling thread into a network namespace, by its name or its path, until the context ends.
 
     Threads that start inside the context inherit the namespace. Other threads stay where they are.
 

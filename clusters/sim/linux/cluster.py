@@ -15,6 +15,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NoReturn
 
+from clusters.local import namespaces
+from clusters.sim.cores import Core
 from clusters.sim.linux.world import PAUSED, RUNNING, LinuxWorld, Started
 from harness.capabilities import (
     SIMULATED,
@@ -29,8 +31,7 @@ from harness.node import Node
 from harness.remote.protocol import DEFAULT_TIMEOUT_S, Result
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-    from contextlib import AbstractContextManager
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from harness.daemon import Daemon
 
@@ -80,9 +81,18 @@ class LinuxCluster:
         can = Capabilities(available=frozenset({SIMULATED}), missing=LACKS)
         return {node.name: can for node in self._nodes}
 
-    def entered(self) -> AbstractContextManager[None]:
-        """Does nothing: connections to the programs are no sockets of this process."""
-        return contextlib.nullcontext()
+    @contextlib.contextmanager
+    def entered(self) -> Iterator[None]:
+        """Shares a core with the programs, and enters a network namespace without a network.
+
+        Connections to the programs are no sockets of this process. So a library with sockets of its own gets an error at once.
+        """
+        core = Core()
+        try:
+            with namespaces.entered(f"/proc/{self.world.controller.pid}/ns/net"):
+                yield
+        finally:
+            core.free()
 
     def close(self) -> None:
         """Ends the programs, and removes their files."""

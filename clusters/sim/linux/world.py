@@ -16,7 +16,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn, TypeVar
 
-from clusters.sim.cores import Core
 from clusters.sim.links import MIN_DELAY_NS, SPREAD_NS, Links
 from clusters.sim.linux.building import controller
 from clusters.sim.linux.driving import Controller, Parts
@@ -39,7 +38,7 @@ T = TypeVar("T")
 
 MAX_WAIT_NS: Final = 600 * NS_PER_S  # a loop without timers stops waiting after this time
 LOOK_NS: Final = 10 * NS_PER_MS  # how often logs are read while somebody waits for a line
-HOST_ADDRESS: Final = "10.0.0.250"
+HOST_ADDRESS: Final = "192.0.2.250"
 SHOWN: Final = (Path("/usr"),)
 VARIABLES: Final = {
     "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
@@ -87,7 +86,7 @@ class LinuxWorld:
         """
         self.seed = seed
         self.names = tuple(names)
-        self.addresses = {name: f"10.0.0.{place}" for place, name in enumerate(names, 1)}
+        self.addresses = {name: f"192.0.2.{place}" for place, name in enumerate(names, 1)}
         self.processes: dict[tuple[str, str], Started] = {}
         java = _java()
         self.shown = (*SHOWN, cache(), *java)
@@ -154,12 +153,7 @@ class LinuxWorld:
 
     def run(self, main: Coroutine[Any, Any, T]) -> T:
         """Runs `main` to its end in this world's time."""
-        core = Core()
-        try:
-            _ = self.controller
-            return run_virtual(main, loop=LinuxLoop(self))
-        finally:
-            core.free()
+        return run_virtual(main, loop=LinuxLoop(self))
 
     def pass_until(self, deadline_s: float | None) -> float | None:
         """Lets the programs run until one of them wakes the loop; see `harness.clock.Events`."""

@@ -92,6 +92,7 @@ class BookKeeperSystem(jvm.JvmInstallation):
 
     name = "bookkeeper"
     summary = "Bookies of BookKeeper 4.17, which keep replicated ledgers; their clients are processes of their own."
+    not_by_seed = "its tools and its clients connect outside of the simulation"
     Options = BookKeeperOptions
     software = "BookKeeper"
     programs = (JAVA, MAVEN, COMPILER)

@@ -87,6 +87,7 @@ class KafkaSystem(jvm.JvmInstallation):
             "queue": "enqueue is a record; dequeue is a record of a group's consumer, which then commits the offset",
         }
     )
+    not_by_seed = "its client library has threads and sockets of this machine"
     libraries: ClassVar[Mapping[str, str]] = MappingProxyType({"confluent_kafka": "kafka"})
     refusals = REFUSALS
     log_lines: ClassVar[Mapping[str, LogLine]] = LINES

@@ -89,6 +89,7 @@ class PostgresSystem(System):
     answers = ANSWERS
     telling_log_texts = TELLING
     faketime = False  # not tried
+    not_by_seed = "its client library opens sockets of this machine"
 
     def __init__(self, cluster: Cluster, options: PostgresOptions, workload: str) -> None:
         super().__init__(cluster, options, workload)

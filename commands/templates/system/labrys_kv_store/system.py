@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
-import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
@@ -28,6 +26,7 @@ SERVER = "/opt/labrys/kv_store_server.py"
 DATA_DIR = "/var/lib/labrys/kv_store"
 LOG = "/var/log/labrys/kv_store/server.log"
 POLL_S = 0.2
+SERVES_S = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,22 +76,16 @@ class KvStoreSystem(OneServiceSystem):
 
     async def until_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
         """CHANGE: wait until all nodes serve together; at the deadline, raise an error that names the nodes."""
-        deadline_s = time.monotonic() + timeout_s
+        loop = asyncio.get_running_loop()
+        deadline_s = loop.time() + timeout_s
         waiting = {node.name: node for node in nodes}
         while waiting:
             for node in list(waiting.values()):
-                if await asyncio.to_thread(self._serves, node):
+                if await http_date_s(node.address, PORT, SERVES_S) is not None:
                     del waiting[node.name]
-            if waiting and time.monotonic() > deadline_s:
+            if waiting and loop.time() > deadline_s:
                 raise InfrastructureError(f"{', '.join(waiting)} did not answer on port {PORT} within {timeout_s:g} s")
             await asyncio.sleep(POLL_S if waiting else 0)
-
-    def _serves(self, node: Node) -> bool:
-        try:
-            with urllib.request.urlopen(f"http://{node.address}:{PORT}/", timeout=1):
-                return True
-        except OSError:
-            return False
 
     async def clock(self, node: Node, timeout_s: float) -> ClockReading | None:
         """CHANGE: ask a process for its time, for the proof of clock faults; or remove this method."""

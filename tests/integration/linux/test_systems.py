@@ -1,0 +1,108 @@
+"""Systems as they are released, in virtual time: the same seed gives the same execution, and faults have their effect."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+import cli
+from harness.errors import InputError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.integration
+SHORT = ("--rate", "10", "--time-limit", "4", "--fault-on", "0.5-1", "--fault-off", "0.5-1", "--fault-quiet", "1-2")
+
+
+def invoked(store: Path, *words: str) -> tuple[int, dict[str, object]]:
+    """Carries out a run. Returns its exit code and its `results.json`."""
+    before = set(store.glob("*/2*"))
+    code = cli.invoke(["test", "--cluster", "sim", "--nodes", "3", *words, "--store", str(store)])
+    (folder,) = set(store.glob("*/2*")) - before
+    return code, json.loads((folder / "results.json").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--system", "redis", "--nemesis", "kill,partition-random-halves"),
+        ("--system", "etcd", "--nemesis", "kill,partition-random-halves"),
+        ("--system", "zookeeper", "--nemesis", "kill"),
+        pytest.param(("--system", "dledger", "--carrier", "programs", "--nemesis", "pause"), marks=pytest.mark.night),
+        pytest.param(("--system", "nacos", "--nemesis", "kill", "--mix", "2:1:0"), marks=pytest.mark.night),
+    ],
+    ids=lambda words: words[1],
+)
+def test_a_seed_repeats_the_execution(words: tuple[str, ...], tmp_path: Path) -> None:
+    """Two runs of a seed have equal digests of all calls, and another seed has another one."""
+    runs = [invoked(tmp_path, *words, *SHORT, "--seed", seed) for seed in ("1", "1", "2")]
+    one, again, other = (results["execution"] for _, results in runs)
+    assert one == again
+    assert one["digest"] != other["digest"]  # type: ignore[index]
+    for _, results in runs:
+        valid = {name: part["valid"] for name, part in results["parts"].items()}  # type: ignore[attr-defined]
+        assert valid["linearizable" if "linearizable" in valid else "settled"] is True
+        assert valid["faults-effective"] is True
+    first, second = (path.read_bytes() for path in sorted(tmp_path.glob("*/2*/history.jsonl"))[:2])
+    assert first == second
+
+
+KINDS = (
+    "kill", "pause", "partition-one-way", "packet-loss", "packet-delay", "packet-duplicate", "packet-corrupt", "packet-reorder",
+    "clock-skew",
+)  # fmt: skip
+
+
+def test_faults_have_their_effect_on_programs(tmp_path: Path) -> None:
+    """Each kind is proved by what the controller and the programs say."""
+    faults = [
+        {
+            "id": number,
+            "kind": kind,
+            "target": ["n2"],
+            "start_s": 1.0 + 2 * number,
+            "end_s": 2.6 + 2 * number,
+            "options": {},
+        }
+        for number, kind in enumerate(KINDS)
+    ]
+    plan = {
+        "format": "labrys-plan",
+        "version": 2,
+        "nodes": ["n1", "n2", "n3"],
+        "seed": 1,
+        "time_limit_s": 20,
+        "faults": faults,
+    }
+    path = tmp_path / "plan.json"
+    path.write_text(json.dumps(plan), encoding="utf-8")
+    words = ("--system", "redis", "--plan", str(path), "--rate", "5", "--time-limit", "20", "--seed", "1")
+    _, results = invoked(tmp_path, *words)
+    unproven = {fault["kind"]: fault["error"] for fault in results["faults"] if not fault["effective"]}  # type: ignore[attr-defined]
+    assert unproven == {}
+    assert len(results["faults"]) == len(KINDS)  # type: ignore[arg-type]
+
+
+def test_lines_of_a_log_have_the_time_of_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A fault can begin with one, and `labrys explain` puts them beside the operations."""
+    words = ("--system", "redis", "--nemesis", "leader-kill", *SHORT, "--seed", "3")
+    invoked(tmp_path, *words)
+    capsys.readouterr()
+    (folder,) = tmp_path.glob("*/2*")
+    assert cli.invoke(["logs", str(folder), "--from", "0", "--to", "8", "--store", str(tmp_path)]) == 0
+    output = capsys.readouterr().out
+    assert "Connecting to MASTER" in output or "MASTER MODE enabled" in output
+
+
+def test_what_cannot_run_there_is_refused_before_anything_starts() -> None:
+    """The error says why, and which systems can."""
+    words = ["test", "--cluster", "sim", "--system", "kafka", "--workload", "log"]
+    with pytest.raises(InputError, match="does not run in the simulator: its client library has threads and sockets"):
+        cli.invoke(words)
+    with pytest.raises(InputError, match="the disks of programs in virtual time have no faults yet"):
+        cli.invoke(["test", "--cluster", "sim", "--system", "redis", "--nemesis", "disk-full"])
+    with pytest.raises(InputError, match="is no program, but code of the simulator"):
+        cli.invoke(["test", "--cluster", "sim", "--system", "sim-raft", "--carrier", "programs"])
