@@ -65,7 +65,7 @@ def test_faults_have_their_effect_on_programs(tmp_path: Path) -> None:
             "target": ["n2"],
             "start_s": 1.0 + 2 * number,
             "end_s": 2.6 + 2 * number,
-            "options": {},
+            "options": {"offset_ms": 5000} if kind == "clock-skew" else {},
         }
         for number, kind in enumerate(KINDS)
     ]
