@@ -16,10 +16,6 @@ pub fn feed(events: &mut Events, text: &[u8]) -> Plain<usize> {
     if std::str::from_utf8(text).is_err() || text.iter().any(|&byte| byte == 0 || byte == b'\x0b') {
         return Err(Unplain);
     }
-    // A file that begins like this is EDN, whatever its lines look like.
-    if events.line == 1 && text.first().is_some_and(|byte| b"{[(#;".contains(byte)) {
-        return Err(Unplain);
-    }
     for line in text.split_inclusive(|&byte| byte == b'\n') {
         if line.len() > MOST_BYTES {
             return Err(Unplain);
