@@ -34,7 +34,7 @@ EXAMPLES = 8
 
 def in_each_form(folder: Path, values: list[Value]) -> list[str]:
     """Writes a history of a write and a read of each value in each form, with keys and without, and returns the files."""
-    files = []
+    files: list[str] = []
     for number, value in enumerate(values):
         key = "k" if number % 2 else None
         with recorded(value, key=key) as (path, ops):
