@@ -90,8 +90,8 @@ fn event(text: &[u8]) -> Plain<Option<Event<'_>>> {
         b":info" => INFO,
         _ => return Err(Unplain),
     };
-    // A semicolon may begin a comment, which no value of a line has.
-    if value.is_empty() || value.contains(&b';') {
+    // A semicolon may begin a comment, which no value of a line has. A comma beside a value is text to Python.
+    if value.is_empty() || value.contains(&b';') || value[0] == b',' || value.ends_with(b",") {
         return Err(Unplain);
     }
     let mut event = Event { kind: Some(kind), has_process: true, f: Some(f), ..Event::default() };
