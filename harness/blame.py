@@ -74,7 +74,7 @@ def blaming(cls: type, called: str) -> Iterator[None]:
     except (LabrysError, KeyboardInterrupt):
         raise
     except BaseException as error:
-        if _is_cancelled(error):
+        if _cancels(error):
             raise
         blamed = blame(error, cls, called)
         if blamed is None:
@@ -92,10 +92,16 @@ def blame(error: BaseException, cls: type, called: str) -> PluginError | None:
     return PluginError(f"{called}: {place} failed: {kind}{text}; correct the {called.partition(' ')[0]}")
 
 
-def _is_cancelled(error: BaseException) -> bool:
-    """Returns whether an exception cancels a task. The checker needs no event loop, so this module does not load one."""
+def _cancels(error: BaseException) -> bool:
+    """Returns whether an exception may cancel a task. The checker needs no event loop, so this module does not load one."""
     asyncio = sys.modules.get("asyncio")
-    return asyncio is not None and isinstance(error, asyncio.CancelledError)
+    if asyncio is None or not isinstance(error, asyncio.CancelledError):
+        return False
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:  # there is no task, so foreign code raised it
+        return False
+    return True
 
 
 class CalledExit(RuntimeError):  # noqa: N818 - what the code did
@@ -114,7 +120,7 @@ async def without_exit(work: Awaitable[T]) -> T:
     Raises:
         CalledExit: It called `sys.exit`, or cancelled itself.
     """
-    import asyncio  # noqa: PLC0415 - see `_is_cancelled`
+    import asyncio  # noqa: PLC0415 - see `_cancels`
 
     try:
         return await work

@@ -35,6 +35,16 @@ PORT_TAKEN = 98
 NOT_LAUNCHED = 97
 LOG_TAIL_LINES = 12
 ROLE = re.compile(r"[a-z][a-z0-9-]{0,39}")
+# Classes of characters that extended regular expressions have, and those of Python do not.
+_CLASSES = {
+    "alnum": "a-zA-Z0-9",
+    "alpha": "a-zA-Z",
+    "blank": r" \t",
+    "digit": "0-9",
+    "lower": "a-z",
+    "space": r"\s",
+    "upper": "A-Z",
+}
 # The number of a daemon, then the beginning of its /proc/PID/stat; the name of a program may have spaces and parentheses.
 _STAT = re.compile(r"(?P<number>\d+) (?P<pid>\d+) \(.*\) (?P<state>\S)")
 
@@ -46,8 +56,8 @@ class Daemon:
     Attributes:
         role: Its role in the system, e.g. `broker`; a node has at most one process of a role.
         argv: Its command line. The program is looked up on the node's PATH.
-        pattern: An extended regular expression that matches its command line, as for `pgrep -f`. It must not match a shell
-            with the same words: begin it with `^` and the program.
+        pattern: An extended regular expression that matches its command line, as for `pgrep -f`. It must not match the shell
+            that starts it or looks for it: begin it with `^` and the program.
         ports: The TCP ports that it listens on.
         leader_ports: The TCP ports that it listens on only while it leads; after a restart, it need not listen on them again.
         data_dir: The absolute path of the directory with the data that must survive a crash. No other process uses it.
@@ -81,6 +91,12 @@ class Daemon:
         if not ROLE.fullmatch(self.role):
             raise ValueError(
                 f"expected a role of lower-case letters, digits and hyphens, e.g. broker, not {self.role!r}"
+            )
+        if self._matches_a_shell():
+            program = self.argv[0].replace(".", r"\.")
+            raise ValueError(
+                f"the pattern {self.pattern!r} of the process {self.role} also matches the shell that starts it or looks for "
+                f'it, which a kill would end; begin it with ^ and the program: r"^{program} "'
             )
 
     def start(self, remote: Remote) -> None:
@@ -167,6 +183,14 @@ class Daemon:
     def found(self) -> str:
         """Returns a shell command that prints its pids, and fails if there is none."""
         return f"pgrep -f {shlex.quote(self.pattern)}"
+
+    def _matches_a_shell(self) -> bool:
+        """Returns whether the pattern matches a shell with the words of the process, or with those that look for it."""
+        pattern = re.sub(r"\[:(\w+):\]", lambda name: _CLASSES.get(name[1], ""), self.pattern)
+        try:
+            return re.search(pattern, f"sh -c {self.found()}; {self._command()}") is not None
+        except re.error:  # Python does not know all that `pgrep` does
+            return not self.pattern.startswith("^")
 
     def _ports(self) -> str:
         return " ".join(map(str, self.every_port))

@@ -7,7 +7,6 @@ cannot move, Labrys reads only the leader.
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -15,8 +14,10 @@ from harness.leaders import leader_of
 from harness.phases import FINAL_READS
 from harness.service import first_status
 from harness.slowness import slowed
+from harness.tasks import answers
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 
     from harness.node import Node
@@ -76,7 +77,8 @@ async def read_nodes(
         if why is None:
             with phases.during(FINAL_READS, node.name):
                 if service.reads_need_leader and moves:
-                    leads = await service.lead_promptly(node, lead_timeout_s)
+                    called = f"lead_promptly of the system {service.system.name}"
+                    [leads] = await answers(called, [service.lead_promptly(node, lead_timeout_s)], lead_timeout_s)
                     why = None if leads else f"did not become leader in {lead_timeout_s:g} s"
                 if why is None:
                     why = await read(node)
@@ -107,6 +109,11 @@ def _allowed(service: Service, leader: Node | None, out: Mapping[str, str], *, m
 
 async def leading(service: Service) -> Node | None:
     """Asks all nodes once, and returns the node that reports to lead in the highest term; None if there is none."""
-    statuses = await asyncio.gather(*(first_status(service, node, slowed(STATUS_TIMEOUT_S)) for node in service.nodes))
+    limit_s = slowed(STATUS_TIMEOUT_S)
+    statuses = await answers(
+        f"statuses of the system {service.system.name}",
+        [first_status(service, node, limit_s) for node in service.nodes],
+        limit_s,
+    )
     leader = leader_of(status for status in statuses if status is not None)
     return None if leader is None else service.nodes[statuses.index(leader)]

@@ -14,6 +14,7 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 from harness.about import MEMBER, About
+from harness.blame import blaming
 from harness.console.plain import counted, counted_of
 from harness.errors import LabrysError, headline
 from harness.faults import called
@@ -27,7 +28,7 @@ from harness.workload import Observed
 from harness.world import world_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from harness.faults import FaultRecord, PlannedFault
@@ -47,12 +48,13 @@ AT_REST = "at rest"
 RECOVERED = "recovered"
 ONE_LEADER = "one-leader-per-term"
 LOG_PATTERNS = "log-patterns"
+OWN_PARTS = "own-parts"  # in place of those that the system did not make
 
 # The parts that do not depend on the workload, nor on the meaning of the operations on a key.
 OF_ANY_RUN = frozenset(
     {
         REPLICAS_EQUAL, RECOVERED, "faults-effective", "progress", "client-errors", LOG_PATTERNS, "completed",
-        CONTROL_NODE, ONE_LEADER, RAFT_INVARIANTS, "protocol", "repeatable",
+        CONTROL_NODE, ONE_LEADER, RAFT_INVARIANTS, OWN_PARTS, "protocol", "repeatable",
     }
 )  # fmt: skip
 
@@ -433,7 +435,6 @@ def of_run(
         operations: The operations of the clients.
         workload: The parts of the workload, if `of_workload` has judged the same operations; None to judge them now.
     """
-    patterns = test.system.fatal_log_patterns()
     names = [node.name for node in test.cluster.nodes]
     found = of_workload(test, operations, observed(result)) if workload is None else list(workload)
     left_out = {} if test.final_reads else {"final-reads": "the test does not ask for them"}
@@ -453,7 +454,7 @@ def of_run(
         progress(operations, result.faults, result.recovery),
         client_errors(operations),
     ]
-    found += test.system.own_parts()
+    found += _of_system(test.system, OWN_PARTS, test.system.own_parts)
     found += _leaders(test.system, result, left_out)
     if front.raft_invariants:
         restarted_s = None if result.recovery is None else result.recovery.restarted_s
@@ -461,10 +462,10 @@ def of_run(
         found.append(raft_invariants(result.indexes, front.raft_invariants, result.faults, restarted_ns))
     else:
         left_out[RAFT_INVARIANTS] = f"{test.system.name} does not promise it"
-    if patterns:
-        found.append(log_patterns(result.logs, patterns, names))
-    else:
+    matched = _of_system(test.system, LOG_PATTERNS, lambda: _log_patterns(test.system, result, names))
+    if not matched:
         left_out[LOG_PATTERNS] = f"{test.system.name} defines no fatal log lines"
+    found += matched
     world = world_of(test.cluster)
     if world is not None and not world.real_time:
         left_out[CONTROL_NODE] = "virtual time waits for the control node, so it cannot be late"
@@ -480,6 +481,20 @@ def of_run(
     if result.paces:
         found.append(control_node(result.paces))
     return found
+
+
+def _of_system(system: System, name: str, made: Callable[[], Sequence[Part]]) -> list[Part]:
+    """Returns the parts that the code of the system makes; one unknown part of this name if it fails."""
+    try:
+        with blaming(type(system), f"system {system.name}"):
+            return list(made())
+    except LabrysError as error:
+        return [Part(name=name, verdict=Verdict.UNKNOWN, reason=f"The system did not judge the run: {error}")]
+
+
+def _log_patterns(system: System, result: RunResult, nodes: Sequence[str]) -> list[Part]:
+    patterns = system.fatal_log_patterns()
+    return [log_patterns(result.logs, patterns, nodes)] if patterns else []
 
 
 def of_workload(test: Test, operations: Sequence[Operation], observed: Observed) -> list[Part]:

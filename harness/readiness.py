@@ -14,14 +14,13 @@ from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from harness.blame import without_exit
 from harness.cluster import on_all, on_nodes
 from harness.console.plain import one_line, plain
 from harness.errors import InfrastructureError, InputError, LabrysError, sentence
 from harness.service import described
 from harness.slowness import slowed
 from harness.system import statuses_of
-from harness.tasks import ended
+from harness.tasks import answers
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Sequence
@@ -37,8 +36,6 @@ MAX_LOGS: Final = 3
 MAX_REASON: Final = 300
 STATUS_TIMEOUT_S: Final = 2.0
 TAIL_TIMEOUT_S: Final = 10.0
-MARGIN_S: Final = 10.0  # for a method that checks its time limit now and then
-GRACE_S: Final = 1.0
 STATES: Final = {"T": "is stopped", "Z": "is dead"}
 
 
@@ -50,7 +47,7 @@ async def until_ready(system: System, timeout_s: float) -> None:
     """
     left = Left(timeout_s)
     for service in system.services():
-        await explained(system, service.nodes, served(service, left))
+        await explained(system, service.nodes, served(service, service.nodes, left.seconds()))
 
 
 async def bring_up(
@@ -75,7 +72,7 @@ async def bring_up(
     for service in system.services():
 
         async def serve(service: Service = service) -> None:
-            await served(service, left)
+            await served(service, service.nodes, left.seconds())
             if first:
                 await service.complete(left.seconds())
 
@@ -105,25 +102,13 @@ class Left:
         return max(0.0, round(self._end_s - now_s, 1))
 
 
-async def served(service: Service, left: Left) -> None:
-    """Waits until a service serves. A method that does not end at its time limit is ended soon after it.
+async def served(service: Service, nodes: Sequence[Node], limit_s: float) -> None:
+    """Waits until a service serves at some nodes. A method that does not end at its time limit is ended soon after it.
 
     Raises:
         InfrastructureError: It did not end by itself.
     """
-    limit_s = left.seconds()
-    waiting = asyncio.ensure_future(without_exit(service.until_ready(service.nodes, limit_s)))
-    try:
-        await asyncio.wait((waiting,), timeout=limit_s + slowed(MARGIN_S))
-        late = not waiting.done()
-    finally:
-        waiting.cancel()  # has no effect on one that is done
-        await ended([waiting], GRACE_S)
-    if late:
-        raise InfrastructureError(
-            f"until_ready of the system {service.system.name} did not end within its time limit of {limit_s:g} s"
-        )
-    waiting.result()
+    await answers(f"until_ready of the system {service.system.name}", [service.until_ready(nodes, limit_s)], limit_s)
 
 
 async def explained(system: System, nodes: Sequence[Node], attempt: Awaitable[object]) -> None:
@@ -155,8 +140,8 @@ async def circumstances(system: System, nodes: Sequence[Node]) -> str:
 
 async def _status(system: System, node: Node) -> str:
     try:
-        async with asyncio.timeout(2 * slowed(STATUS_TIMEOUT_S)):
-            found = await statuses_of(system, node, slowed(STATUS_TIMEOUT_S))
+        limit_s = slowed(STATUS_TIMEOUT_S)
+        [found] = await answers(f"statuses of the system {system.name}", [statuses_of(system, node, limit_s)], limit_s)
     except Exception as error:  # noqa: BLE001 - a status that fails must not hide why the system does not serve
         return f"its status cannot be read: {_reason(error)}"
     return " and ".join(map(described, found)) if found else "it reports no status"

@@ -263,7 +263,7 @@ async def _left_out(service: Service, left: readiness.Left) -> _LeftOut:
         rest = [node for node in service.nodes if node.name not in out]
         limit_s = left.seconds() if first_error is None else max(left.seconds(), slowed(REST_S))
         try:
-            await service.until_ready(rest, limit_s)
+            await readiness.served(service, rest, limit_s)
         except (LabrysError, OSError) as error:
             first_error = first_error or sentence(error)
             named = error.lacking if isinstance(error, NotServing) else {}

@@ -14,8 +14,8 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from harness.blame import without_exit
 from harness.slowness import slowed
+from harness.tasks import answers
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -95,13 +95,13 @@ async def compare_replicas(service: Service, *, clock: Clock, without: Collectio
         without: The names of nodes that stay out. Nobody waits for them.
     """
     start_s, start_ns = clock.now_s(), clock.now_ns()
+    limit_s = slowed(DUMP_TIMEOUT_S)
     dumps = Dumps()
     nodes = service.nodes
     names = [node.name for node in nodes]
     while True:
-        for state in await asyncio.gather(
-            *(without_exit(service.replica(node, slowed(DUMP_TIMEOUT_S))) for node in nodes)
-        ):
+        dumped = [service.replica(node, limit_s) for node in nodes]
+        for state in await answers("replica of the system", dumped, limit_s):
             if state is not None:
                 dumps.add(state)
         elapsed_s = clock.now_s() - start_s

@@ -83,7 +83,8 @@ def left(folder: Path) -> str | None:
 def lost(folder: Path, status: int) -> str | None:
     """Returns what is wrong with the run that a command left in the store; None if nothing is."""
     runs = list((folder / "store" / "run").glob("2*"))
-    began = any(path.exists() and path.stat().st_size for path in (run / "history.jsonl" for run in runs))
+    histories = [path for path in (run / "history.jsonl" for run in runs) if path.exists()]
+    began = any(path.read_bytes().count(b"\n") > 1 for path in histories)  # the first line is the header
     if status == 255:
         return "operations without a verdict" if began else None
     if len(runs) != 1:

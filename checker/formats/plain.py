@@ -24,8 +24,9 @@ from checker.edn.reader import loads
 from checker.formats.jepsen_reader import JepsenEvents
 from checker.formats.json_events import begins_events
 from checker.formats.jsonl import JsonlEvents, bare_warning, own_header
-from checker.formats.log_lines import CAS, DROP, ETCD_LOG, HISTORY_TXT, JEPSEN_LOG, LogEvents
+from checker.formats.log_lines import CAS, DROP, ETCD_LOG, LogEvents
 from checker.formats.parquet import decode_value
+from checker.formats.readers import EDN, JSONL, LINES, detect
 from checker.formats.texts import error_text, function_name, name_text
 from checker.formats.values import PlainValues
 from harness.errors import InputError
@@ -42,9 +43,6 @@ if TYPE_CHECKING:
 
 _TYPES: Final = (OpType.OK, OpType.FAIL, OpType.INFO)
 _BATCH: Final = 1 << 14
-_EDN: Final = "edn"
-_JSONL: Final = "jsonl"
-_LINES: Final = frozenset({ETCD_LOG, JEPSEN_LOG, HISTORY_TXT})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +69,7 @@ class Plain:
 
 
 def read_plain(found: str, source: Source, *, keyed: bool | None, transactions: str | None = None) -> Plain | None:
-    """Reads a history in text; None if it is not plain.
+    """Reads a history in text; None if it is not plain, or has another format.
 
     Args:
         found: Its format; only JSON Lines, EDN and logs can be plain.
@@ -80,11 +78,13 @@ def read_plain(found: str, source: Source, *, keyed: bool | None, transactions: 
         transactions: The micro-operations of its values, `list-append` or `rw-register`; None: the values are no transactions.
     """
     try:
-        if found in _LINES and transactions is None:
+        if detect(source, transactions=transactions) != found:  # lines of a log look alike in several formats
+            return None
+        if found in LINES and transactions is None:
             return _read_log(found, source, keyed)
-        if found == _EDN:
+        if found == EDN:
             return _read_edn(source, keyed, transactions)
-        return _read_jsonl(source, keyed, transactions) if found == _JSONL else None
+        return _read_jsonl(source, keyed, transactions) if found == JSONL else None
     except (InputError, ValueError):
         return None
 

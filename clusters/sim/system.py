@@ -113,8 +113,13 @@ class SimNodes(OneServiceSystem):
     def daemon(self, node: Node) -> Daemon:  # noqa: ARG002 - the same on all nodes
         """Returns the one process of a simulated node."""
         return Daemon(
-            role=ROLE, argv=(self.name,), pattern=self.name, ports=(PORT,), data_dir=DATA_DIRECTORY, log_files=(LOG_FILE,)
-        )  # fmt: skip
+            role=ROLE,
+            argv=(self.name,),
+            pattern=f"^{self.name}$",
+            ports=(PORT,),
+            data_dir=DATA_DIRECTORY,
+            log_files=(LOG_FILE,),
+        )
 
     def install(self, node: Node) -> None:
         """Does nothing: the simulated system is code of this process."""

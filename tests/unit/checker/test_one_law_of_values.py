@@ -56,6 +56,19 @@ def nested(depth: int, value: Value = 1, *, by_key: bool = False) -> Value:
     return value
 
 
+LARGE: tuple[Value, ...] = (
+    "\ud800",
+    ["\ud83d\ude00", "a\udfff"],
+    {"": {"#inst": "x"}, "a b": [{}], "\ud800": 1},
+    "x" * (2 << 20),
+    10**4200,
+    10**DIGITS - 1,
+    nested(MAX_NESTING),
+    nested(MAX_NESTING, "\ud800", by_key=True),
+    5e-324,
+)
+
+
 @contextmanager
 def recorded(*values: Value, key: str | None) -> Iterator[tuple[Path, list[Op]]]:
     """Records a write of each value and a read that returns it, and yields the file and the events."""

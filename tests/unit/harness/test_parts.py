@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness import parts
+from harness.console import own
 from harness.errors import InputError
 from harness.faults import FaultRecord, PlannedFault, Proof
 from harness.node import Node
@@ -289,6 +290,26 @@ def test_a_service_on_one_node_leaves_the_comparison_out() -> None:
     lonely.nodes = lonely.nodes[:1]
     found = {part.name: part for part in parts.of_run(lonely, RunResult(), [operation()])}
     assert found["completed"].details["left_out"]["replicas-equal"] == "there is one replica only"
+
+
+@pytest.mark.parametrize(("method", "part"), [("own_parts", "own-parts"), ("fatal_log_patterns", "log-patterns")])
+@pytest.mark.parametrize("error", ["SystemExit(0)", "ValueError('boom')", "asyncio.CancelledError()"])
+def test_a_system_whose_code_fails_after_the_run_costs_one_part(
+    tmp_path: Path, method: str, part: str, error: str
+) -> None:
+    """The run keeps its verdict, which is unknown, and the part has the function, the file and the line."""
+    file = tmp_path / "fails.py"
+    file.write_text(f"import asyncio\n\nclass Fails:\n    def {method}(self):\n        raise {error}\n")
+    fails = own.module_of(file).Fails
+
+    class Failing(fails, Modest):  # type: ignore[misc, valid-type]  # made in the test
+        """A system whose code fails."""
+
+    failing: Any = Failing(dumps=False, patterns=(), final_reads=False)
+    found = {each.name: each for each in parts.of_run(failing, RunResult(), [operation()])}
+    assert found[part].verdict is Verdict.UNKNOWN
+    assert f"{method} ({file}:5) failed: {error.partition('(')[0].removeprefix('asyncio.')}" in found[part].reason
+    assert "completed" in found
 
 
 def test_an_answer_that_cannot_be_judged_leaves_the_other_parts() -> None:

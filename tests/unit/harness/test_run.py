@@ -831,6 +831,17 @@ def test_a_system_that_never_says_whether_it_is_ready_is_given_up(tmp_path: Path
         perform(Deaf("first"), tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("hook", "error"),
+    [("second", None), ("replica", "replica of the system did not end within its time limit of 5 s")],
+)
+def test_a_system_that_hangs_after_the_workload_is_given_up(tmp_path: Path, hook: str, error: str | None) -> None:
+    """The time limit of each method is kept with a margin, in virtual time too. Clients decide whether it has recovered."""
+    result, _, _ = perform(Deaf(hook), tmp_path)
+    assert result.recovery is not None
+    assert result.error == error
+
+
 def test_an_error_in_the_workload_keeps_the_records(tmp_path: Path) -> None:
     """The result has the error, the nodes are healed, and the logs are collected."""
 

@@ -280,3 +280,18 @@ def test_services_without_a_status_are_not_polled(pair: Pair) -> None:
 
     watch = run_virtual(polled())
     assert (watch.sightings, watch.others, watch.leader()) == ([], {}, None)
+
+
+@pytest.mark.parametrize(
+    "pattern", ["front", "front --at", r"[f]ront", r"front[[:space:]]--at", "front|^back", "^sh ", "pgrep", "*front"]
+)
+def test_a_pattern_that_matches_its_own_shell_is_refused(pattern: str) -> None:
+    """The shell that starts the process has its words, and the one that looks for it has the pattern: a kill would end both."""
+    with pytest.raises(ValueError, match=r'also matches the shell .* begin it with \^ and the program: r"\^front "'):
+        replace(FRONT, pattern=pattern)
+
+
+@pytest.mark.parametrize("pattern", ["^front ", r"^([^ ]*/)?front[[:space:]]", "^front --at|^postgres: main: "])
+def test_a_pattern_that_begins_with_the_program_is_fine(pattern: str) -> None:
+    """Also with classes of characters, which only extended regular expressions have."""
+    assert replace(FRONT, pattern=pattern).pattern == pattern

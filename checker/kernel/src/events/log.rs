@@ -16,10 +16,6 @@ pub fn feed(events: &mut Events, text: &[u8]) -> Plain<usize> {
     if std::str::from_utf8(text).is_err() || text.iter().any(|&byte| byte == 0 || byte == b'\x0b') {
         return Err(Unplain);
     }
-    // A file that begins like this is EDN, whatever its lines look like.
-    if events.line == 1 && text.first().is_some_and(|byte| b"{[(#;".contains(byte)) {
-        return Err(Unplain);
-    }
     for line in text.split_inclusive(|&byte| byte == b'\n') {
         if line.len() > MOST_BYTES {
             return Err(Unplain);
@@ -94,8 +90,8 @@ fn event(text: &[u8]) -> Plain<Option<Event<'_>>> {
         b":info" => INFO,
         _ => return Err(Unplain),
     };
-    // A semicolon may begin a comment, which no value of a line has.
-    if value.is_empty() || value.contains(&b';') {
+    // A semicolon may begin a comment, which no value of a line has. A comma beside a value is text to Python.
+    if value.is_empty() || value.contains(&b';') || value[0] == b',' || value.ends_with(b",") {
         return Err(Unplain);
     }
     let mut event = Event { kind: Some(kind), has_process: true, f: Some(f), ..Event::default() };
