@@ -45,7 +45,6 @@ class RocketMQController(jvm.LedJvmSystem):
     summary = "The controllers of RocketMQ 5, which elect the master of each broker group."
     Options = ControllerOptions
     simulator_class = "clusters.systems.rocketmq.simulated:SimRocketMQController"
-    not_by_seed = "it asks for the network interfaces of its node, which the simulation does not have"
     serves: ClassVar[Mapping[str, str]] = MappingProxyType(
         {
             "broker-id": "apply, next, replica and state are the requests 1013, 1012, 1004 and 1006; a key is a broker group",

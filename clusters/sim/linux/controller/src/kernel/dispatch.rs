@@ -565,6 +565,9 @@ impl Kernel {
                 }
                 natively(After::Nothing)
             }
+            _ if matches!(self.objects[object].kind, Kind::Stream(_) | Kind::Datagrams(_)) => {
+                self.interface_call(thread, registers)
+            }
             _ => failed(ENOTTY),
         }
     }

@@ -7,6 +7,7 @@ mod dispatch;
 mod epoll;
 mod files;
 mod futex;
+mod interfaces;
 mod network;
 mod objects;
 mod processes;
