@@ -18,8 +18,8 @@ mod tests;
 use super::graph::Extra;
 use super::judge::{judge, Judged, Question};
 use super::positions::UNPLACED;
-use super::registers::{source_pairs, Sources};
-use super::{History, Writers, OK};
+use super::registers::{source_pairs, Pair, Sources};
+use super::{History, Writers, NONE, OK};
 use class::Class;
 use problem::{Maker, Problem};
 use saturate::{causes, saturate};
@@ -70,12 +70,7 @@ pub fn ordering(
     contradicted: &[u8],
 ) -> Ordering {
     let sources = without(question.sources, contradicted);
-    let is_bare = asked.class == Class::Uncommitted;
-    let pairs = source_pairs(
-        history,
-        writers,
-        Sources { writes_follow_reads: is_bare || sources.writes_follow_reads, ..sources },
-    );
+    let pairs = known_pairs(asked.class, history, writers, sources);
     let mut problem = Maker::new(history, writers, asked.class).make(asked.extra, &pairs);
     drop(pairs);
     let time = times(&problem, history);
@@ -120,6 +115,29 @@ fn told(failure: Failure) -> Ordering {
             Ordering::Contradiction(cases.into_iter().map(case).collect(), rows)
         }
     }
+}
+
+/// Returns the orders of versions that hold besides the data, each with the place of its source in `SOURCES`.
+///
+/// The classes with reads have the order of a read and the own write as a path. `Class::Uncommitted` has it of the versions whose order
+/// the system does not tell.
+fn known_pairs(
+    class: Class,
+    history: &History<'_>,
+    writers: &Writers,
+    sources: Sources,
+) -> Vec<(u8, Vec<Pair>)> {
+    let mut found = source_pairs(history, writers, sources);
+    if class == Class::Uncommitted && !sources.writes_follow_reads {
+        let is_told = |version: u32| {
+            let row = writers.row.get(version as usize).copied().unwrap_or(NONE);
+            sources.transaction_order && row != NONE && history.position[row as usize] != UNPLACED
+        };
+        let all = source_pairs(history, writers, Sources { writes_follow_reads: true, ..Sources::default() });
+        let is_open = |&(one, other): &Pair| !(is_told(one) && is_told(other));
+        found.extend(all.into_iter().map(|(source, pairs)| (source, pairs.into_iter().filter(is_open).collect())));
+    }
+    found
 }
 
 /// Returns the sources without those that contradict the others.
