@@ -5,9 +5,11 @@
 //! that has no anomaly. If it has one, all orders that are forced are added (`saturate`), and what they leave open is searched
 //! (`search`). Then a cycle contradicts the model, whatever the order of the versions.
 
+mod bounds;
 mod candidate;
 pub mod class;
 mod closure;
+mod guided;
 pub mod problem;
 mod saturate;
 mod search;
@@ -20,16 +22,28 @@ use super::judge::{judge, Judged, Question};
 use super::positions::UNPLACED;
 use super::registers::{source_pairs, Pair, Sources};
 use super::{History, Writers, NONE, OK};
+use candidate::candidate;
 use class::Class;
-use problem::{Maker, Problem};
+use closure::links_of;
+use guided::{guided, Guide};
+use problem::{Arc, Maker, Problem};
 use saturate::{causes, saturate};
 use search::{failure, search, Failure};
 use shown::Shown;
 
-/// The largest table of events, in words: 128 MiB.
-const TABLE: usize = 1 << 24;
-/// Steps of a history.
-const STEPS: usize = 2_000_000_000;
+/// What a decision may take.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Words of the largest table of events.
+    pub table: usize,
+    /// Steps of a history that has a table.
+    pub steps: usize,
+    /// Orders that are made for each guide.
+    pub passes: usize,
+}
+
+/// 128 MiB for the table.
+pub const LIMITS: Limits = Limits { table: 1 << 24, steps: 2_000_000_000, passes: 12 };
 
 /// Whether the versions have an order that the model allows.
 #[derive(Debug)]
@@ -59,6 +73,7 @@ pub struct Asked<'a> {
     pub extra: Extra,
     /// The anomalies that the history must not have.
     pub prohibited: &'a [&'a str],
+    pub limits: Limits,
 }
 
 /// Decides a history whose known orders of versions make no anomaly that is prohibited.
@@ -74,18 +89,32 @@ pub fn ordering(
     let mut problem = Maker::new(history, writers, asked.class).make(asked.extra, &pairs);
     drop(pairs);
     let time = times(&problem, history);
-    let mut left = STEPS;
-    if closure::order(problem.events(), &problem.arcs).is_some() {
-        let likely = candidate::candidate(&problem, &time);
-        if is_legal(question, asked, history, writers, &problem, &likely, sources) {
+    let Limits { table, steps, passes } = asked.limits;
+    let is_large = closure::words(problem.events()) > table;
+    let links = links_of(&problem.arcs);
+    if closure::order(problem.events(), &links).is_some() {
+        let fits =
+            |problem: &Problem, order: &[u32]| is_legal(question, asked, history, writers, problem, order, sources);
+        let finds = |problem: &Problem, guide: Guide| {
+            guided(problem, history, guide, passes).is_some_and(|order| fits(problem, &order))
+        };
+        // One transaction after the other is legal under all models.
+        let serial = || Maker::new(history, writers, Class::Serial).make(Extra::None, &[]);
+        let is_likely = || fits(&problem, &candidate(&problem, &time, &links).order);
+        let is_guided = || {
+            (asked.class != Class::Serial && finds(&serial(), Guide::All))
+                || guides(asked.extra).iter().any(|&guide| finds(&problem, guide))
+        };
+        if if is_large { is_guided() || is_likely() } else { is_likely() || is_guided() } {
             return Ordering::Order;
         }
-    } else if closure::words(problem.events()) > TABLE {
+    } else if is_large {
         return told(failure(&problem, &saturate::cycle(&problem)));
     }
-    if closure::words(problem.events()) > TABLE {
+    if is_large {
         return Ordering::TooLarge;
     }
+    let mut left = steps;
     if asked.class == Class::Causal {
         if let Err(stop) = causes(&mut problem, &mut left) {
             return told(failure(&problem, &stop));
@@ -102,13 +131,22 @@ pub fn ordering(
     }
 }
 
+/// Returns the guides of a search, given what orders transactions besides their data.
+fn guides(extra: Extra) -> &'static [Guide] {
+    if extra == Extra::Realtime {
+        &[Guide::All]
+    } else {
+        &[Guide::All, Guide::Writers]
+    }
+}
+
 fn told(failure: Failure) -> Ordering {
     match failure {
         Failure::Limit => Ordering::Limit,
         Failure::Cases(cases, mut rows) => {
             rows.sort_unstable();
             rows.dedup();
-            let case = |(arc, shown): (Option<problem::Arc>, Option<Shown>)| Case {
+            let case = |(arc, shown): (Option<Arc>, Option<Shown>)| Case {
                 chosen: arc.map(|arc| (arc.key, arc.before, arc.after)),
                 shown,
             };
@@ -121,12 +159,7 @@ fn told(failure: Failure) -> Ordering {
 ///
 /// The classes with reads have the order of a read and the own write as a path. `Class::Uncommitted` has it of the versions whose order
 /// the system does not tell.
-fn known_pairs(
-    class: Class,
-    history: &History<'_>,
-    writers: &Writers,
-    sources: Sources,
-) -> Vec<(u8, Vec<Pair>)> {
+fn known_pairs(class: Class, history: &History<'_>, writers: &Writers, sources: Sources) -> Vec<(u8, Vec<Pair>)> {
     let mut found = source_pairs(history, writers, sources);
     if class == Class::Uncommitted && !sources.writes_follow_reads {
         let is_told = |version: u32| {
