@@ -58,11 +58,11 @@ class Store:
     writes_per_key: int = 0
     on_snapshots: bool = False
     stale: bool = False
-    _values: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
-    _writes: dict[int, int] = field(default_factory=dict)
-    _active: list[int] = field(default_factory=list)
-    _fresh: int = 0
-    _commits: int = 0
+    _values: dict[int, list[tuple[int, int]]] = field(default_factory=dict, init=False)
+    _writes: dict[int, int] = field(default_factory=dict, init=False)
+    _active: list[int] = field(default_factory=list, init=False)
+    _fresh: int = field(default=0, init=False)
+    _commits: int = field(default=0, init=False)
 
     def events(self, count: int) -> Iterator[str]:
         """Yields the lines of a history of some transactions as JSON Lines."""
@@ -81,7 +81,9 @@ class Store:
                 begun += 1
                 commits_at = at + self.random.randint(1, 12)
                 process = self.random.choice(free)
-                open_[process] = _Open(self._drawn(), self._commits, commits_at, commits_at + self.random.randint(1, 12))
+                open_[process] = _Open(
+                    self._drawn(), self._commits, commits_at, commits_at + self.random.randint(1, 12)
+                )
                 yield event("invoke", process, open_[process].request, at)
 
     def _drawn(self) -> Mops:
@@ -123,12 +125,17 @@ class Store:
 
 
 def skewed(lines: Iterator[str], after: int) -> Iterator[str]:
-    """Yields a history with a write skew after some lines: two transactions each miss the write of the other one."""
+    """Yields a history with a write skew after some lines: two transactions each miss the write of the other one.
+
+    Both read from a third one, and no read shows the order of the versions.
+    """
     for number, line in enumerate(lines):
         if number == after:
             at = json.loads(line)["time"]
-            pair = [[["r", -1, None], ["w", -2, 1]], [["r", -2, None], ["w", -1, 1]]]
-            for type_ in ("invoke", "ok"):
+            first = [["w", -1, 1], ["w", -2, 1]]
+            yield from (event(type_, PROCESSES, first, at) for type_ in ("invoke", "ok"))
+            for type_, value in (("invoke", None), ("ok", 1)):
+                pair = ([["r", -1, value], ["w", -2, 2]], [["r", -2, value], ["w", -1, 2]])
                 yield from (event(type_, PROCESSES + place, mops, at) for place, mops in enumerate(pair))
         yield line
 
@@ -142,4 +149,7 @@ def written(path: Path, lines: Iterator[str]) -> Path:
 
 def event(type_: str, process: int, value: Mops, at: int) -> str:
     """Returns an event as a line of JSON."""
-    return json.dumps({"type": type_, "process": process, "f": "txn", "value": value, "time": at}, separators=(",", ":")) + "\n"
+    return (
+        json.dumps({"type": type_, "process": process, "f": "txn", "value": value, "time": at}, separators=(",", ":"))
+        + "\n"
+    )

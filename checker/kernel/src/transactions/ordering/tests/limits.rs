@@ -32,14 +32,15 @@ fn serial_history(random: &mut Random, count: usize) -> Vec<Txn> {
         }
         open.retain(|(.., end)| *end > now);
         if txns.len() < count && open.len() < 10 {
-            let mops = (0..=random.below(4)).map(|_| {
+            let mut mops = Vec::new();
+            for _ in 0..=random.below(4) {
                 let (is_read, key) = (random.chance(50), random.below(KEYS));
                 latest[key] += usize::from(!is_read);
-                Mop { is_read, key, value: if is_read { 0 } else { latest[key] } }
-            });
+                mops.push(Mop { is_read, key, value: if is_read { 0 } else { latest[key] } });
+            }
             let effect = now + 1 + random.below(12) as i64;
             open.push((txns.len(), effect, effect + 1 + random.below(12) as i64));
-            txns.push(Txn { kind: Kind::Ok, process: txns.len(), start: now, end: 0, mops: mops.collect() });
+            txns.push(Txn { kind: Kind::Ok, process: txns.len(), start: now, end: 0, mops });
         }
     }
     txns
