@@ -39,7 +39,7 @@ pub fn narrow(problem: &Problem, bounds: &mut Bounds, links: &[Link]) -> Result<
             bounds.of_key(key, &mut forced);
         }
         if before == *bounds {
-            return Ok(forced); // the same as before, so without a cycle
+            break;
         }
     }
     let all = [links, &forced].concat();

@@ -217,7 +217,7 @@ fn times(problem: &Problem, history: &History<'_>) -> Vec<i64> {
     time
 }
 
-/// Returns whether a history has no anomaly that is prohibited, if its transactions happened in the order of some events.
+/// Returns whether a history has no anomaly that is prohibited, if its transactions happened in the order of all events.
 fn is_legal(
     question: &Question<'_>,
     asked: Asked<'_>,
@@ -227,6 +227,9 @@ fn is_legal(
     order: &[u32],
     sources: Sources,
 ) -> bool {
+    if order.len() < problem.events() {
+        return false; // what has no place in the order would not be checked
+    }
     let mut position = vec![UNPLACED; history.len()];
     for (at, &event) in (0..).zip(order) {
         position[problem.row[event as usize] as usize] = at; // the last event is the commit

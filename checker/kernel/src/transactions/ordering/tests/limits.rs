@@ -1,10 +1,10 @@
 //! Histories without a table of their events: large ones are decided so.
 
 use super::super::{Limits, LIMITS};
-use super::definitions::{Kind, Mop, Txn};
-use super::{columns, models, verdict, Random};
+use super::definitions::{legal, Kind, Mop, Txn};
+use super::{columns, looks_inside, models, number, random_history, verdict, Random};
 
-const KEYS: usize = 6;
+const KEYS: usize = 20;
 const WITHOUT_TABLE: Limits = Limits { table: 0, ..LIMITS };
 
 /// Returns transactions of a serial store that takes each one while it is open, in another order than that of the answers.
@@ -77,5 +77,20 @@ fn a_large_history_with_a_write_skew_is_not_valid() {
     let columns = columns(&txns, KEYS + 2);
     for model in models().iter().filter(|model| model.prohibited.contains(&"G2-item")) {
         assert_ne!(verdict(model, &columns, WITHOUT_TABLE), Some(true), "{}", model.name);
+    }
+}
+
+#[test]
+fn without_a_table_no_verdict_contradicts_its_definition() {
+    let (count, seed) = (number("LABRYS_HISTORIES", 300), number("LABRYS_SEED", 0));
+    for at in seed..seed + count {
+        let (txns, keys) = random_history(&mut Random(at.wrapping_mul(0x0123_4567_89ab_cdef)));
+        let columns = columns(&txns, keys);
+        let internal = txns.iter().any(Txn::contradicts_itself);
+        for model in models().iter().filter(|model| !internal || looks_inside(model)) {
+            if let Some(found) = verdict(model, &columns, WITHOUT_TABLE) {
+                assert_eq!(found, legal(model.name, &txns, keys), "seed {at}: {}", model.name);
+            }
+        }
     }
 }

@@ -228,6 +228,11 @@ fn verdict(model: &Model, columns: &Columns, limits: Limits) -> Option<bool> {
     }
 }
 
+/// Returns a number of the environment, or another one.
+fn number(name: &str, other: u64) -> u64 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(other)
+}
+
 /// These say nothing of transactions that contradict themselves.
 fn looks_inside(model: &Model) -> bool {
     model.prohibited.contains(&"internal")
@@ -235,8 +240,6 @@ fn looks_inside(model: &Model) -> bool {
 
 #[test]
 fn registers_are_decided_as_by_definition() {
-    let number =
-        |name: &str, other: u64| std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(other);
     let (count, seed) = (number("LABRYS_HISTORIES", 300), number("LABRYS_SEED", 0));
     let models = models();
     let mut counts: BTreeMap<(&str, &str), usize> = BTreeMap::new();
