@@ -26,6 +26,8 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
+from benchmarks.transactions.registers import Store, skewed, written
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -41,6 +43,7 @@ MOST: Final = 1_000_000
 MOST_OF_ADYA: Final = 1_000_000  # it needs 10 GB for these
 SNAPSHOTS: Final = 100_000
 REGISTERS: Final = 20_000
+UNORDERED: Final = 100_000
 COMPONENT: Final = 20_000
 MEBI: Final = 1 << 20
 
@@ -160,9 +163,28 @@ def _rows(folder: Path, most: int, pattern: str) -> Iterator[Row]:
     if pattern in name:
         path = _written(folder, REGISTERS, lists=False)
         yield Row(name=name, path=path, workload="rw-register", options=["linearizable-keys"])
+    yield from _unordered(folder, pattern)
     name = f"one component of {COMPONENT:,} transactions"
     if pattern in name:
         yield Row(name=name, path=_ring(folder, COMPONENT), workload="list-append", verdict="invalid")
+
+
+def _unordered(folder: Path, pattern: str) -> Iterator[Row]:
+    """Yields the rows of registers without an order of their versions; adya does not search one."""
+    for what, model, verdict, keeps in (
+        ("", "serializable", "valid", WRITES_PER_KEY),
+        ("", "strict-serializable", "valid", WRITES_PER_KEY),
+        ("", "snapshot-isolation", "valid", WRITES_PER_KEY),
+        (", with write skews", "snapshot-isolation", "valid", WRITES_PER_KEY),
+        (" on 20 keys", "serializable", "valid", 0),
+        (", one write skew", "serializable", "unknown", WRITES_PER_KEY),
+    ):
+        name = f"{UNORDERED:,} transactions of rw-register{what}, {model}"
+        if pattern in name:
+            store = Store(random=Random(1), keys=20, writes_per_key=keeps, on_snapshots="skews" in what)
+            lines = store.events(UNORDERED)
+            path = written(folder / "history.jsonl", lines if verdict == "valid" else skewed(lines, UNORDERED))
+            yield Row(name=name, path=path, workload="rw-register", verdict=verdict, model=model, is_for_both=False)
 
 
 def _written(folder: Path, count: int, *, lists: bool) -> Path:

@@ -14,7 +14,7 @@ use crate::transactions::graph::{Edge, Extra, CONFLICT, PROCESS, RW, SOURCES, WR
 use crate::transactions::judge::{judged, Judged, Question, Unusable};
 use crate::transactions::ordering::class::Class;
 use crate::transactions::ordering::shown::{How, Order, Shown};
-use crate::transactions::ordering::{Asked, Case, Ordering};
+use crate::transactions::ordering::{Asked, Case, Ordering, LIMITS};
 use crate::transactions::parse::{parse, Malformed};
 use crate::transactions::positions::{SamePosition, UNPLACED};
 use crate::transactions::registers::Sources;
@@ -132,7 +132,7 @@ pub fn transactions<'py>(
     let asked = match &asked {
         Some((class, extra, _)) => {
             let class = Class::of(class).ok_or_else(|| PyValueError::new_err(format!("{class:?} is no class")))?;
-            Some(Asked { class, extra: extra_of(extra)?, prohibited: &prohibited })
+            Some(Asked { class, extra: extra_of(extra)?, prohibited: &prohibited, limits: LIMITS })
         }
         None => None,
     };

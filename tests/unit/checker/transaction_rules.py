@@ -123,13 +123,7 @@ def demanded(operations: Sequence[Operation], found: Judgement, model: str) -> s
 
 
 def demanded_of_registers(operations: Sequence[Operation], found: Judgement, model: str) -> str:
-    """Returns the same for registers with the system's own order.
-
-    A read before the own write orders two versions under every model (docs/transactions.md). The definition of
-    read-uncommitted does not say so, and has no say then.
-    """
-    if model.endswith("read-uncommitted") and found.verdict is Verdict.INVALID:
-        return LEFT_OUT
+    """Returns the same for registers with the system's own order."""
     return demanded(as_lists(operations), found, model)
 
 

@@ -1,13 +1,15 @@
 //! Decides whether the versions of registers have an order that a model allows. No read shows this order.
 //!
-//! `class` has what a model asks, and `problem` its events. A likely order is made in near-linear time (`candidate`) and checked by
+//! `class` has what a model asks, and `problem` its events. A likely order is made (`candidate`; in real time `guided`) and checked by
 //! the whole of `judge`, as if the system had told it. So `valid` is said only of a history with an order of its transactions
 //! that has no anomaly. If it has one, all orders that are forced are added (`saturate`), and what they leave open is searched
 //! (`search`). Then a cycle contradicts the model, whatever the order of the versions.
 
+mod bounds;
 mod candidate;
 pub mod class;
 mod closure;
+mod guided;
 pub mod problem;
 mod saturate;
 mod search;
@@ -18,18 +20,30 @@ mod tests;
 use super::graph::Extra;
 use super::judge::{judge, Judged, Question};
 use super::positions::UNPLACED;
-use super::registers::{source_pairs, Sources};
-use super::{History, Writers, OK};
+use super::registers::{source_pairs, Pair, Sources};
+use super::{History, Writers, NONE, OK};
+use candidate::candidate;
 use class::Class;
-use problem::{Maker, Problem};
+use closure::links_of;
+use guided::{guided, Guide};
+use problem::{Arc, Maker, Problem};
 use saturate::{causes, saturate};
 use search::{failure, search, Failure};
 use shown::Shown;
 
-/// The largest table of events, in words: 128 MiB.
-const TABLE: usize = 1 << 24;
-/// Steps of a history.
-const STEPS: usize = 2_000_000_000;
+/// What a decision may take.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Words of the largest table of events.
+    pub table: usize,
+    /// Steps of a history that has a table.
+    pub steps: usize,
+    /// Orders that are made for each guide.
+    pub passes: usize,
+}
+
+/// 128 MiB for the table.
+pub const LIMITS: Limits = Limits { table: 1 << 24, steps: 2_000_000_000, passes: 12 };
 
 /// Whether the versions have an order that the model allows.
 #[derive(Debug)]
@@ -59,6 +73,7 @@ pub struct Asked<'a> {
     pub extra: Extra,
     /// The anomalies that the history must not have.
     pub prohibited: &'a [&'a str],
+    pub limits: Limits,
 }
 
 /// Decides a history whose known orders of versions make no anomaly that is prohibited.
@@ -70,27 +85,39 @@ pub fn ordering(
     contradicted: &[u8],
 ) -> Ordering {
     let sources = without(question.sources, contradicted);
-    let is_bare = asked.class == Class::Uncommitted;
-    let pairs = source_pairs(
-        history,
-        writers,
-        Sources { writes_follow_reads: is_bare || sources.writes_follow_reads, ..sources },
-    );
+    let pairs = known_pairs(asked.class, history, writers, sources);
     let mut problem = Maker::new(history, writers, asked.class).make(asked.extra, &pairs);
     drop(pairs);
     let time = times(&problem, history);
-    let mut left = STEPS;
-    if closure::order(problem.events(), &problem.arcs).is_some() {
-        let likely = candidate::candidate(&problem, &time);
-        if is_legal(question, asked, history, writers, &problem, &likely, sources) {
+    let Limits { table, steps, passes } = asked.limits;
+    let is_large = closure::words(problem.events()) > table;
+    let links = links_of(&problem.arcs);
+    if closure::order(problem.events(), &links).is_some() {
+        let fits =
+            |problem: &Problem, order: &[u32]| is_legal(question, asked, history, writers, problem, order, sources);
+        let finds = |problem: &Problem, guide: Guide| {
+            guided(problem, history, guide, passes).is_some_and(|order| fits(problem, &order))
+        };
+        // One transaction after the other is legal under all models.
+        let serial = || Maker::new(history, writers, Class::Serial).make(Extra::None, &[]);
+        let is_likely = || fits(&problem, &candidate(&problem, &time, &links).order);
+        let is_guided = || {
+            (asked.class != Class::Serial && finds(&serial(), Guide::All))
+                || guides(asked.extra).iter().any(|&guide| finds(&problem, guide))
+        };
+        // Without a guide, a large history on few keys takes longer.
+        let tries: [&dyn Fn() -> bool; 2] =
+            if is_large { [&is_guided, &is_likely] } else { [&is_likely, &is_guided] };
+        if tries.iter().any(|is_ordered| is_ordered()) {
             return Ordering::Order;
         }
-    } else if closure::words(problem.events()) > TABLE {
+    } else if is_large {
         return told(failure(&problem, &saturate::cycle(&problem)));
     }
-    if closure::words(problem.events()) > TABLE {
+    if is_large {
         return Ordering::TooLarge;
     }
+    let mut left = steps;
     if asked.class == Class::Causal {
         if let Err(stop) = causes(&mut problem, &mut left) {
             return told(failure(&problem, &stop));
@@ -107,19 +134,46 @@ pub fn ordering(
     }
 }
 
+/// Returns the guides of a search, given what orders transactions besides their data.
+fn guides(extra: Extra) -> &'static [Guide] {
+    if extra == Extra::Realtime {
+        &[Guide::All]
+    } else {
+        &[Guide::All, Guide::Writers]
+    }
+}
+
 fn told(failure: Failure) -> Ordering {
     match failure {
         Failure::Limit => Ordering::Limit,
         Failure::Cases(cases, mut rows) => {
             rows.sort_unstable();
             rows.dedup();
-            let case = |(arc, shown): (Option<problem::Arc>, Option<Shown>)| Case {
+            let case = |(arc, shown): (Option<Arc>, Option<Shown>)| Case {
                 chosen: arc.map(|arc| (arc.key, arc.before, arc.after)),
                 shown,
             };
             Ordering::Contradiction(cases.into_iter().map(case).collect(), rows)
         }
     }
+}
+
+/// Returns the orders of versions that hold besides the data, each with the place of its source in `SOURCES`.
+///
+/// The classes with reads have the order of a read and the own write as a path. `Class::Uncommitted` has it of the versions whose order
+/// the system does not tell.
+fn known_pairs(class: Class, history: &History<'_>, writers: &Writers, sources: Sources) -> Vec<(u8, Vec<Pair>)> {
+    let mut found = source_pairs(history, writers, sources);
+    if class == Class::Uncommitted && !sources.writes_follow_reads {
+        let is_told = |version: u32| {
+            let row = writers.row.get(version as usize).copied().unwrap_or(NONE);
+            sources.transaction_order && row != NONE && history.position[row as usize] != UNPLACED
+        };
+        let all = source_pairs(history, writers, Sources { writes_follow_reads: true, ..Sources::default() });
+        let is_open = |&(one, other): &Pair| !(is_told(one) && is_told(other));
+        found.extend(all.into_iter().map(|(source, pairs)| (source, pairs.into_iter().filter(is_open).collect())));
+    }
+    found
 }
 
 /// Returns the sources without those that contradict the others.
@@ -166,7 +220,7 @@ fn times(problem: &Problem, history: &History<'_>) -> Vec<i64> {
     time
 }
 
-/// Returns whether a history has no anomaly that is prohibited, if its transactions happened in the order of some events.
+/// Returns whether a history has no anomaly that is prohibited, if its transactions happened in the order of all events.
 fn is_legal(
     question: &Question<'_>,
     asked: Asked<'_>,
@@ -176,6 +230,9 @@ fn is_legal(
     order: &[u32],
     sources: Sources,
 ) -> bool {
+    if order.len() < problem.events() {
+        return false; // what has no place in the order would not be checked
+    }
     let mut position = vec![UNPLACED; history.len()];
     for (at, &event) in (0..).zip(order) {
         position[problem.row[event as usize] as usize] = at; // the last event is the commit

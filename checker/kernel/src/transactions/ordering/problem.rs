@@ -61,6 +61,7 @@ pub struct Read {
 #[derive(Clone, Debug, Default)]
 pub struct Key {
     pub key: u32,
+    /// In the order of their rows.
     pub writers: Vec<Writer>,
     pub reads: Vec<Read>,
 }
@@ -339,8 +340,8 @@ impl<'a> Maker<'a> {
     /// Adds the order of processes or of real time, without pairs that follow from others.
     fn extra(&mut self, extra: Extra) {
         let history = self.history;
-        let mut ended: Vec<u32> = (0..history.len() as u32).filter(|&row| history.kind[row as usize] == OK).collect();
         if extra == Extra::Process {
+            let mut ended = ended(history);
             ended.sort_by_key(|&row| history.process[row as usize]);
             for pair in ended.windows(2) {
                 let (one, other) = (pair[0] as usize, pair[1] as usize);
@@ -350,22 +351,34 @@ impl<'a> Maker<'a> {
             }
         }
         if extra == Extra::Realtime {
-            ended.sort_by_key(|&row| history.end[row as usize]);
-            let mut ended = ended.into_iter().peekable();
-            let mut frontier: Vec<u32> = Vec::new(); // as wide as the concurrency
-            for row in 0..history.len() {
-                while let Some(next) = ended.next_if(|&next| history.end[next as usize] < history.start[row]) {
-                    let began = history.start[next as usize];
-                    frontier.retain(|&other| history.end[other as usize] >= began);
-                    frontier.push(next);
-                }
-                if self.counts[row] {
-                    for &before in &frontier {
-                        let (from, to) = (self.commit[before as usize], self.begin[row]);
-                        self.arc(from, to, REALTIME, NONE, NONE, NONE, Why::Data);
-                    }
-                }
+            for (before, after) in in_real_time(history, |row| self.counts[row as usize]) {
+                let (from, to) = (self.commit[before as usize], self.begin[after as usize]);
+                self.arc(from, to, REALTIME, NONE, NONE, NONE, Why::Data);
             }
         }
     }
+}
+
+/// Returns the rows that succeeded.
+fn ended(history: &History<'_>) -> Vec<u32> {
+    (0..history.len() as u32).filter(|&row| history.kind[row as usize] == OK).collect()
+}
+
+/// Returns each two of some rows of which the first one ended before the second one began, without pairs that follow from others.
+pub fn in_real_time(history: &History<'_>, counts: impl Fn(u32) -> bool) -> Vec<(u32, u32)> {
+    let mut ended = ended(history);
+    ended.retain(|&row| counts(row));
+    ended.sort_by_key(|&row| history.end[row as usize]);
+    let mut ended = ended.into_iter().peekable();
+    let mut frontier: Vec<u32> = Vec::new(); // as wide as the concurrency
+    let mut pairs = Vec::new();
+    for row in (0..history.len() as u32).filter(|&row| counts(row)) {
+        while let Some(next) = ended.next_if(|&next| history.end[next as usize] < history.start[row as usize]) {
+            let began = history.start[next as usize];
+            frontier.retain(|&other| history.end[other as usize] >= began);
+            frontier.push(next);
+        }
+        pairs.extend(frontier.iter().map(|&before| (before, row)));
+    }
+    pairs
 }

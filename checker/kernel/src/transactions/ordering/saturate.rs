@@ -13,7 +13,7 @@
 use super::super::graph::{RW, WR, WW};
 use super::super::NONE;
 use super::class::Rule;
-use super::closure::{words, Closure};
+use super::closure::{links_of, order, words, Closure, Next};
 use super::problem::{Arc, Key, Problem, Read, Why, Writer};
 
 /// A cycle: the places of its arcs, in their order.
@@ -176,14 +176,14 @@ pub fn cycle(problem: &Problem) -> Stop {
     let last = problem.arcs.iter().map(|arc| arc.round).max().unwrap_or(0);
     let round = (0..=last).find(|&round| {
         let some: Vec<Arc> = problem.arcs.iter().filter(|arc| arc.round <= round).copied().collect();
-        super::closure::order(problem.events(), &some).is_none()
+        order(problem.events(), &links_of(&some)).is_none()
     });
     let round = round.unwrap_or(last);
     let mut best: Vec<u32> = Vec::new();
     let some: Vec<(u32, &Arc)> = (0..).zip(&problem.arcs).filter(|(_, arc)| arc.round <= round).collect();
     let parts = {
         let arcs: Vec<Arc> = some.iter().map(|(_, arc)| **arc).collect();
-        let next = super::closure::Next::new(problem.events(), &arcs);
+        let next = Next::new(problem.events(), &links_of(&arcs));
         super::super::graph::components(problem.events() as u32, |event, number| {
             next.of(event).get(number as usize).map(|&arc| arcs[arc as usize].to)
         })
@@ -205,7 +205,7 @@ const TRIES: usize = 64;
 
 /// Returns the places of the arcs of a shortest path, of those of rounds below a number.
 pub fn path(problem: &Problem, from: u32, to: u32, below: u32, fits: impl Fn(&Arc) -> bool) -> Vec<u32> {
-    let next = super::closure::Next::new(problem.events(), &problem.arcs);
+    let next = Next::new(problem.events(), &links_of(&problem.arcs));
     let mut came = vec![NONE; problem.events()];
     let mut waiting = std::collections::VecDeque::from([from]);
     let mut seen = vec![false; problem.events()];

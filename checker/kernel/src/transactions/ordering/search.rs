@@ -9,7 +9,7 @@ use super::super::graph::components;
 use super::super::NONE;
 use super::candidate::candidate;
 use super::class::Rule;
-use super::closure::Closure;
+use super::closure::{links_of, Closure};
 use super::problem::{Arc, Key, Problem, Read, Why, Writer};
 use super::saturate::{ordered, saturate, spend, Stop};
 use super::shown::{shown, Shown};
@@ -78,7 +78,7 @@ fn tried(
     left: &mut usize,
     is_first: bool,
 ) -> Result<Vec<u32>, Failure> {
-    let likely = candidate(problem, time);
+    let likely = candidate(problem, time, &links_of(&problem.arcs)).order;
     let mut place = vec![0u32; likely.len()];
     for (at, &event) in (0..).zip(&likely) {
         place[event as usize] = at;

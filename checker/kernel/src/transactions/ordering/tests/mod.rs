@@ -4,6 +4,7 @@
 //! model with `cargo test --no-default-features registers_are -- --nocapture`.
 
 mod definitions;
+mod limits;
 
 use std::collections::BTreeMap;
 
@@ -12,7 +13,7 @@ use super::super::judge::{judged, Question};
 use super::super::registers::Sources;
 use super::super::{Atom, History, Mop, Table, Workload, FAIL, INFO, NONE, OK};
 use super::class::Class;
-use super::{contradicts, Asked, Ordering};
+use super::{contradicts, Asked, Limits, Ordering, LIMITS};
 use definitions::{legal, Kind, Txn};
 
 /// By model: what orders transactions, its class, what orders them in the class, what is searched, and what it prohibits.
@@ -204,11 +205,11 @@ fn columns(txns: &[Txn], keys: usize) -> Columns {
 }
 
 /// Returns the verdict: valid, invalid or unknown.
-fn verdict(model: &Model, columns: &Columns) -> Option<bool> {
+fn verdict(model: &Model, columns: &Columns, limits: Limits) -> Option<bool> {
     let Columns { kind, process, start, end, table } = columns;
     let place = (0..kind.len() as u32).collect();
     let history = History { kind, process, start, end, table, place, position: &[] };
-    let asked = Asked { class: model.class, extra: model.class_extra, prohibited: &model.prohibited };
+    let asked = Asked { class: model.class, extra: model.class_extra, prohibited: &model.prohibited, limits };
     let question = Question {
         workload: Workload::Registers,
         sources: Sources::default(),
@@ -227,6 +228,11 @@ fn verdict(model: &Model, columns: &Columns) -> Option<bool> {
     }
 }
 
+/// Returns a number of the environment, or another one.
+fn number(name: &str, other: u64) -> u64 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(other)
+}
+
 /// These say nothing of transactions that contradict themselves.
 fn looks_inside(model: &Model) -> bool {
     model.prohibited.contains(&"internal")
@@ -234,8 +240,6 @@ fn looks_inside(model: &Model) -> bool {
 
 #[test]
 fn registers_are_decided_as_by_definition() {
-    let number =
-        |name: &str, other: u64| std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(other);
     let (count, seed) = (number("LABRYS_HISTORIES", 300), number("LABRYS_SEED", 0));
     let models = models();
     let mut counts: BTreeMap<(&str, &str), usize> = BTreeMap::new();
@@ -250,7 +254,7 @@ fn registers_are_decided_as_by_definition() {
             // By definition, a serial order in real time is one of each model, and each but read uncommitted implies read committed.
             let is_legal = is_strict
                 || ((is_committed || model.name.ends_with("uncommitted")) && legal(model.name, &txns, keys));
-            let found = verdict(model, &columns);
+            let found = verdict(model, &columns, LIMITS);
             let what = match found {
                 Some(true) => "valid",
                 Some(false) => "invalid",
