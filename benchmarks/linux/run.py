@@ -45,7 +45,7 @@ def carried_out(system: str, seed: int, words: tuple[str, ...]) -> dict[str, Any
 def real_s(results: dict[str, Any]) -> float:
     """Returns the real time of the phases in which the nodes run."""
     phases = [phase for phase in results["phases"] if phase["name"] in PHASES and phase["node"] is None]
-    return sum(phase["end_s"] - phase["start_s"] for phase in phases)
+    return float(sum(phase["end_s"] - phase["start_s"] for phase in phases))
 
 
 def main() -> None:
