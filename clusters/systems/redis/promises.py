@@ -17,7 +17,9 @@ REPLICATION: Final = (
 LOCKS: Final = (
     "Redis documentation, Distributed locks, https://redis.io/docs/latest/develop/clients/patterns/distributed-locks/"
 )
-FAILOVER: Final = "Replication is asynchronous: a failover may lose acknowledged writes, and the test reports such a loss as a violation."
+FAILOVER: Final = (
+    "Replication is asynchronous: a failover may lose acknowledged writes, and the test reports a loss as a violation."
+)
 LEASE_S: Final = 5.0
 
 
