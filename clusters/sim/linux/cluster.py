@@ -18,14 +18,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 from clusters.local import namespaces
 from clusters.sim.cores import Core
 from clusters.sim.linux.world import PAUSED, RUNNING, LinuxWorld, Started
-from harness.capabilities import (
-    SIMULATED,
-    SIMULATED_DISK,
-    SIMULATED_FILES,
-    SIMULATED_MESSAGES,
-    SIMULATED_POWER,
-    Capabilities,
-)
+from harness.capabilities import SIMULATED, SIMULATED_DISK, SIMULATED_MESSAGES, Capabilities
 from harness.errors import CommandFailed, CommandTimeout, NodeError
 from harness.node import Node
 from harness.remote.protocol import DEFAULT_TIMEOUT_S, Result
@@ -36,10 +29,10 @@ if TYPE_CHECKING:
     from harness.daemon import Daemon
 
 LACKS: Final[Mapping[str, str]] = MappingProxyType(
-    dict.fromkeys(
-        (SIMULATED_DISK, SIMULATED_POWER, SIMULATED_FILES), "the disks of programs in virtual time have no faults yet"
-    )
-    | {SIMULATED_MESSAGES: "its processes are programs, whose messages are bytes to Labrys"}
+    {
+        SIMULATED_DISK: "the disks of programs in virtual time are never full, and no fault damages their files",
+        SIMULATED_MESSAGES: "its processes are programs, whose messages are bytes to Labrys",
+    }
 )
 MAX_OUTPUT: Final = 16 << 20
 COPY_S: Final = 300.0
@@ -113,6 +106,9 @@ class LinuxProcesses:
         if self._find(daemon):
             return
         self._remote.run(daemon.preparation())
+        self._world.folders[self._node, daemon.data_dir] = None
+        if self._world.loses_power:
+            self._world.controller.remember(self._node, daemon.data_dir)
         variables = [f"{name}={value}" for name, value in daemon.environment.items()]
         program = self._world.controller.start(
             self._node,

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final, cast
 
 from harness.errors import InfrastructureError
+from harness.world import Lost
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -179,6 +180,20 @@ class Controller:
     def lose_power(self, node: str) -> None:
         """Kills all programs of a node; its connections vanish without a word to their other ends."""
         self._do(f"power {node}")
+
+    def remember(self, node: str, folder: str) -> None:
+        """Lets the disk of a node remember from now on what is durable below a folder."""
+        self._say(f"remember {node} {_digits(folder)}")
+
+    def lose(self, node: str, folder: str) -> Lost:
+        """Lets a folder of a node lose what is not durable. No program with data there may run.
+
+        Raises:
+            InfrastructureError: What is lost is not known, e.g. because a program writes a file through memory.
+        """
+        self._say(f"lose {node} {_digits(folder)}")
+        files, changed, lost = map(int, self._line().split(" "))
+        return Lost(files=files, changed=changed, bytes=lost)
 
     def cut(self, key: int, source: str, target: str) -> None:
         """Cuts the direction from a node to another one, by the rule of a fault."""

@@ -24,7 +24,7 @@ from harness.cache import cache
 from harness.clock import run_virtual
 from harness.errors import NodeError
 from harness.units import NS_PER_MS, NS_PER_S
-from harness.world import Arrival, Execution
+from harness.world import Arrival, Execution, Lost
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from clusters.sim.linux.driving import Event
     from harness.daemon import Daemon
-    from harness.world import Changed, Disturbance, Lost, Pair, RareMessage
+    from harness.world import Changed, Disturbance, Pair, RareMessage
 
 T = TypeVar("T")
 
@@ -70,6 +70,8 @@ class LinuxWorld:
         addresses: The address of each node.
         processes: The processes that run, by node and role.
         connections: The connections of this process.
+        loses_power: Whether a fault of the run lets a node lose its power.
+        folders: The folders with the data of processes that have been started, each with its node.
         variables: The environment of all programs.
         shown: The folders of this machine that the programs see.
     """
@@ -100,6 +102,8 @@ class LinuxWorld:
             tuple[list[Arrival], int]
         ] = []  # for each probe so far: the arrivals of its pair, and its number
         self._strobes: dict[str, int] = {}  # for each clock that jumps to and fro, the number of its fault
+        self.loses_power = False
+        self.folders: dict[tuple[str, str], None] = {}
         self._readers: dict[asyncio.Future[tuple[str, str]], tuple[AbstractSet[str], re.Pattern[str]]] = {}
         self._read: dict[tuple[str, str], int] = {}
 
@@ -290,7 +294,7 @@ class LinuxWorld:
             self._later(period_ns, partial(self._strobe, node, turn, ahead_ns, period_ns, is_ahead=not is_ahead))
 
     def fill_disk(self, node: str, *, full: bool) -> None:
-        """Frees a disk: none is ever full.
+        """Frees a disk, as none is ever full.
 
         Raises:
             NodeError: It is to be full.
@@ -303,15 +307,27 @@ class LinuxWorld:
         self._refuse_disk(node)
 
     def prepare_loss(self) -> None:
-        """Does nothing: `lose_power` is refused."""
+        """Lets the disks remember what is synced, from now on."""
+        self.loses_power = True
 
     def lose_power(self, node: str) -> Lost:
-        """Raises `NodeError`, as `fill_disk` does."""
-        self._refuse_disk(node)
+        """Removes all unsynced data from the folders of the processes of a node that do not run."""
+        return _sum(self.controller.lose(node, folder) for folder in self._folders(node))
 
     def wipe_files(self, node: str) -> Lost:
-        """Raises `NodeError`, as `fill_disk` does."""
-        self._refuse_disk(node)
+        """Removes all files from the folders of the processes of a node that do not run."""
+        lost = []
+        for folder in self._folders(node):
+            files = [path for path in self.controller.path_of(node, folder).rglob("*") if not path.is_dir()]
+            size = sum(path.lstat().st_size for path in files)
+            for path in files:
+                path.unlink()
+            lost.append(Lost(files=len(files), changed=len(files), bytes=size))
+        return _sum(lost)
+
+    def _folders(self, node: str) -> Sequence[str]:
+        running = {each.daemon.data_dir for each in self.of(node, None)}
+        return [folder for of, folder in self.folders if of == node and folder not in running]
 
     def truncate_file(self, node: str, *, pattern: str, pick: float, amount: int) -> Changed:  # noqa: ARG002
         """Raises `NodeError`, as `fill_disk` does."""
@@ -322,7 +338,7 @@ class LinuxWorld:
         self._refuse_disk(node)
 
     def _refuse_disk(self, node: str) -> NoReturn:
-        raise NodeError(node, "the disks of programs in virtual time have no faults yet")
+        raise NodeError(node, "the disks of programs in virtual time are never full, and no fault damages their files")
 
     def heal(self) -> None:
         """Removes the effects of all faults."""
@@ -340,6 +356,15 @@ class LinuxWorld:
         """Ends the controller and all programs."""
         if self._started is not None:
             self._started.stop()
+
+
+def _sum(losses: Iterable[Lost]) -> Lost:
+    each = list(losses)
+    return Lost(
+        files=sum(lost.files for lost in each),
+        changed=sum(lost.changed for lost in each),
+        bytes=sum(lost.bytes for lost in each),
+    )
 
 
 def _java() -> tuple[Path, ...]:

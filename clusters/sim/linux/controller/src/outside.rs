@@ -10,7 +10,7 @@
 //! `ready`. Then the program outside asks for anything of the following, and waits until an event or a time:
 //!
 //! ```text
-//! start ID NODE FOLDER OUTPUT ARGUMENT... | kill ID | pause ID | resume ID | signal ID NUMBER | power NODE
+//! start ID NODE FOLDER OUTPUT ARGUMENT... | kill ID | pause ID | resume ID | signal ID NUMBER | power NODE | remember NODE FOLDER | lose NODE FOLDER
 //! link FROM TO LEAST MOST MEAN LATE | cut KEY FROM TO | disturb KEY FROM TO LOSE DUPLICATE DAMAGE DELAY JITTER HURRY | mend KEY
 //! probe ID FROM TO | dropped KEY | offset NODE NANOSECONDS | ahead NODE | calls ID | bound NODE PORT
 //! connect ID ADDRESS PORT | send ID BYTES | close ID | wait TIME | wait - | figures
@@ -18,6 +18,8 @@
 //!
 //! Programs, connections, probes and the keys of rules have numbers that the program outside chooses. Times are in nanoseconds.
 //! `start`, `kill` and `power` are answered with `done`, so that the program outside can look at the files of the node after them.
+//! With `remember`, the disk of a node remembers from then on what is durable below a folder. `lose`, after the end of the programs
+//! with data there, lets it lose what is not durable, and is answered with `FILES CHANGED BYTES`.
 //! `wait` is answered with `at TIME`, an event a line, and a dot:
 //!
 //! ```text
@@ -38,8 +40,8 @@ use std::str::FromStr;
 use crate::calls;
 use crate::digest::Digest;
 use crate::kernel::{
-    watch, Disturbance, Event, Fatal, Kernel, Kind, Nanos, Node, NodeId, ObjectId, Outside, Phase, ProcessId, Run,
-    Settings, MICROSECOND, MONOTONIC_START, REALTIME_START,
+    watch, Disturbance, Event, Fatal, Kernel, Kind, Loss, Nanos, Node, NodeId, ObjectId, Outside, Phase, ProcessId,
+    Run, Settings, MICROSECOND, MONOTONIC_START, REALTIME_START,
 };
 use crate::start::{Root, SharedPages};
 
@@ -273,6 +275,12 @@ impl Driven {
                 let node = self.node(word(&mut words, line)?)?;
                 return Ok(Some(format!("{}\n", self.kernel.ahead(node))));
             }
+            "lose" => {
+                let node = self.node(word(&mut words, line)?)?;
+                self.kernel.say(line);
+                let Loss { files, changed, bytes } = self.kernel.lose(node, &text_of(word(&mut words, line)?)?)?;
+                return Ok(Some(format!("{files} {changed} {bytes}\n")));
+            }
             "calls" => {
                 let first = self.programs.get(&value(&mut words, line)?);
                 return Ok(Some(format!("{}\n", first.map_or(0, |first| kernel.processes[*first].calls))));
@@ -308,6 +316,10 @@ impl Driven {
             "power" => {
                 let node = self.node(word(words, line)?)?;
                 self.kernel.lose_power(node)?;
+            }
+            "remember" => {
+                let node = self.node(word(words, line)?)?;
+                self.kernel.remember(node, &text_of(word(words, line)?)?);
             }
             "offset" => {
                 let node = self.node(word(words, line)?)?;

@@ -31,6 +31,7 @@ impl Kernel {
     /// Handles a call about files. Most run in the kernel, and their results are made constant.
     pub(super) fn file_call(&mut self, thread: ThreadId, number: c_long, registers: &Registers) -> Outcome {
         let node = self.threads[thread].node;
+        self.keep_names(thread, number, registers);
         match number {
             libc::SYS_open | libc::SYS_creat => self.open(thread, registers, false),
             libc::SYS_openat | libc::SYS_openat2 => self.open(thread, registers, true),
@@ -50,10 +51,23 @@ impl Kernel {
                 if self.object(thread, registers.rdi).is_some() && number != libc::SYS_msync {
                     return failed(EINVAL);
                 }
+                match number {
+                    libc::SYS_fsync | libc::SYS_fdatasync | libc::SYS_sync_file_range => {
+                        self.keep_durable(thread, Some(registers.rdi as i32));
+                    }
+                    libc::SYS_sync | libc::SYS_syncfs => self.keep_durable(thread, None),
+                    _ => {}
+                }
                 Outcome::Native
             }
             libc::SYS_pwrite64 | libc::SYS_pwritev | libc::SYS_copy_file_range => {
                 self.nodes[node].writes += 1;
+                let (descriptor, place, count) = match number {
+                    libc::SYS_pwrite64 => (registers.rdi, Some(registers.r10), registers.rdx),
+                    libc::SYS_pwritev => (registers.rdi, Some(registers.r10), MOST_AT_ONCE as u64),
+                    _ => (registers.rdx, None, registers.r8),
+                };
+                self.keep_content(thread, descriptor as i32, place, count);
                 natively(After::Nothing)
             }
             // Names, sizes and owners change below the node's own root: the kernel does it, and its result is the same each time.
@@ -124,6 +138,8 @@ impl Kernel {
         } else {
             self.parts(thread, registers.rsi, registers.rdx)
         };
+        let count = parts.as_ref().map_or(0, |parts| parts.iter().map(|(_, count)| *count as u64).sum());
+        self.keep_content(thread, registers.rdi as i32, None, count);
         if let Some(bytes) = parts.and_then(|parts| self.gather(thread, &parts, MOST_AT_ONCE)) {
             self.digest.bytes(&bytes);
         }

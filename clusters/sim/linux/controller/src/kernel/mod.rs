@@ -3,6 +3,7 @@
 //! One thread of all programs runs at a time. Time passes only by calls, by reads of the clock, and while nobody can run. So all
 //! that happens depends on the seed and the programs alone.
 
+mod disk;
 mod dispatch;
 mod epoll;
 mod files;
@@ -29,6 +30,7 @@ use crate::digest::Digest;
 use crate::start::{Root, SharedPages};
 use crate::tracee::Registers;
 
+pub use disk::Loss;
 pub use network::{Disturbance, Message};
 pub use objects::{Kind, Object};
 pub use running::watch;
@@ -227,6 +229,10 @@ pub struct Kernel {
     /// The sockets with a port: by node and port.
     pub ports: BTreeMap<(NodeId, u16), Vec<ObjectId>>,
     pub links: network::Links,
+    /// What is not durable on the disk of each node.
+    disks: Vec<disk::Disk>,
+    /// How many files programs have removed, for the names under which they stay.
+    removed: u64,
     scheduling: Chance,
     pub digest: Digest,
     pub counts: Counts,
@@ -263,6 +269,8 @@ impl Kernel {
         let seed = settings.seed;
         Self {
             links: network::Links::new(seed, nodes.len()),
+            disks: nodes.iter().map(|_| disk::Disk::default()).collect(),
+            removed: 0,
             scheduling: Chance::new(seed, "threads"),
             settings,
             root,

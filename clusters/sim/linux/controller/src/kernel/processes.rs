@@ -374,6 +374,7 @@ impl Kernel {
     /// Kills a process, if it is alive.
     pub fn kill(&mut self, process: ProcessId) -> Run<()> {
         if self.processes[process].is_alive {
+            self.note_maps(process);
             // SAFETY: the process is a child of this one that nobody else waits for.
             unsafe { libc::kill(self.processes[process].pid, libc::SIGKILL) };
             self.reap(process)?;
