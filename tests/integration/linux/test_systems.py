@@ -86,6 +86,25 @@ def test_faults_have_their_effect_on_programs(tmp_path: Path) -> None:
     assert len(results["faults"]) == len(KINDS)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(("fsync", "loses"), [("everysec", True), ("always", False)])
+def test_a_power_loss_takes_what_was_not_synced(fsync: str, loses: bool, tmp_path: Path) -> None:  # noqa: FBT001
+    """Redis acknowledges before it syncs, unless it syncs each write."""
+    words = ("--system", "redis", "--fsync", fsync, "--nemesis", "power-loss:all", "--rate", "20", "--time-limit", "12")
+    rhythm = ("--fault-on", "1-2", "--fault-off", "1-2", "--fault-quiet", "1-2")
+    code, results = invoked(tmp_path, *words, *rhythm, "--seed", "1")
+    assert (code == 1) is loses
+    (power, *_) = results["faults"]  # type: ignore[misc]
+    assert power["effective"]
+    assert ("0 bytes in all" in power["proof"]["reason"]) is not loses
+
+
+def test_an_empty_disk_comes_with_a_new_process(tmp_path: Path) -> None:
+    """`wipe` removes the data of the processes that do not run, and of no other ones."""
+    _, results = invoked(tmp_path, "--system", "redis", "--nemesis", "wipe", *SHORT, "--seed", "1")
+    (wiped, *_) = results["faults"]  # type: ignore[misc]
+    assert wiped["effective"], wiped
+
+
 def test_lines_of_a_log_have_the_time_of_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A fault can begin with one, and `labrys explain` puts them beside the operations."""
     words = ("--system", "redis", "--nemesis", "leader-kill", *SHORT, "--seed", "3")
@@ -102,7 +121,7 @@ def test_what_cannot_run_there_is_refused_before_anything_starts() -> None:
     words = ["test", "--cluster", "sim", "--system", "kafka", "--workload", "log"]
     with pytest.raises(InputError, match="does not run in the simulator: its client library has threads and sockets"):
         cli.invoke(words)
-    with pytest.raises(InputError, match="the disks of programs in virtual time have no faults yet"):
+    with pytest.raises(InputError, match="the disks of programs in virtual time are never full"):
         cli.invoke(["test", "--cluster", "sim", "--system", "redis", "--nemesis", "disk-full"])
     with pytest.raises(InputError, match="is no program, but code of the simulator"):
         cli.invoke(["test", "--cluster", "sim", "--system", "sim-raft", "--carrier", "programs"])
