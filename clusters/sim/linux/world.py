@@ -88,7 +88,7 @@ class LinuxWorld:
         """
         self.seed = seed
         self.names = tuple(names)
-        self.addresses = {name: f"192.0.2.{place}" for place, name in enumerate(names, 1)}
+        self.addresses = {name: f"192.0.2.{number}" for number, name in enumerate(names, 1)}
         self.processes: dict[tuple[str, str], Started] = {}
         java = _java()
         self.shown = (*SHOWN, cache(), *java)
@@ -98,9 +98,8 @@ class LinuxWorld:
         self._keys: set[int] = set()
         self._actions: list[tuple[int, int, Callable[[], None]]] = []
         self._planned = 0
-        self._probes: list[
-            tuple[list[Arrival], int]
-        ] = []  # for each probe so far: the arrivals of its pair, and its number
+        # For each probe so far: the arrivals of its pair, and its number.
+        self._probes: list[tuple[list[Arrival], int]] = []
         self._strobes: dict[str, int] = {}  # for each clock that jumps to and fro, the number of its fault
         self.loses_power = False
         self.folders: dict[tuple[str, str], None] = {}
@@ -178,7 +177,7 @@ class LinuxWorld:
     def _take(self, event: Event) -> bool:
         """Acts on an event. Returns whether a task may go on."""
         if event.kind == "exited":
-            self.processes = {key: each for key, each in self.processes.items() if each.program != event.id}
+            self.processes = {key: process for key, process in self.processes.items() if process.program != event.id}
             return False
         if event.kind == "arrived":
             arrivals, number = self._probes[event.id]
@@ -267,7 +266,7 @@ class LinuxWorld:
 
     def handled(self, node: str, role: str | None = None) -> int:
         """Returns how many calls the processes of a node have made that the controller saw."""
-        return sum(self.controller.calls(each.program) for each in self.of(node, role))
+        return sum(self.controller.calls(process.program) for process in self.of(node, role))
 
     def listens(self, node: str, role: str | None = None) -> bool:
         """Returns whether a process of the node runs."""
@@ -275,7 +274,7 @@ class LinuxWorld:
 
     def of(self, node: str, role: str | None) -> Sequence[Started]:
         """Returns the processes of a node that run; of one role, or of all."""
-        return [each for (name, of), each in self.processes.items() if name == node and role in {None, of}]
+        return [process for (name, of), process in self.processes.items() if name == node and role in {None, of}]
 
     def ahead_ns(self, node: str) -> int:
         """Returns how far a node's wall clock is ahead of the true time, as its programs read it."""
@@ -326,7 +325,7 @@ class LinuxWorld:
         return _sum(lost)
 
     def _folders(self, node: str) -> Sequence[str]:
-        running = {each.daemon.data_dir for each in self.of(node, None)}
+        running = {process.daemon.data_dir for process in self.of(node, None)}
         return [folder for of, folder in self.folders if of == node and folder not in running]
 
     def truncate_file(self, node: str, *, pattern: str, pick: float, amount: int) -> Changed:  # noqa: ARG002
@@ -359,11 +358,11 @@ class LinuxWorld:
 
 
 def _sum(losses: Iterable[Lost]) -> Lost:
-    each = list(losses)
+    of_folders = list(losses)
     return Lost(
-        files=sum(lost.files for lost in each),
-        changed=sum(lost.changed for lost in each),
-        bytes=sum(lost.bytes for lost in each),
+        files=sum(lost.files for lost in of_folders),
+        changed=sum(lost.changed for lost in of_folders),
+        bytes=sum(lost.bytes for lost in of_folders),
     )
 
 
