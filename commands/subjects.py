@@ -144,7 +144,7 @@ def check_cluster(system: Picked, kind: str, carrier: str | None = None) -> None
             return
         why = f": {placed_type.not_by_seed}"
     elif kind == PIPES and not only:
-        why = f" on machines, and --cluster {kind} has none"
+        why = f": it runs on machines, and --cluster {kind} has none"
     else:
         return
     others = [each.name for each in loadable() if _runs_on(each.type, kind)]
@@ -164,7 +164,9 @@ def places_of(type_: type) -> list[str]:
     if type_.simulator_class:
         places.append(f"--cluster {SIMULATED}")
     if not type_.not_by_seed:
-        places.append(f"--cluster {SIMULATED} --carrier {PROGRAMS}" if type_.simulator_class else f"--cluster {SIMULATED}")
+        places.append(
+            f"--cluster {SIMULATED} --carrier {PROGRAMS}" if type_.simulator_class else f"--cluster {SIMULATED}"
+        )
     return places
 
 

@@ -124,7 +124,7 @@ def build(record: RunRecord) -> dict[str, Value]:
             applied={node: list(indexes) for node, indexes in record.positions.applied.items()},
         ),
         clocks=None if record.clocks is None else _clocks(record.clocks),
-        execution=None if record.execution is None else StoredExecution(**asdict(record.execution)),
+        execution=msgspec.UNSET if record.execution is None else StoredExecution(**asdict(record.execution)),
         violations=violations(record.parts),
         counterexample=_counterexample(record),
     )

@@ -401,7 +401,7 @@ class Results(Struct, frozen=True, kw_only=True):
             Absent in files of earlier versions.
         positions: How far each node had applied the log. Absent in files of earlier versions.
         clocks: The clocks of the nodes; null if they were not read. Absent in files of earlier versions.
-        execution: What the programs of a simulated world did; null if there are none. Absent in files of earlier versions.
+        execution: What the programs of a simulated world did; absent if there are none.
         violations: How many keys are invalid, and when the violation in each happened; null if no part counts them.
         counterexample: A small part of the history that shows the violation, from the first invalid part that gives one. It is
             usually an object with `key`, `explanation`, `operations`, `when` and `circumstances` (sentences: faults, leader,
@@ -437,6 +437,6 @@ class Results(Struct, frozen=True, kw_only=True):
     other_services: dict[str, StoredService] | UnsetType = UNSET
     positions: StoredPositions | UnsetType = UNSET
     clocks: StoredClocks | UnsetType | None = UNSET
-    execution: StoredExecution | UnsetType | None = UNSET
+    execution: StoredExecution | UnsetType = UNSET
     violations: Violations | None
     counterexample: dict[str, Any] | list[Any] | None

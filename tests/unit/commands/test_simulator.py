@@ -93,7 +93,11 @@ def test_a_planted_bug_is_found() -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("--cluster", "sim", "--system", "etcd"), "runs on machines, and --cluster sim has none"),
+        (
+            ("--cluster", "sim", "--system", "kafka", "--workload", "log"),
+            "does not run in the simulator: its client library",
+        ),
+        (("--cluster", "pipes", "--system", "etcd"), "does not run as programs with pipes: it runs on machines"),
         (("--system", "tests.toy_register:ToyRegisters"), "runs in the simulator only: give --cluster sim"),
         ((*TOY, "--inventory", str(Path(__file__))), "needs --cluster ssh, and this is --cluster sim"),
     ],

@@ -387,7 +387,7 @@ def test_a_test_records_what_the_file_decides(
     """test.json and results.json name the file and the options, and give them back."""
     nodes = tuple(Node(name=f"n{number}", address=f"10.0.0.{number}") for number in range(1, 6))
     cluster = SimpleNamespace(nodes=nodes, capabilities=dict)
-    monkeypatch.setattr(clusters.options, "open_cluster", lambda *_: contextlib.nullcontext(cluster))
+    monkeypatch.setattr(clusters.options, "open_cluster", lambda *_, **__: contextlib.nullcontext(cluster))
     service = SimpleNamespace(
         role="node", nodes=nodes, serves_clients=True, reports=lambda: True, moves_leadership=True
     )
@@ -561,7 +561,7 @@ def test_what_all_leaves_out_is_told_before_the_run(
     can = Capabilities(available=frozenset(NAMES) - {"netem"}, missing={"netem": "no\x1b[2J tc"})
     nodes = tuple(Node(name=f"n{number}", address=f"10.0.0.{number}") for number in range(1, 4))
     cluster = SimpleNamespace(nodes=nodes, capabilities=lambda: dict.fromkeys(["n1", "n2", "n3"], can))
-    monkeypatch.setattr(clusters.options, "open_cluster", lambda *_: contextlib.nullcontext(cluster))
+    monkeypatch.setattr(clusters.options, "open_cluster", lambda *_, **__: contextlib.nullcontext(cluster))
     service = SimpleNamespace(
         role="node", nodes=nodes, serves_clients=True, reports=lambda: True, moves_leadership=True
     )
@@ -598,7 +598,7 @@ def test_what_broke_a_run_off_does_not_mask_an_invalid_verdict(
 ) -> None:
     """What was recorded before is a definite failure; without one the exit code is that of the error."""
     cluster = SimpleNamespace(nodes=(), capabilities=dict)
-    monkeypatch.setattr(clusters.options, "open_cluster", lambda *_: contextlib.nullcontext(cluster))
+    monkeypatch.setattr(clusters.options, "open_cluster", lambda *_, **__: contextlib.nullcontext(cluster))
     monkeypatch.setattr(subjects, "builder_of", lambda _: None)
     monkeypatch.setattr("commands.compose.compose", lambda *_: (None, None))
     monkeypatch.setattr("commands.session.info_of", lambda *_: SimpleNamespace(left_out={}, name="t"))
