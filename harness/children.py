@@ -12,7 +12,10 @@ import os
 import signal
 import time
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 PROC: Final = Path("/proc")
 GRACE_S: Final = 2.0
@@ -46,11 +49,11 @@ class Left:
         self.note()
         running = sorted(process for process in self._noted or () if _stat(process.pid)[1:2] == (process.start,))
         names = [f"{process.pid} (`{_command(process.pid)}`)" for process in running]
-        for number in (signal.SIGTERM, signal.SIGKILL):
-            for process in running:
-                with contextlib.suppress(OSError):
-                    os.kill(process.pid, number)
-            running = _wait(running)
+        _send(running, signal.SIGTERM)
+        running = _wait(running)
+        _send(running, signal.SIGSTOP)  # so that none starts another one when its child is killed
+        _send(running, signal.SIGKILL)
+        _wait(running)
         return names
 
 
@@ -81,6 +84,12 @@ def _command(pid: int) -> str:
     except OSError:
         return "?"
     return b" ".join(words).decode(errors="replace").strip()[:MAX_COMMAND]
+
+
+def _send(processes: Sequence[Process], number: signal.Signals) -> None:
+    for process in processes:
+        with contextlib.suppress(OSError):
+            os.kill(process.pid, number)
 
 
 def _wait(running: list[Process]) -> list[Process]:

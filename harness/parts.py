@@ -500,8 +500,7 @@ def _log_patterns(system: System, result: RunResult, nodes: Sequence[str]) -> li
 def of_workload(test: Test, operations: Sequence[Operation], observed: Observed) -> list[Part]:
     """Returns the parts of the workload; one unknown part if the operations cannot be judged."""
     try:
-        with blaming(type(test.workload), f"workload {test.workload.name}"):
-            return list(test.workload.check(operations, observed))
+        return list(test.workload.check(operations, observed))
     except LabrysError as error:
         reason = f"The operations could not be judged: {error}"
         return [Part(name=test.workload.name, verdict=Verdict.UNKNOWN, reason=reason)]

@@ -88,9 +88,12 @@ def test_a_system_that_builds_nothing(capsys: pytest.CaptureFixture[str]) -> Non
 
 
 def test_a_system_that_the_simulator_lacks(capsys: pytest.CaptureFixture[str]) -> None:
-    """`--cluster sim` builds what the simulator needs too, so it refuses a system that runs on machines only."""
+    """`--cluster sim` builds what the simulator needs too, so it refuses a system that does not run there."""
+    Path("made_elsewhere.py").write_text(f"{SYSTEM}\n    not_by_seed = 'it has a clock of its own'\n")
     with pytest.raises(SystemExit) as ended:
-        cli.main(["build", "--cluster", "sim", "--system", "made_here:Built"])
+        cli.main(["build", "--cluster", "sim", "--system", "made_elsewhere:Built"])
     assert ended.value.code == ExitCode.BAD_ARGUMENTS
-    assert "the system made_here:Built runs on machines, and --cluster sim has none" in capsys.readouterr().err
+    assert (
+        "the system made_elsewhere:Built does not run in the simulator: it has a clock of its own" in capsys.readouterr().err
+    )
     assert labrys(capsys, "--cluster", "sim", "--system", "sim-raft") == ("", "the system sim-raft builds nothing\n")

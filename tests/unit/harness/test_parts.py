@@ -292,16 +292,14 @@ def test_a_service_on_one_node_leaves_the_comparison_out() -> None:
     assert found["completed"].details["left_out"]["replicas-equal"] == "there is one replica only"
 
 
-@pytest.mark.parametrize(
-    ("method", "part"), [("own_parts", "own-parts"), ("fatal_log_patterns", "log-patterns"), ("check", "modest")]
-)
+@pytest.mark.parametrize(("method", "part"), [("own_parts", "own-parts"), ("fatal_log_patterns", "log-patterns")])
 @pytest.mark.parametrize("error", ["SystemExit(0)", "ValueError('boom')", "asyncio.CancelledError()"])
-def test_foreign_code_that_fails_after_the_run_costs_one_part(
+def test_a_system_whose_code_fails_after_the_run_costs_one_part(
     tmp_path: Path, method: str, part: str, error: str
 ) -> None:
     """The run keeps its verdict, which is unknown, and the part has the function, the file and the line."""
     file = tmp_path / "fails.py"
-    file.write_text(f"import asyncio\n\nclass Fails:\n    def {method}(self, *_):\n        raise {error}\n")
+    file.write_text(f"import asyncio\n\nclass Fails:\n    def {method}(self):\n        raise {error}\n")
     fails = own.module_of(file).Fails
 
     class Failing(fails, Modest):  # type: ignore[misc, valid-type]  # made in the test
