@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.integration
 SHORT = ("--rate", "10", "--time-limit", "4", "--fault-on", "0.5-1", "--fault-off", "0.5-1", "--fault-quiet", "1-2")
 
 
-def invoked(store: Path, *words: str) -> tuple[int, dict[str, object]]:
+def invoked(store: Path, *words: str) -> tuple[int, dict[str, Any]]:
     """Carries out a run. Returns its exit code and its `results.json`."""
     before = set(store.glob("*/2*"))
     code = cli.invoke(["test", "--cluster", "sim", "--nodes", "3", *words, "--store", str(store)])
@@ -41,9 +41,9 @@ def test_a_seed_repeats_the_execution(words: tuple[str, ...], tmp_path: Path) ->
     runs = [invoked(tmp_path, *words, *SHORT, "--seed", seed) for seed in ("1", "1", "2")]
     one, again, other = (results["execution"] for _, results in runs)
     assert one == again
-    assert one["digest"] != other["digest"]  # type: ignore[index]
+    assert one["digest"] != other["digest"]
     for _, results in runs:
-        valid = {name: part["valid"] for name, part in results["parts"].items()}  # type: ignore[attr-defined]
+        valid = {name: part["valid"] for name, part in results["parts"].items()}
         assert valid["linearizable" if "linearizable" in valid else "settled"] is True
         assert valid["faults-effective"] is True
     first, second = (path.read_bytes() for path in sorted(tmp_path.glob("*/2*/history.jsonl"))[:2])
@@ -81,19 +81,19 @@ def test_faults_have_their_effect_on_programs(tmp_path: Path) -> None:
     path.write_text(json.dumps(plan), encoding="utf-8")
     words = ("--system", "redis", "--plan", str(path), "--rate", "5", "--time-limit", "20", "--seed", "1")
     _, results = invoked(tmp_path, *words)
-    unproven = {fault["kind"]: fault["error"] for fault in results["faults"] if not fault["effective"]}  # type: ignore[attr-defined]
+    unproven = {fault["kind"]: fault["error"] for fault in results["faults"] if not fault["effective"]}
     assert unproven == {}
-    assert len(results["faults"]) == len(KINDS)  # type: ignore[arg-type]
+    assert len(results["faults"]) == len(KINDS)
 
 
 @pytest.mark.parametrize(("fsync", "loses"), [("everysec", True), ("always", False)])
-def test_a_power_loss_takes_what_was_not_synced(fsync: str, loses: bool, tmp_path: Path) -> None:  # noqa: FBT001
+def test_a_power_loss_takes_what_was_not_synced(fsync: str, loses: bool, tmp_path: Path) -> None:
     """Redis acknowledges before it syncs, unless it syncs each write."""
     words = ("--system", "redis", "--fsync", fsync, "--nemesis", "power-loss:all", "--rate", "20", "--time-limit", "12")
     rhythm = ("--fault-on", "1-2", "--fault-off", "1-2", "--fault-quiet", "1-2")
     code, results = invoked(tmp_path, *words, *rhythm, "--seed", "1")
     assert (code == 1) is loses
-    (power, *_) = results["faults"]  # type: ignore[misc]
+    (power, *_) = results["faults"]
     assert power["effective"]
     assert ("0 bytes in all" in power["proof"]["reason"]) is not loses
 
@@ -101,7 +101,7 @@ def test_a_power_loss_takes_what_was_not_synced(fsync: str, loses: bool, tmp_pat
 def test_an_empty_disk_comes_with_a_new_process(tmp_path: Path) -> None:
     """`wipe` removes the data of the processes that do not run, and of no other ones."""
     _, results = invoked(tmp_path, "--system", "redis", "--nemesis", "wipe", *SHORT, "--seed", "1")
-    (wiped, *_) = results["faults"]  # type: ignore[misc]
+    (wiped, *_) = results["faults"]
     assert wiped["effective"], wiped
 
 

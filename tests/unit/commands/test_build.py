@@ -94,6 +94,7 @@ def test_a_system_that_the_simulator_lacks(capsys: pytest.CaptureFixture[str]) -
         cli.main(["build", "--cluster", "sim", "--system", "made_elsewhere:Built"])
     assert ended.value.code == ExitCode.BAD_ARGUMENTS
     assert (
-        "the system made_elsewhere:Built does not run in the simulator: it has a clock of its own" in capsys.readouterr().err
+        "the system made_elsewhere:Built does not run in the simulator: it has a clock of its own"
+        in capsys.readouterr().err
     )
     assert labrys(capsys, "--cluster", "sim", "--system", "sim-raft") == ("", "the system sim-raft builds nothing\n")
