@@ -119,7 +119,9 @@ class MergedLogs:
                     yield Entry(None, place_ns, node, path.name, text)
                     continue
                 place_ns = stamp.time_ns
-                yield Entry(stamp.time_ns, place_ns, node, path.name, text[stamp.end :].lstrip(" \t]>,:"))
+                # What closes the time is no part of the text; a mark after a space is.
+                closes = "" if text[stamp.end - 1] == " " else "]>,:"
+                yield Entry(stamp.time_ns, place_ns, node, path.name, text[stamp.end :].lstrip(f" \t{closes}"))
         except OSError as error:
             self.notes.append(f"{_shown(path)} was not read to its end: {error.strerror}.")
 

@@ -19,6 +19,7 @@ from harness.op import Fail, Info, Invocation, Ok
 from harness.service import first_status
 from tests.outcomes import asked
 from tests.software import obtained
+from workloads.register.workload import RegisterOptions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -81,7 +82,7 @@ async def first_refusal(node: Node) -> str:
 
 def system_of(cluster: LocalCluster, **more: Any) -> NacosSystem:
     """The system with some options; its processes are the same."""
-    return NacosSystem.made(cluster, NacosOptions(**more), "register", None)
+    return NacosSystem.made(cluster, NacosOptions(**more), "register", RegisterOptions(mix="2:1:0"))
 
 
 async def ask(system: NacosSystem, node: Node, *operations: tuple[str, Value], key: str = "a/b~c") -> list[Outcome]:

@@ -19,6 +19,7 @@ from clusters.systems.nacos.naming import PORT, Naming, Refused
 from clusters.systems.nacos.options import Asks, NacosOptions
 from clusters.systems.nacos.promises import promises
 from harness.daemon import Daemon
+from harness.errors import InputError
 from harness.leaders import LEADER
 from harness.process_clock import LogClock
 from harness.service import NodeStatus, ReplicaState
@@ -80,7 +81,7 @@ class NacosSystem(jvm.JvmSystem):
     programs = (JAVA, MAVEN)
     role = ROLE
     serves: ClassVar[Mapping[str, str]] = MappingProxyType(
-        {"register": "write sets the only instance of a service, read lists it; there is no cas, so give --mix 2:1:0"}
+        {"register": "write sets the only instance of a service, read lists it; there is no cas"}
     )
     libraries: ClassVar[Mapping[str, str]] = MappingProxyType({"aiohttp": "nacos"})
     log_lines: ClassVar[Mapping[str, LogLine]] = LINES
@@ -103,6 +104,15 @@ class NacosSystem(jvm.JvmSystem):
     def promises(cls, options: NacosOptions) -> Mapping[str, Promise]:
         """Returns what Nacos promises to each workload."""
         return promises(options)
+
+    def refuse_options(self) -> None:
+        """Refuses compare-and-sets, which Nacos does not have.
+
+        Raises:
+            InputError: The mix of the workload has some.
+        """
+        if self.workload_options.parts[2]:
+            raise InputError("Nacos has no compare-and-set; give --mix 2:1:0, or another mix that ends with 0")
 
     def versions(self) -> Mapping[str, str]:
         """Returns the version of the release."""

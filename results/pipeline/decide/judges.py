@@ -18,6 +18,7 @@ import pyarrow as pa
 from checker.columns import ColumnReader
 from checker.judging import UNTESTED, composed, operation_at
 from harness.errors import LabrysError, sentence
+from harness.values import whole
 from harness.verdict import Verdict
 from results.pipeline.decide.coding import ADDRESS
 from results.pipeline.decide.whole import stretches
@@ -102,14 +103,16 @@ def _keys(batches: Iterator[pa.RecordBatch], limit: int) -> Iterator[_Key]:
 
 def _verdict_rows(keys: Sequence[_Key], judge: Judge, limit: int) -> pa.RecordBatch:
     """Returns the rows of verdicts of some keys."""
-    whole = [key for key in keys if key.parts]
+    read = [key for key in keys if key.parts]
     try:
-        columns = iter(_columns(whole))
+        columns = iter(_columns(read))
     except LabrysError:  # an unreadable value of one of the keys; each key by itself reports its own error
         rows = [_row(key, judge, None, limit) for key in keys]
     else:
         rows = [_row(key, judge, next(columns) if key.parts else None, limit) for key in keys]
-    return pa.RecordBatch.from_pylist(rows, schema=VERDICTS)
+    # A value may have half of a character, which no table takes.
+    texts = [{name: whole(cell) if isinstance(cell, str) else cell for name, cell in row.items()} for row in rows]
+    return pa.RecordBatch.from_pylist(texts, schema=VERDICTS)
 
 
 def _columns(keys: Sequence[_Key]) -> list[Columns]:

@@ -25,6 +25,7 @@ from harness.cluster import Paper
 from harness.node import Node
 from harness.op import Fail, Info, Invocation, Ok
 from harness.service import NodeStatus
+from workloads.register.workload import RegisterOptions
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -255,7 +256,7 @@ def status(name: str, role: str, leader: str | None) -> NodeStatus:
 def test_a_group_is_ready_when_all_name_the_one_that_leads() -> None:
     """A node that names nobody, or somebody else, lacks the leader."""
     cluster: Any = Paper(["n1", "n2", "n3"])
-    made = system.NacosSystem.made(cluster, NacosOptions(), "register", None)
+    made = system.NacosSystem.made(cluster, NacosOptions(), "register", RegisterOptions(mix="2:1:0"))
     n1, n2 = status("n1", "leader", "n1"), status("n2", "follower", "n1")
 
     def lacking(third: NodeStatus | None) -> set[str]:

@@ -222,6 +222,7 @@ def test_a_case_of_a_suite_keeps_its_meaning(tmp_path: Path, capsys: pytest.Capt
         ("--system redis --workload lock --sessions", "give --no-sessions, and --lease-s or --ops-per-lock"),
         ("--system etcd --workload lock --no-promises", "give --no-sessions, and --lease-s or --ops-per-lock"),
         ("--system zookeeper --workload lock --no-sessions", "leave out --no-sessions"),
+        ("--system nacos --mix 1:1:1", "give --mix 2:1:0"),
         ("--system zookeeper --workload lock --lease-s 60", "expected a lease from 0.4 to 4 seconds"),
         ("--system dledger-log --workload log --follow", "leave out --follow"),
     ],

@@ -18,6 +18,7 @@ import pytest
 from pyarrow import parquet
 from rich.console import Console
 
+import cli
 from checker.deciders import Wanted
 from checker.formats.jepsen import write_history
 from checker.formats.parquet import write_operations
@@ -455,3 +456,15 @@ def test_an_analysis_of_the_version_before_goes_on(tmp_path: Path) -> None:
     manifest.write_text(json.dumps({**document, "version": 4}))
     with pytest.raises(BadOutput, match="found labrys-analysis 4"):
         run(store, out, incremental=True)
+
+
+def test_half_of_a_character_in_a_reason_costs_no_verdict(tmp_path: Path) -> None:
+    """A program may answer it, and the reason of the verdict has the value."""
+    events = [
+        {"type": kind, "f": "read", "value": value, "process": 0, "time": time}
+        for time, (kind, value) in enumerate([("invoke", None), ("ok", "\ud800")])
+    ]
+    path = tmp_path / "history.jsonl"
+    path.write_text("".join(json.dumps(event) + "\n" for event in events), encoding="ascii")
+    words = ["analyze", str(path), "--model", "register", "--no-spark", "--no-pictures", "--out", str(tmp_path / "out")]
+    assert cli.invoke(words) == 1
