@@ -7,13 +7,14 @@ Spark's types follow from these (`results.pipeline.spark.types`).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
 from checker.formats.parquet import COLUMNS
 from harness.op import OpType
 from harness.units import NS_PER_S
+from harness.values import whole
 from results.measure.op_outcomes import OUTCOMES
 
 if TYPE_CHECKING:
@@ -238,3 +239,8 @@ TABLES: Final[Mapping[str, pa.Schema]] = {
     "trends": TRENDS,
     **TIMELINES,
 }
+
+
+def storable(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a row as a table takes it: a value in a text may have half of a character, and no table takes that."""
+    return {name: whole(cell) if isinstance(cell, str) else cell for name, cell in row.items()}

@@ -25,7 +25,7 @@ from harness.verdict import Verdict
 from results.pipeline.decide.kernel import KERNEL
 from results.pipeline.decide.rows import BYTES_PER_OPERATION, OBJECTS, groups
 from results.pipeline.decide.targets import DATAFLOW
-from results.pipeline.schema import VERDICTS
+from results.pipeline.schema import VERDICTS, storable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -70,10 +70,10 @@ def examined(batches: Iterator[pa.RecordBatch], work: Work) -> Iterator[pa.Recor
     for group in groups(batches, most=work.most):
         rows.append(examine(group, work))
         if len(rows) == _ROWS_PER_BATCH:
-            yield pa.RecordBatch.from_pylist(rows, schema=VERDICTS)
+            yield pa.RecordBatch.from_pylist([storable(row) for row in rows], schema=VERDICTS)
             rows = []
     if rows:
-        yield pa.RecordBatch.from_pylist(rows, schema=VERDICTS)
+        yield pa.RecordBatch.from_pylist([storable(row) for row in rows], schema=VERDICTS)
 
 
 def valid(keys: pa.RecordBatch, work: Work) -> pa.RecordBatch:

@@ -18,11 +18,10 @@ import pyarrow as pa
 from checker.columns import ColumnReader
 from checker.judging import UNTESTED, composed, operation_at
 from harness.errors import LabrysError, sentence
-from harness.values import whole
 from harness.verdict import Verdict
 from results.pipeline.decide.coding import ADDRESS
 from results.pipeline.decide.whole import stretches
-from results.pipeline.schema import VERDICTS
+from results.pipeline.schema import VERDICTS, storable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -110,9 +109,7 @@ def _verdict_rows(keys: Sequence[_Key], judge: Judge, limit: int) -> pa.RecordBa
         rows = [_row(key, judge, None, limit) for key in keys]
     else:
         rows = [_row(key, judge, next(columns) if key.parts else None, limit) for key in keys]
-    # A value may have half of a character, which no table takes.
-    texts = [{name: whole(cell) if isinstance(cell, str) else cell for name, cell in row.items()} for row in rows]
-    return pa.RecordBatch.from_pylist(texts, schema=VERDICTS)
+    return pa.RecordBatch.from_pylist([storable(row) for row in rows], schema=VERDICTS)
 
 
 def _columns(keys: Sequence[_Key]) -> list[Columns]:

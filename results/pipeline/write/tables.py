@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from pyarrow import dataset, parquet
 
 from results.pipeline.read.local_files import local
-from results.pipeline.schema import TABLES
+from results.pipeline.schema import TABLES, storable
 from results.pipeline.write.output import GENERATIONS, WHOLE
 
 if TYPE_CHECKING:
@@ -50,7 +50,8 @@ def write_table(folder: str, name: str, rows: Iterable[Mapping[str, Any]]) -> No
 def table_of(name: str, rows: Iterable[Mapping[str, Any]]) -> pa.Table:
     """Returns rows as a table of `schema.TABLES`; missing columns become null."""
     layout = TABLES[name]
-    return pa.Table.from_pylist([{each: row.get(each) for each in layout.names} for row in rows], schema=layout)
+    cells = [storable({name: row.get(name) for name in layout.names}) for row in rows]
+    return pa.Table.from_pylist(cells, schema=layout)
 
 
 def write_tables(folder: str, name: str, parts: Sequence[pa.Table]) -> None:
