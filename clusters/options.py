@@ -171,6 +171,8 @@ def settle_nodes(
 def _refuse_contradictions(cluster: ClusterOptions) -> None:
     if cluster.virtual and cluster.cluster_kind != PIPES:
         raise InputError(f"--virtual needs --cluster {PIPES}, not --cluster {cluster.cluster_kind}")
+    if cluster.carrier is not None and cluster.cluster_kind != SIMULATED:
+        raise InputError(f"--carrier needs --cluster {SIMULATED}, not --cluster {cluster.cluster_kind}")
     if cluster.cluster_kind != PIPES and (cluster.nodes or 0) > MOST_NODES:
         raise InputError(
             f"expected at most {MOST_NODES} nodes with --cluster {cluster.cluster_kind}, not {cluster.nodes}"

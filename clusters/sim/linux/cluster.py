@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 from clusters.local import namespaces
 from clusters.sim.cores import Core
-from clusters.sim.linux.world import PAUSED, RUNNING, LinuxWorld, Started
+from clusters.sim.linux.world import COPY_S, NO_DISK_FAULTS, PAUSED, RUNNING, LinuxWorld, Started
 from harness.capabilities import SIMULATED, SIMULATED_DISK, SIMULATED_MESSAGES, Capabilities
 from harness.errors import CommandFailed, CommandTimeout, NodeError
 from harness.node import Node
@@ -30,12 +30,11 @@ if TYPE_CHECKING:
 
 LACKS: Final[Mapping[str, str]] = MappingProxyType(
     {
-        SIMULATED_DISK: "the disks of programs in virtual time are never full, and no fault damages their files",
+        SIMULATED_DISK: NO_DISK_FAULTS,
         SIMULATED_MESSAGES: "its processes are programs, whose messages are bytes to Labrys",
     }
 )
 MAX_OUTPUT: Final = 16 << 20
-COPY_S: Final = 300.0
 
 
 class LinuxCluster:
@@ -53,7 +52,7 @@ class LinuxCluster:
         self._root = Path(tempfile.mkdtemp(prefix="labrys-linux-"))
         self.world = LinuxWorld(names, seed, self._root)
         self._nodes = tuple(Node(name=name, address=address) for name, address in self.world.addresses.items())
-        self._remotes = {name: LinuxRemote(name, self.world, self._root) for name in names}
+        self._remotes = {name: LinuxRemote(name, self.world) for name in names}
         self._processes = {name: LinuxProcesses(remote, self.world) for name, remote in self._remotes.items()}
 
     @property
@@ -70,7 +69,7 @@ class LinuxCluster:
         return self._processes[node.name]
 
     def capabilities(self) -> Mapping[str, Capabilities]:
-        """Returns the faults with a simulated effect, but not those of disks."""
+        """Returns the faults with a simulated effect, but not full and damaged disks."""
         can = Capabilities(available=frozenset({SIMULATED}), missing=LACKS)
         return {node.name: can for node in self._nodes}
 
@@ -106,7 +105,7 @@ class LinuxProcesses:
         if self._find(daemon):
             return
         self._remote.run(daemon.preparation())
-        self._world.folders[self._node, daemon.data_dir] = None
+        self._world.daemons[self._node, daemon.role] = daemon
         if self._world.loses_power:
             self._world.controller.remember(self._node, daemon.data_dir)
         variables = [f"{name}={value}" for name, value in daemon.environment.items()]
@@ -167,10 +166,9 @@ class LinuxRemote:
         node: The name of the node.
     """
 
-    def __init__(self, node: str, world: LinuxWorld, root: Path) -> None:
+    def __init__(self, node: str, world: LinuxWorld) -> None:
         self.node = node
         self._world = world
-        self._root = root
 
     def run(
         self, command: str, *, timeout_s: float = DEFAULT_TIMEOUT_S, check: bool = True, stdin: str | None = None
@@ -183,7 +181,7 @@ class LinuxRemote:
         """
         try:
             done = subprocess.run(
-                [*self._inside(), "/bin/sh", "-c", command],
+                [*self._world.inside(self.node), "/bin/sh", "-c", command],
                 input=(stdin or "").encode(),
                 capture_output=True,
                 timeout=timeout_s,
@@ -214,7 +212,7 @@ class LinuxRemote:
         """
         with local.open("wb") as target:
             done = subprocess.run(
-                [*self._inside(), "/bin/cat", "--", remote],
+                [*self._world.inside(self.node), "/bin/cat", "--", remote],
                 stdin=subprocess.DEVNULL,
                 stdout=target,
                 stderr=subprocess.DEVNULL,
@@ -240,19 +238,15 @@ class LinuxRemote:
     def close(self) -> None:
         """Does nothing: there is no connection."""
 
-    def _inside(self) -> list[str]:
-        """Returns the words that carry out a command among the node's files, so that no link leads out of them.
-
-        It gets a `/proc` with its own process, which those of the simulation do not see.
-        """
-        spaces = f"/proc/{self._world.controller.pid}/ns/mnt"
-        enter = 'mount -t proc proc "$0/proc" && exec chroot "$0" "$@"'
-        return ["nsenter", f"--mount={spaces}", "unshare", "--mount", "sh", "-c", enter, f"{self._root}/{self.node}"]
-
     def _replace(self, remote: str, content: bytes, mode: int) -> None:
         path, new = shlex.quote(remote), shlex.quote(f"{remote}.labrys")
         done = subprocess.run(
-            [*self._inside(), "/bin/sh", "-c", f"cat > {new} && chmod {mode:o} {new} && mv {new} {path}"],
+            [
+                *self._world.inside(self.node),
+                "/bin/sh",
+                "-c",
+                f"cat > {new} && chmod {mode:o} {new} && mv {new} {path}",
+            ],
             input=content,
             capture_output=True,
             timeout=COPY_S,

@@ -9,9 +9,11 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import heapq
+import os
 import platform
 import re
 import shutil
+import subprocess
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn, TypeVar
@@ -22,6 +24,7 @@ from clusters.sim.linux.driving import Controller, Parts
 from clusters.sim.linux.loop import HOST, Connections, LinuxLoop
 from harness.cache import cache
 from harness.clock import run_virtual
+from harness.console.below import open_file
 from harness.errors import NodeError
 from harness.units import NS_PER_MS, NS_PER_S
 from harness.world import Arrival, Execution, Lost
@@ -48,6 +51,8 @@ VARIABLES: Final = {
     "GODEBUG": "asyncpreemptoff=1",
 }
 REALTIME_START_NS: Final = 1_700_000_000 * NS_PER_S  # of the controller
+NO_DISK_FAULTS: Final = "the disks of programs in virtual time are never full, and no fault damages their files"
+COPY_S: Final = 300.0  # the longest time for the files of a node
 MAX_LOG_BYTES: Final = 64 << 20
 PAUSED, RUNNING = "T", "S"  # state letters as in /proc/PID/stat
 
@@ -71,7 +76,7 @@ class LinuxWorld:
         processes: The processes that run, by node and role.
         connections: The connections of this process.
         loses_power: Whether a fault of the run lets a node lose its power.
-        folders: The folders with the data of processes that have been started, each with its node.
+        daemons: The processes that have been started so far, by node and role.
         variables: The environment of all programs.
         shown: The folders of this machine that the programs see.
     """
@@ -102,7 +107,7 @@ class LinuxWorld:
         self._probes: list[tuple[list[Arrival], int]] = []
         self._strobes: dict[str, int] = {}  # for each clock that jumps to and fro, the number of its fault
         self.loses_power = False
-        self.folders: dict[tuple[str, str], None] = {}
+        self.daemons: dict[tuple[str, str], Daemon] = {}
         self._readers: dict[asyncio.Future[tuple[str, str]], tuple[AbstractSet[str], re.Pattern[str]]] = {}
         self._read: dict[tuple[str, str], int] = {}
 
@@ -169,7 +174,7 @@ class LinuxWorld:
             while self._actions and self._actions[0][0] <= self.now_ns:
                 _, _, action = heapq.heappop(self._actions)
                 action()
-            if any(woken) or self._look_for_lines():
+            if any(woken) or (self._readers and self._look_for_lines()):
                 return self.now_ns / NS_PER_S
             if self.now_ns >= limit_ns:
                 return deadline_s
@@ -234,8 +239,9 @@ class LinuxWorld:
     async def log_line(self, nodes: AbstractSet[str], pattern: str) -> tuple[str, str]:
         """Waits for a line in the log of one of these nodes; see `harness.world.World`."""
         future: asyncio.Future[tuple[str, str]] = asyncio.get_running_loop().create_future()
-        self._read = {}
-        self._look_for_lines()  # from here on
+        if not self._readers:
+            self._read = {}  # what came while nobody waited does not count
+        self._look_for_lines()
         self._readers[future] = (nodes, re.compile(pattern))
         try:
             return await future
@@ -247,15 +253,13 @@ class LinuxWorld:
         seen = False
         for (node, _), process in self.processes.items():
             for log in process.daemon.log_files:
-                path = self.controller.path_of(node, log)
                 try:
-                    size = path.stat().st_size
-                    begin = self._read.setdefault((node, log), size)
-                    with path.open("rb") as file:
+                    with open_file(self.controller.path_of(node, ""), self.controller.path_of(node, log)) as file:
+                        begin = self._read.setdefault((node, log), file.seek(0, os.SEEK_END))
                         file.seek(begin)
                         text, _, _ = file.read(MAX_LOG_BYTES).rpartition(b"\n")
                 except OSError:
-                    continue  # the process has not made it yet
+                    continue  # the process has not made it yet, or has put a link in its place
                 self._read[node, log] = begin + len(text) + bool(text)
                 for line in text.decode(errors="replace").splitlines():
                     for future, (nodes, pattern) in self._readers.items():
@@ -269,8 +273,11 @@ class LinuxWorld:
         return sum(self.controller.calls(process.program) for process in self.of(node, role))
 
     def listens(self, node: str, role: str | None = None) -> bool:
-        """Returns whether a process of the node runs."""
-        return bool(self.of(node, role))
+        """Returns whether a process of the node runs, or a socket of the node has one of its ports."""
+        if self.of(node, role):
+            return True
+        daemons = [daemon for (name, of), daemon in self.daemons.items() if name == node and role in {None, of}]
+        return any(self.controller.bound(node, port) for daemon in daemons for port in daemon.every_port)
 
     def of(self, node: str, role: str | None) -> Sequence[Started]:
         """Returns the processes of a node that run; of one role, or of all."""
@@ -315,18 +322,43 @@ class LinuxWorld:
 
     def wipe_files(self, node: str) -> Lost:
         """Removes all files from the folders of the processes of a node that do not run."""
-        lost = []
-        for folder in self._folders(node):
-            files = [path for path in self.controller.path_of(node, folder).rglob("*") if not path.is_dir()]
-            size = sum(path.lstat().st_size for path in files)
-            for path in files:
-                path.unlink()
-            lost.append(Lost(files=len(files), changed=len(files), bytes=size))
-        return _sum(lost)
+        sizes = [
+            int(line)
+            for folder in self._folders(node)
+            for line in subprocess.run(
+                [
+                    *self.inside(node),
+                    "/usr/bin/find",
+                    folder,
+                    "-mindepth",
+                    "1",
+                    "!",
+                    "-type",
+                    "d",
+                    "-printf",
+                    "%s\n",
+                    "-delete",
+                ],
+                capture_output=True,
+                check=True,
+                timeout=COPY_S,
+            ).stdout.split()
+        ]
+        return Lost(files=len(sizes), changed=len(sizes), bytes=sum(sizes))
+
+    def inside(self, node: str) -> list[str]:
+        """Returns the words that carry out a command among the files of a node, so that no link leads out of them.
+
+        It gets a `/proc` with its own process, which those of the simulation do not see.
+        """
+        spaces = f"/proc/{self.controller.pid}/ns/mnt"
+        enter = 'mount -t proc proc "$0/proc" && exec chroot "$0" "$@"'
+        return ["nsenter", f"--mount={spaces}", "unshare", "--mount", "sh", "-c", enter, f"{self._root}/{node}"]
 
     def _folders(self, node: str) -> Sequence[str]:
         running = {process.daemon.data_dir for process in self.of(node, None)}
-        return [folder for of, folder in self.folders if of == node and folder not in running]
+        folders = dict.fromkeys(daemon.data_dir for (name, _), daemon in self.daemons.items() if name == node)
+        return [folder for folder in folders if folder not in running]
 
     def truncate_file(self, node: str, *, pattern: str, pick: float, amount: int) -> Changed:  # noqa: ARG002
         """Raises `NodeError`, as `fill_disk` does."""
@@ -337,7 +369,7 @@ class LinuxWorld:
         self._refuse_disk(node)
 
     def _refuse_disk(self, node: str) -> NoReturn:
-        raise NodeError(node, "the disks of programs in virtual time are never full, and no fault damages their files")
+        raise NodeError(node, NO_DISK_FAULTS)
 
     def heal(self) -> None:
         """Removes the effects of all faults."""

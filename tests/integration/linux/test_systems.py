@@ -123,5 +123,7 @@ def test_what_cannot_run_there_is_refused_before_anything_starts() -> None:
         cli.invoke(words)
     with pytest.raises(InputError, match="the disks of programs in virtual time are never full"):
         cli.invoke(["test", "--cluster", "sim", "--system", "redis", "--nemesis", "disk-full"])
+    with pytest.raises(InputError, match="--carrier needs --cluster sim, not --cluster local"):
+        cli.invoke(["test", "--cluster", "local", "--system", "redis", "--carrier", "programs"])
     with pytest.raises(InputError, match="is no program, but code of the simulator"):
         cli.invoke(["test", "--cluster", "sim", "--system", "sim-raft", "--carrier", "programs"])
