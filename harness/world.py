@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar, cast
 
+from harness.console.members import Whole  # noqa: TC001 - members are read by their annotations
+
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterable, Mapping, Sequence
     from collections.abc import Set as AbstractSet
@@ -109,7 +111,9 @@ class Lost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Execution:
-    """What a run of programs in virtual time did. The same seed, programs, kernel and processor give the same digest.
+    """What a run of programs in virtual time did; `results.json` has it.
+
+    The same seed, programs, kernel and processor give the same digest.
 
     Attributes:
         digest: The digest of all calls, results, messages and decisions, in hexadecimal digits.
@@ -123,7 +127,7 @@ class Execution:
     controller: str
     kernel: str
     processor: str
-    figures: Mapping[str, int]
+    figures: dict[str, Whole]
 
 
 class World(Protocol):

@@ -11,7 +11,6 @@ import math
 import numbers
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -40,7 +39,6 @@ from results.store.forms import (
     RivalLeaders,
     StoredClock,
     StoredClocks,
-    StoredExecution,
     StoredFault,
     StoredFired,
     StoredPart,
@@ -124,7 +122,7 @@ def build(record: RunRecord) -> dict[str, Value]:
             applied={node: list(indexes) for node, indexes in record.positions.applied.items()},
         ),
         clocks=None if record.clocks is None else _clocks(record.clocks),
-        execution=msgspec.UNSET if record.execution is None else StoredExecution(**asdict(record.execution)),
+        execution=msgspec.UNSET if record.execution is None else record.execution,
         violations=violations(record.parts),
         counterexample=_counterexample(record),
     )

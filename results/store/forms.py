@@ -13,6 +13,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from harness.builds import Provenance  # noqa: TC001 - members are read by their annotations
 from harness.console.members import Duration, Integer, Seconds, Whole  # noqa: TC001 - members are read by their annotations
 from harness.phases import Phase  # noqa: TC001 - likewise
+from harness.world import Execution  # noqa: TC001 - likewise
 from results.measure.availability import FaultAvailability, Window  # noqa: TC001 - likewise
 from results.measure.leadership import Leadership  # noqa: TC001 - likewise
 
@@ -296,24 +297,6 @@ class StoredClock(Struct, frozen=True, kw_only=True):
     zone_s: ZoneS
 
 
-class StoredExecution(Struct, frozen=True, kw_only=True):
-    """What a run of programs in virtual time did. The same seed, programs, kernel and processor give the same digest.
-
-    Attributes:
-        digest: The digest of all calls, results, messages and decisions.
-        controller: The SHA-256 of the controller.
-        kernel: The release of the kernel.
-        processor: The model of the processor.
-        figures: E.g. the virtual nanoseconds, the calls and the messages.
-    """
-
-    digest: str
-    controller: str
-    kernel: str
-    processor: str
-    figures: dict[str, Whole]
-
-
 class StoredClocks(Struct, frozen=True, kw_only=True):
     """The clocks of the nodes when the workload began, for the times of their logs.
 
@@ -437,6 +420,6 @@ class Results(Struct, frozen=True, kw_only=True):
     other_services: dict[str, StoredService] | UnsetType = UNSET
     positions: StoredPositions | UnsetType = UNSET
     clocks: StoredClocks | UnsetType | None = UNSET
-    execution: StoredExecution | UnsetType = UNSET
+    execution: Execution | UnsetType = UNSET
     violations: Violations | None
     counterexample: dict[str, Any] | list[Any] | None

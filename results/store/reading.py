@@ -11,7 +11,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import UNSET
-from msgspec.structs import asdict
 
 from harness.console.members import MAX_S, Duration, instant, read
 from harness.faults import RARE_MESSAGE, FaultRecord, Fired, PlannedFault, Proof, Trigger
@@ -27,7 +26,6 @@ from results.store.errors import BadRecord
 from results.store.forms import (
     Sightings,
     StoredClocks,
-    StoredExecution,
     StoredFault,
     StoredPart,
     StoredPlan,
@@ -218,7 +216,7 @@ def execution_from(document: Mapping[str, Value]) -> Execution | None:
     """Returns what the programs of a simulated world did; None if there are none."""
     if document.get("execution") is None:
         return None
-    return Execution(**asdict(member(document, "execution", StoredExecution)))
+    return member(document, "execution", Execution)
 
 
 def positions_from(document: Mapping[str, Value]) -> Positions:

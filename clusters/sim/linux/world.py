@@ -156,7 +156,7 @@ class LinuxWorld:
             controller=hashlib.sha256(controller(lambda _: None).read_bytes()).hexdigest(),
             kernel=platform.release(),
             processor=_processor(),
-            figures=figures.figures,
+            figures=dict(figures.figures),
         )
 
     def run(self, main: Coroutine[Any, Any, T]) -> T:

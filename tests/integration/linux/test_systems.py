@@ -106,7 +106,7 @@ def test_an_empty_disk_comes_with_a_new_process(tmp_path: Path) -> None:
 
 
 def test_lines_of_a_log_have_the_time_of_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A fault can begin with one, and `labrys explain` puts them beside the operations."""
+    """`labrys logs` prints the lines of a time."""
     words = ("--system", "redis", "--nemesis", "leader-kill", *SHORT, "--seed", "3")
     invoked(tmp_path, *words)
     capsys.readouterr()
@@ -114,6 +114,38 @@ def test_lines_of_a_log_have_the_time_of_the_run(tmp_path: Path, capsys: pytest.
     assert cli.invoke(["logs", str(folder), "--from", "0", "--to", "8", "--store", str(tmp_path)]) == 0
     output = capsys.readouterr().out
     assert "Connecting to MASTER" in output or "MASTER MODE enabled" in output
+
+
+def test_a_fault_begins_with_a_line_of_a_log(tmp_path: Path) -> None:
+    """The restarted node logs who leads, and then loses packets."""
+    trigger = {"name": "log-line", "limit_s": 8, "parameters": {"line": "elected"}}
+    faults = [
+        {"id": 0, "kind": "leader-kill", "target": "leader", "start_s": 2, "end_s": 5, "options": {}},
+        {
+            "id": 1,
+            "kind": "packet-loss",
+            "target": ["n2"],
+            "start_s": 1.5,
+            "end_s": 11.5,
+            "trigger": trigger,
+            "options": {},
+        },
+    ]
+    plan = {
+        "format": "labrys-plan",
+        "version": 2,
+        "nodes": ["n1", "n2", "n3"],
+        "seed": 1,
+        "time_limit_s": 14,
+        "faults": faults,
+    }
+    path = tmp_path / "plan.json"
+    path.write_text(json.dumps(plan), encoding="utf-8")
+    words = ("--system", "etcd", "--plan", str(path), "--rate", "10", "--time-limit", "14", "--seed", "1")
+    _, results = invoked(tmp_path, *words)
+    (lost,) = [fault for fault in results["faults"] if fault["kind"] == "packet-loss"]
+    assert "elected leader" in lost["fired"]["what"]
+    assert lost["effective"]
 
 
 def test_what_cannot_run_there_is_refused_before_anything_starts() -> None:
