@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 RUNS = 6  # of hostile programs
-SYSTEMS = 6  # hostile systems; all together they take half a minute
+SYSTEMS = 12  # hostile systems; each takes about a second
 SYSTEM = "system"
 EXAMPLES = 25  # of each kind; all together they take less than a minute
 KINDS = (
