@@ -44,10 +44,10 @@ demo:
 	    --nemesis partition-random-halves --rate 15 --time-limit 60
 
 test: programs build/kernel-test.stamp build/linux-test.stamp build/node-test.stamp
-	$(BIN)/pytest --numprocesses 3 --durations 25
+	$(BIN)/pytest --numprocesses 3 --durations 25 --run-limit 3600
 
 test-night: programs
-	$(BIN)/pytest -m night --numprocesses 3 --durations 25
+	$(BIN)/pytest -m night --numprocesses 3 --durations 25 --run-limit 6000
 
 fuzz-night: setup
 	$(BIN)/python -m benchmarks fuzz --minutes $(or $(MINUTES),60) $(if $(SEED),--seed $(SEED))

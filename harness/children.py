@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 PROC: Final = Path("/proc")
 GRACE_S: Final = 2.0
@@ -47,26 +47,52 @@ class Left:
     def end(self) -> list[str]:
         """Ends those that still run, and returns the pid and the command of each."""
         self.note()
-        running = sorted(process for process in self._noted or () if _stat(process.pid)[1:2] == (process.start,))
-        names = [f"{process.pid} (`{_command(process.pid)}`)" for process in running]
-        _send(running, signal.SIGTERM)
-        running = _wait(running)
-        _send(running, signal.SIGSTOP)  # so that none starts another one when its child is killed
-        _send(running, signal.SIGKILL)
-        _wait(running)
-        return names
+        return end(self._noted or ())
 
 
-def below() -> set[Process]:
-    """Returns the processes below this one; none on a machine without /proc."""
+def end(processes: Iterable[Process]) -> list[str]:
+    """Ends those processes that still run, and all below them, with SIGKILL after a while.
+
+    Returns:
+        The pid and the command of each.
+    """
+    running = _with_below(processes)
+    names = [f"{process.pid} (`{_command(process.pid)}`)" for process in running]
+    _send(running, signal.SIGTERM)
+    running = _with_below(_wait(running))
+    _send(running, signal.SIGSTOP)  # so that none starts another one when its child is killed
+    _send(running, signal.SIGKILL)
+    _wait(running)
+    return names
+
+
+def _with_below(processes: Iterable[Process]) -> list[Process]:
+    """Returns those processes that still run, and all below them."""
+    running = {process for process in processes if runs(process)}
+    return sorted(running.union(*(below(process.pid) for process in running)))
+
+
+def found(pid: int) -> Process | None:
+    """Returns the process that has this pid now; None if there is none."""
+    return Process(pid, stat[1]) if (stat := _stat(pid)) else None
+
+
+def runs(process: Process) -> bool:
+    """Returns whether this process still runs, and not another one with its pid."""
+    return found(process.pid) == process
+
+
+def below(top: int | None = None) -> set[Process]:
+    """Returns the processes below one, by default below this one; none on a machine without /proc."""
     parents: dict[int, tuple[int, str]] = {}
     for folder in PROC.iterdir() if PROC.is_dir() else ():
-        if folder.name.isdecimal() and (found := _stat(int(folder.name))):
-            parents[int(folder.name)] = int(found[0]), found[1]
-    family = {os.getpid()}
+        if folder.name.isdecimal() and (stat := _stat(int(folder.name))):
+            parents[int(folder.name)] = int(stat[0]), stat[1]
+    top = os.getpid() if top is None else top
+    family = {top}
     while more := {pid for pid, (parent, _) in parents.items() if parent in family} - family:
         family |= more
-    return {Process(pid, parents[pid][1]) for pid in family - {os.getpid()} if pid in parents}
+    return {Process(pid, parents[pid][1]) for pid in family - {top} if pid in parents}
 
 
 def _stat(pid: int) -> tuple[str, ...]:
@@ -97,7 +123,7 @@ def _wait(running: list[Process]) -> list[Process]:
     end_s = time.monotonic() + GRACE_S
     while running and time.monotonic() < end_s:
         earlier = running
-        running = [process for process in earlier if _stat(process.pid)[1:2] == (process.start,)]
+        running = [process for process in earlier if runs(process)]
         for process in earlier:
             with contextlib.suppress(OSError):
                 os.waitpid(process.pid, os.WNOHANG)  # a child that has ended stays as a zombie until then
