@@ -274,12 +274,13 @@ class _Run:
         loop = asyncio.get_running_loop()
         self.clock = Clock(loop)
         self.stop = asyncio.Event()
-        self.left = None if in_virtual_time() else Left()
+        self.left = Left()
         with self._signals(loop), blaming(type(self.test.system), f"system {self.test.system.name}"):
             try:
                 await self._stages()
             finally:
                 await self._leave_no_task()
+                await self._leave_no_process()
         return self.result
 
     async def _stages(self) -> None:
@@ -300,6 +301,12 @@ class _Run:
             await self._take_down()
             raise
         await self._take_down()
+
+    async def _leave_no_process(self) -> None:
+        """Ends what the system's code has started on this machine, however the run ends."""
+        for process in await asyncio.to_thread(self.left.end):
+            name = self.test.system.name
+            self._problem(f"the code of {name} left process {process} on this machine; Labrys has ended it")
 
     async def _leave_no_task(self) -> None:
         """Ends tasks of foreign code that ignored their cancellation, or the end of the loop would wait for them."""
@@ -385,8 +392,7 @@ class _Run:
                 error.add_note(MAYBE_FAKETIME)
             raise
         self.result.ready_s = self.clock.now_s()
-        if self.left is not None:
-            await asyncio.to_thread(self.left.note)
+        await asyncio.to_thread(self.left.note)
 
     async def _until_ready(self, waiting: Coroutine[Any, Any, None]) -> None:
         """Waits until a service serves. An interruption ends the wait and the run."""
@@ -549,8 +555,6 @@ class _Run:
             for name, ended in (await asyncio.to_thread(on_nodes, self.nodes, system.stop)).items():
                 if isinstance(ended, Exception):
                     self._problem(f"{system.name} could not be stopped on {name}: {ended}")
-            for process in () if self.left is None else await asyncio.to_thread(self.left.end):
-                self._problem(f"the code of {system.name} left process {process} on this machine; Labrys has ended it")
             try:
                 await self.test.nemesis.release()
             except LabrysError as error:

@@ -19,6 +19,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from harness.children import own_environment
 from harness.errors import InfrastructureError
 
 if TYPE_CHECKING:
@@ -183,5 +184,6 @@ class Keeper:
                 self._process = subprocess.Popen(
                     [sys.executable, "-I", "-S", str(SCRIPT), str(theirs.fileno()), str(self._folder)],
                     pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, start_new_session=True,
+                    env=own_environment(),
                 )  # fmt: skip
         return self._requests

@@ -16,6 +16,7 @@ import subprocess
 from typing import IO, TYPE_CHECKING, Final, NamedTuple, cast
 
 from clusters.sim.environment import SAME_EVERYWHERE
+from harness.children import own_environment
 from harness.errors import InfrastructureError
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ class Jvm:
         with self._log.open("wb") as log:
             try:
                 self._process = subprocess.Popen(
-                    command, bufsize=0, cwd=directory, env={**os.environ, **SAME_EVERYWHERE},
+                    command, bufsize=0, cwd=directory, env={**own_environment(), **SAME_EVERYWHERE},
                     stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,
                 )  # fmt: skip
                 self.pid = self._process.pid

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final, cast
 
+from harness.children import own_environment
 from harness.errors import InfrastructureError
 from harness.world import Lost
 
@@ -121,7 +122,7 @@ class Controller:
         self._programs = 0
         try:
             self._process = subprocess.Popen(
-                [binary], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+                [binary], env=own_environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
             )
         except OSError as error:
             raise InfrastructureError(

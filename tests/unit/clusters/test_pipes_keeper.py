@@ -16,6 +16,7 @@ from clusters.pipes.child import Child
 from clusters.pipes.cluster import PipesCluster
 from clusters.pipes.keeper import Keeper
 from clusters.pipes.kernel import letters_of
+from harness.children import Left
 from harness.errors import InfrastructureError, NodeError
 
 if TYPE_CHECKING:
@@ -119,6 +120,16 @@ def test_a_kill_and_a_pause_reach_what_has_left_the_session(keeper: Keeper, tmp_
     child.kill()
     assert [state_of(pid) for pid in pids.values()] == [""] * 3
     assert child.wait(0.0) == -signal.SIGKILL
+
+
+def test_no_system_is_blamed_for_the_keeper(keeper: Keeper, tmp_path: Path) -> None:
+    """It begins with the first program of a run, and ends with the cluster."""
+    left = Left()
+    child = Child(keeper, [sys.executable, "-c", LEAVING], tmp_path / "run", {})
+    pids = pids_in(tmp_path / "run")
+    assert left.end() == []
+    assert all(state_of(pid) for pid in pids.values())
+    child.kill()
 
 
 def test_a_program_that_kills_its_guard_is_killed_too(keeper: Keeper, tmp_path: Path) -> None:

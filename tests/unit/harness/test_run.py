@@ -6,15 +6,19 @@ import asyncio
 import contextlib
 import itertools
 import os
+import re
 import signal
+import subprocess
 import sys
 import time
+from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
 from harness import parts
+from harness.children import below
 from harness.clock import run_virtual
 from harness.combinators import limit
 from harness.declare import NoOptions
@@ -33,7 +37,6 @@ from harness.verdict import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
 
     import harness.cluster
     from harness.daemon import Daemon
@@ -493,6 +496,43 @@ def test_an_error_after_healing_keeps_the_records(tmp_path: Path) -> None:
     assert result.replicas is None
     assert result.logs
     assert system.calls[-2:] == ["stop n3", "release"]
+
+
+def leaving(before: Callable[[Registers], object]) -> Registers:
+    """Returns a system whose installation leaves a process in a session of its own on this machine."""
+
+    class Leaving(Registers):
+        def install(self, node: Node) -> None:
+            if node.name == "n1":
+                subprocess.run(["sh", "-c", "setsid sleep 405 & exit"], check=True)
+            before(self)
+            super().install(node)
+
+    return Leaving()
+
+
+def test_a_process_that_the_installation_leaves_is_named_and_ended(tmp_path: Path) -> None:
+    """In virtual time too: the process is a real one."""
+    result, _, screen = perform(leaving(lambda _: None), tmp_path)
+
+    (problem,) = (text for text in result.problems if "left process" in text)
+    assert problem in screen.problems
+    assert re.fullmatch(
+        r"the code of registers left process \d+ \(`sleep 405`\) on this machine; Labrys has ended it", problem
+    )
+    assert not [process for process in below() if "sleep\x00405" in Path(f"/proc/{process.pid}/cmdline").read_text()]
+
+
+def test_a_process_that_a_failed_installation_leaves_is_ended(tmp_path: Path) -> None:
+    """The run ends with the error of the installation."""
+    screen = Screen()
+
+    def fails(system: Registers) -> None:
+        system.broken_install = True
+
+    with pytest.raises(InfrastructureError, match="no space left"):
+        perform(leaving(fails), tmp_path, screen=screen)
+    assert any("(`sleep 405`)" in problem for problem in screen.problems)
 
 
 def test_logs_that_a_node_never_wrote_are_no_problem(tmp_path: Path) -> None:
