@@ -102,6 +102,7 @@ _OF_JUDGES: Final[Mapping[str, Mapping[str, Words]]] = {
         "beyond-end": Words(
             "an acknowledged entry is beyond the end of its closed ledger",
             "{n} acknowledged entries are beyond the end of their closed ledger",
+            gone=True,
         ),
         "confirmed-beyond-end": Words("a confirmed entry is beyond the end of its closed ledger"),
         "under-replicated": Words(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -38,6 +39,23 @@ def anomalies_of(facts: Facts, found: Findings, kinds: Collection[str]) -> list[
     present = [(subjects, make) for kind, subjects, make in sources if kind in kinds and len(subjects)]
     share = MAX_ANOMALIES // max(1, len(present))
     return [anomaly for subjects, make in present for anomaly in make(subjects[:share])]
+
+
+def last_of(facts: Facts, found: Findings) -> dict[str, Anomaly]:
+    """Returns the loss of the entry whose append was acknowledged last, by its kind; nothing if no such entry is lost."""
+    made, log, answers = _Anomalies(facts), facts.log, facts.claims.answers
+    lost = np.zeros(len(facts.claims.distinct), np.bool_)
+    lost[found.lost] = True
+    claims = np.flatnonzero(lost[facts.claims.place[:answers]])
+    rows = [*facts.claims.row[claims].tolist(), *log.append[found.vanished].tolist()]
+    if not rows:
+        return {}
+    last = int(np.argmax(log.history.end[rows]))
+    if last < len(claims):
+        (anomaly,) = made.lost(facts.claims.place[claims[last : last + 1]])
+    else:
+        (anomaly,) = made.vanished(found.vanished[last - len(claims) :][:1])
+    return {anomaly.kind: replace(anomaly, rows=tuple(dict.fromkeys((rows[last], *anomaly.rows))))}
 
 
 class _Groups:
