@@ -344,16 +344,12 @@ def _when_of(example: Counterexample, words: Words, faults: Sequence[FaultRecord
 
 
 def _gained(example: Counterexample) -> Operation | None:
-    """Returns the last acknowledged operation of an example that put something in, before the decisive one began, or as it."""
+    """Returns the last acknowledged operation that put something in before the decisive one began; else the decisive one."""
     culprit = example.culprit
-    known = [
-        each
-        for each in example.operations
-        if each.f in _GAINED
-        and each.type is OpType.OK
-        and (culprit is None or each.last_ns <= culprit.start_ns or each.invoke_index == culprit.invoke_index)
-    ]
-    return max(known, key=lambda each: each.last_ns, default=None)
+    acknowledged = [each for each in example.operations if each.f in _GAINED and each.type is OpType.OK]
+    before = [each for each in acknowledged if culprit is None or each.last_ns <= culprit.start_ns]
+    itself = [each for each in acknowledged if culprit is not None and each.invoke_index == culprit.invoke_index]
+    return max(before or itself, key=lambda each: each.last_ns, default=None)
 
 
 def _known_ns(example: Counterexample) -> int:
