@@ -32,6 +32,7 @@ CHECK_LIMIT_S: Final = 300.0
 MAX_NAMED_KEYS: Final = 20
 MAX_EXPLAINED: Final = 100
 MAX_LISTED_KEYS: Final = 10_000
+FURTHER: Final = "further"  # the member of a part's details that has the invalid keys without a counterexample
 EXPLAIN_S: Final = 30.0
 
 
@@ -76,10 +77,20 @@ def _linearizable(found: KeyedAnalysis, faults: Sequence[FaultRecord]) -> Part:
         examples = counterexamples(violations[:MAX_EXPLAINED])
         documents = [violation.to_json() for violation in violations[:MAX_EXPLAINED]]
         details["invalid_keys"] = [violation.key for violation in violations[:MAX_LISTED_KEYS]]
+        details[FURTHER] = _further(violations[:MAX_LISTED_KEYS])
         details["violations"] = count(violations)
         details["counterexample"], details["counterexamples"] = documents[0], documents
         reason = _reason(violations, len(found.keys), faults)
     return Part(name=PART, verdict=found.valid, reason=reason, details=details, counterexamples=examples)
+
+
+def _further(violations: Sequence[Violation]) -> list[Value]:
+    """Returns the violations without a counterexample that have a decisive operation: the key, and the index of its invoke."""
+    return [
+        [each.key, each.decisive.invoke_index]
+        for place, each in enumerate(violations)
+        if (place >= MAX_EXPLAINED or not each.operations) and each.decisive is not None
+    ]
 
 
 def _reason(violations: Sequence[Violation], keys: int, faults: Sequence[FaultRecord]) -> str:

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from harness.node_states import ClusterState
     from results.measure.log_lines import Logs
-    from results.measure.since_start import SinceStart
     from results.page.evidence import Evidence
     from results.page.story import Scene
     from results.store.record import RunRecord
@@ -72,21 +71,20 @@ def explain_run(ctx: click.Context, /, run: str, store_dir: Path, **more: Any) -
     reason = reason_of(record)
     examples = counterexamples_of(record, reason)
     logs = logs_of(found, record)
-    others = evidence(record, logs)
+    shown = since_start(record, logs.since, scene_of(examples[0]).to_ns) if examples else ()
+    others = evidence(record, logs, shown)
     scenes = [*map(scene_of, examples[:1]), *(each.scene for each in others if each.scene is not None)]
     if not examples and not others:
         console.print(f"{found.path} has no violation to explain. Its verdict: {reason}", soft_wrap=True)
         ctx.exit(ExitCode.UNKNOWN)
     states = _states(ctx, found, record, scenes, logs, store_dir=store_dir, more=more) if scenes else ()
-    shown: Sequence[SinceStart] = ()
     if examples:
         print_story(console, examples[0], story(scenes[0], record, states, logs.near(scenes[0].spans)), reason=reason)
-        shown = since_start(record, logs.since, scenes[0].to_ns)
         print_since(console, shown)
     else:
         print_reason(console, verdict_of(record.parts), reason)
     print_messages(console, messages_near(found, record, examples[0] if examples else None))
-    _print_others(console, record, others, logs=logs, states=states, shown=shown)
+    _print_others(console, record, others, logs=logs, states=states)
     for note in logs.notes:
         console.print(Text(one_line(note), style="dim"), soft_wrap=True)
     is_part = any(part.name == ONE_LEADER for part in record.parts)  # then its evidence has them
@@ -105,18 +103,15 @@ def _print_others(
     *,
     logs: Logs,
     states: Sequence[ClusterState],
-    shown: Sequence[SinceStart],
 ) -> None:
-    """Prints the evidence of the parts without a counterexample, and the logs since the last starts if they are not `shown`."""
+    """Prints the evidence of the parts without a counterexample."""
     from results.page.story import story
     from results.page.story_text import print_evidence, print_since
 
     for each in others:
         around = () if each.scene is None else story(each.scene, record, states, logs.near(each.scene.spans))
         print_evidence(console, each, around)
-        if each.since != shown:
-            print_since(console, each.since)
-            shown = each.since
+        print_since(console, each.since)
 
 
 def _states(

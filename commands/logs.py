@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 LINES = 1_000  # that are written at once
 
 
-_TIME = Number(-MAX_RUN_S, MAX_RUN_S)
+TIME = Number(-MAX_RUN_S, MAX_RUN_S)
 
 
 @click.command("logs", cls=RunCommand)
@@ -31,14 +31,14 @@ _TIME = Number(-MAX_RUN_S, MAX_RUN_S)
 @click.option(
     "--from",
     "from_s",
-    type=Number(-MAX_RUN_S, MAX_RUN_S),
+    type=TIME,
     metavar="SECONDS",
     help="The first time.  [default: the first line]",
 )
 @click.option(
     "--to",
     "to_s",
-    type=Number(-MAX_RUN_S, MAX_RUN_S),
+    type=TIME,
     metavar="SECONDS",
     help="The last time.  [default: the last line]",
 )
@@ -57,6 +57,10 @@ def show_logs(run: str, from_s: float | None, to_s: float | None, nodes: Sequenc
     from results.store.load import load_record
     from results.store.store import Store
 
+    if from_s is not None and to_s is not None and from_s > to_s:
+        raise InputError(
+            f"--from and --to: expected times that do not go back, found {from_s} s as the first and {to_s} s as the last"
+        )
     found = Store(store_dir).open_run(run)
     record = load_record(found)
     times = all_log_times(record)
@@ -77,6 +81,7 @@ def show_logs(run: str, from_s: float | None, to_s: float | None, nodes: Sequenc
     entries = logs.entries(
         -math.inf if from_s is None else from_s * NS_PER_S, math.inf if to_s is None else to_s * NS_PER_S
     )
+    printed = 0
     while some := list(islice(entries, LINES)):
         lines = []
         for entry in some:
@@ -84,5 +89,17 @@ def show_logs(run: str, from_s: float | None, to_s: float | None, nodes: Sequenc
             file = f"{name(entry.file):<{widths[1]}}  " if several else ""
             lines.append(f"{time:>13}  {name(entry.node):<{widths[0]}}  {file}{entry.text}")
         echo("\n".join(lines))
+        printed += len(lines)
+    if not printed:
+        echo(_nothing(from_s, to_s), err=True)
     for note in logs.notes:
         echo(note, err=True)
+
+
+def _nothing(from_s: float | None, to_s: float | None) -> str:
+    """Returns that the logs have no line at all, or none in the wanted time."""
+    if from_s is not None and to_s is not None:
+        return f"The logs have no line between {from_s} s and {to_s} s."
+    if from_s is not None:
+        return f"The logs have no line at {from_s} s or later."
+    return "The logs have no line." if to_s is None else f"The logs have no line at {to_s} s or earlier."

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 MAX_ANOMALIES: Final = 100  # of one object, in full
 MAX_KEYS: Final = 10_000
+LAST: Final = "last"  # the member of a part's details that has `Judgement.last`
 UNTESTED: Final = "untested"  # the causes of an unknown verdict of a judge: it found nothing to check,
 UNSUITED: Final = "unsuited"  # it cannot judge such a history,
 STEP_LIMIT: Final = "step-limit"  # or its search reached its limit,
@@ -67,6 +68,8 @@ class Judgement:
         reason: One sentence with numbers.
         counts: Word to number, e.g. `{"ok": 100, "lost": 0}`; sums over objects must make sense.
         anomalies: The first anomalies, `MAX_ANOMALIES` at most; `counts` has their true numbers.
+        last: By kind, for kinds by which something is gone: the anomaly of what was acknowledged last. Its first row is the
+            operation that was acknowledged. It may be none of `anomalies`.
         figures: Other JSON values about this object, e.g. quantiles.
         plot: The plot over time for the report, made by `checker.judging.marks.plot`; None if there is none.
         cause: Why the verdict is unknown: `UNTESTED`, `UNSUITED`, `STEP_LIMIT` or `UNPROMISED`.
@@ -76,6 +79,7 @@ class Judgement:
     reason: str
     counts: Mapping[str, int] = field(default_factory=dict)
     anomalies: Sequence[Anomaly] = ()
+    last: Mapping[str, Anomaly] = field(default_factory=dict)
     figures: Mapping[str, Value] = field(default_factory=dict)
     plot: Mapping[str, Value] | None = None
     cause: str = UNTESTED
@@ -187,6 +191,7 @@ def composed(
         examples = counterexamples(violations[:MAX_ANOMALIES])
         details["violations"] = count(violations)
         details["counterexample"], details["counterexamples"] = documents[0], documents
+        details[LAST] = {str(each.kind): each.to_json() for each in ranked(_last(found, operation), faults)}
         first = violations[0].explanation
     if verdict is Verdict.UNKNOWN:
         details["cause"] = found[deciding[0]][0].cause
@@ -216,21 +221,38 @@ def _violations(
     found: Mapping[str | None, tuple[Judgement, Int64s]], operation: Callable[[int], Operation]
 ) -> list[Violation]:
     return [
-        Violation(
-            key=key,
-            kind=anomaly.kind,
-            subject=anomaly.subject,
-            explanation=anomaly.explanation if key is None else f"Key {key}: {anomaly.explanation}",
-            operations=[operation(int(rows[row])) for row in anomaly.rows],
-            decisive=None if anomaly.decisive is None else operation(int(rows[anomaly.decisive])),
-            edges=tuple(
-                (operation(int(rows[first])).invoke_index, operation(int(rows[second])).invoke_index, why)
-                for first, second, why in anomaly.edges
-            ),
-        )
+        _violation(key, anomaly, rows, operation)
         for key, (judgement, rows) in found.items()
         for anomaly in judgement.anomalies
     ]
+
+
+def _violation(key: str | None, anomaly: Anomaly, rows: Int64s, operation: Callable[[int], Operation]) -> Violation:
+    return Violation(
+        key=key,
+        kind=anomaly.kind,
+        subject=anomaly.subject,
+        explanation=anomaly.explanation if key is None else f"Key {key}: {anomaly.explanation}",
+        operations=[operation(int(rows[row])) for row in anomaly.rows],
+        decisive=None if anomaly.decisive is None else operation(int(rows[anomaly.decisive])),
+        edges=tuple(
+            (operation(int(rows[first])).invoke_index, operation(int(rows[second])).invoke_index, why)
+            for first, second, why in anomaly.edges
+        ),
+    )
+
+
+def _last(
+    found: Mapping[str | None, tuple[Judgement, Int64s]], operation: Callable[[int], Operation]
+) -> list[Violation]:
+    """Returns, for each kind by which something is gone, the violation of what was acknowledged last on any key."""
+    last: dict[str, tuple[int, Violation]] = {}
+    for key, (judgement, rows) in found.items():
+        for kind, anomaly in judgement.last.items():
+            ended_ns = operation(int(rows[anomaly.rows[0]])).last_ns
+            if kind not in last or ended_ns > last[kind][0]:
+                last[kind] = ended_ns, _violation(key, anomaly, rows, operation)
+    return [violation for _, violation in last.values()]
 
 
 def operation_at(history: Columns, row: int) -> Operation:

@@ -37,7 +37,9 @@ class Words(NamedTuple):
 _LOG: Final[Mapping[str, Words]] = {
     "lost": Words("an entry of the log is gone", "{n} entries of the log are gone", gone=True),
     "stale": Words("a read missed an entry that was known before", "reads missed {n} entries that were known before"),
-    "conflict": Words("an offset of the log has two entries", "{n} offsets of the log have two entries each"),
+    "conflict": Words(
+        "an offset of the log has two entries", "{n} offsets of the log have two entries each", gone=True
+    ),
     "changed": Words("an entry of the log changed", "{n} entries of the log changed"),
     "duplicated": Words(
         "a value is in the log more often than it was appended", "{n} values are in the log more often than appended"
@@ -102,6 +104,7 @@ _OF_JUDGES: Final[Mapping[str, Mapping[str, Words]]] = {
         "beyond-end": Words(
             "an acknowledged entry is beyond the end of its closed ledger",
             "{n} acknowledged entries are beyond the end of their closed ledger",
+            gone=True,
         ),
         "confirmed-beyond-end": Words("a confirmed entry is beyond the end of its closed ledger"),
         "under-replicated": Words(

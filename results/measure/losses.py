@@ -14,28 +14,29 @@ import enum
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from checker.linearizable import PART
+from checker.judging import LAST
+from checker.linearizable import FURTHER, PART
 from checker.models.registers import CasRegister, Register
-from harness.console.plain import counted, listed, name
-from harness.faults import called
+from harness.console.plain import name
+from harness.counterexample import Counterexample
 from harness.leaders import rivals
 from harness.op import FINAL_PHASE, OpType
 from harness.parts import ONE_LEADER, REPLICAS_EQUAL
 from harness.units import NS_PER_S
 from harness.verdict import Verdict, reason_of, verdict_of
+from results.measure.fault_clauses import clauses, faults_between
 from results.measure.loss_words import words_of
-from results.page.counterexample import counterexamples_of, short
+from results.page.counterexample import by_index, counterexamples_of, read_counterexample, short
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from harness.counterexample import Counterexample
     from harness.faults import FaultRecord
     from harness.op import Operation, Value
     from harness.verdict import Part
+    from results.measure.loss_words import Words
     from results.store.record import RunRecord
 
-MAX_CLAUSES: Final = 2
 MAX_TRIED: Final = 200  # acknowledged writes before a read that may be the one that it misses
 _REGISTERS: Final = frozenset(model.name for model in (Register, CasRegister))
 _WRITES: Final = frozenset({"write", "w", "put", "set"})
@@ -73,12 +74,14 @@ class Loss:
     Attributes:
         lost: How much is lost.
         when: The clause about the faults; empty if the run had none.
-        last: The last acknowledged write that is lost; None if the violation itself shows it.
+        missed: The last acknowledged write that is lost; None if none was acknowledged.
+        is_shown: Whether the violation itself shows this write.
     """
 
     lost: Lost
     when: str
-    last: Operation | None
+    missed: Operation | None = None
+    is_shown: bool = False
 
 
 def reason(record: RunRecord) -> str:
@@ -94,7 +97,7 @@ def first_sentence(record: RunRecord) -> str:
     if part.name == ONE_LEADER:
         return _of_leaders(record)
     if part.name == REPLICAS_EQUAL and not part.details.get("counterexample"):
-        return _said("replicas hold different data", _when(record.faults, 0, None))
+        return _said("replicas hold different data", faults_between(record.faults, 0, None))
     found = part.details.get("counterexample")
     return _of_counterexample(part, found, record) if isinstance(found, dict) else ""
 
@@ -107,10 +110,22 @@ def _of_counterexample(part: Part, found: Mapping[str, Value], record: RunRecord
     of_key = _by_key(record.operations)
     model = part.details.get("model")
     if model in _REGISTERS or (model is None and part.name == PART):  # earlier versions had registers alone
-        losses = [_of_register(example, of_key.get(example.key, ()), record.faults) for example in examples]
+        shown = [*examples, *_further(part, record.operations)]
+        losses = [_of_register(example, of_key.get(example.key, ()), record.faults) for example in shown]
         if losses[0] is not None:
             return _of_registers(losses[0], [loss for loss in losses if loss is not None])
-    return _of_kind(part, found, examples, record.faults)
+    return _of_kind(part, found, examples, record)
+
+
+def _further(part: Part, operations: Sequence[Operation]) -> Iterator[Counterexample]:
+    """Yields the decisive operation of each invalid key without a counterexample, as one without other operations."""
+    listed_ones = part.details.get(FURTHER)
+    by_number = {each.invoke_index: each for each in operations} if listed_ones else {}
+    for each in listed_ones if isinstance(listed_ones, list) else ():
+        index = each[1] if isinstance(each, list) and len(each) == 2 else None
+        culprit = by_number.get(index) if isinstance(index, int) else None
+        if culprit is not None:
+            yield Counterexample(key=culprit.key, explanation="", operations=(), culprit=culprit)
 
 
 def _said(what: str, when: str) -> str:
@@ -130,13 +145,19 @@ def _by_key(operations: Sequence[Operation]) -> Mapping[str | None, list[Operati
 def _of_registers(first: Loss, losses: Sequence[Loss]) -> str:
     """Returns the sentence about the first violation, and about others that show the same, or more, after the same faults."""
     as_much = (lambda lost: lost is Lost.BACK) if first.lost is Lost.BACK else (lambda lost: lost >= first.lost)
-    alike = sum(as_much(loss.lost) and loss.when == first.when for loss in losses)
-    said = _said(_OF_SEVERAL[first.lost].format(n=alike) if alike > 1 else _OF_ONE[first.lost], first.when)
-    if first.last is None:
+    alike = [loss for loss in losses if as_much(loss.lost) and loss.when == first.when]
+    what = _OF_SEVERAL[first.lost].format(n=f"{len(alike):,}") if len(alike) > 1 else _OF_ONE[first.lost]
+    said = _said(what, first.when)
+    last = max((loss for loss in alike if loss.missed is not None), key=_missed_ns, default=None)
+    if last is None or last.missed is None or (last is first and first.is_shown):
         return said
-    return (
-        f"{said} The last acknowledged write before is {_named(first.last)}, at {first.last.last_ns / NS_PER_S:.3f} s."
-    )
+    of_key = "" if last is first or last.missed.key is None else f" on key {name(last.missed.key)}"
+    at = f"{last.missed.last_ns / NS_PER_S:.3f} s"
+    return f"{said} The last acknowledged write before is {_named(last.missed)}{of_key}, at {at}."
+
+
+def _missed_ns(loss: Loss) -> int:
+    return -1 if loss.missed is None else loss.missed.last_ns
 
 
 def _of_register(
@@ -151,7 +172,7 @@ def _of_register(
     missed = _missed(culprit, saw, operations, makers)
     if missed is None:
         seen = _newer(culprit, saw, operations, makers)
-        return None if seen is None else Loss(lost=Lost.BACK, when=_when(faults, seen.last_ns, culprit), last=None)
+        return None if seen is None else Loss(lost=Lost.BACK, when=faults_between(faults, seen.last_ns, culprit))
     stopped = any(
         fault.is_proven and fault.stopped and missed.last_ns < fault.end_ns and fault.start_ns < culprit.start_ns
         for fault in faults
@@ -159,8 +180,9 @@ def _of_register(
     lost = _lost(missed, operations, makers)
     return Loss(
         lost=Lost.MISSED if lost is Lost.UNSEEN and not stopped else lost,
-        when=_when(faults, missed.last_ns, culprit),
-        last=None if missed.invoke_index in {each.invoke_index for each in example.operations} else missed,
+        when=faults_between(faults, missed.last_ns, culprit),
+        missed=missed,
+        is_shown=missed.invoke_index in {each.invoke_index for each in example.operations},
     )
 
 
@@ -252,15 +274,11 @@ def _named(operation: Operation) -> str:
 # -- judges and other models ---------------------------------------------------------------------------------------------------
 
 
-def _of_kind(
-    part: Part, found: Mapping[str, Value], examples: Sequence[Counterexample], faults: Sequence[FaultRecord]
-) -> str:
-    kind, model = found.get("kind"), part.details.get("model")
+def _of_kind(part: Part, found: Mapping[str, Value], examples: Sequence[Counterexample], record: RunRecord) -> str:
+    kind, model, faults = found.get("kind"), part.details.get("model"), record.faults
     words = words_of(part.name, model if isinstance(model, str) else None, kind if isinstance(kind, str) else None)
     if words is None:
         return ""
-    counts = part.details.get("counts")
-    count = counts.get(kind, 1) if isinstance(counts, dict) else 1
     documents = part.details.get("counterexamples")
     listed_ones = documents if isinstance(documents, list) else []
     alike = [
@@ -268,36 +286,76 @@ def _of_kind(
         for example, each in zip(examples, listed_ones, strict=False)
         if isinstance(each, dict) and each.get("kind") == kind
     ] or [examples[0]]
-    whens = [_when(faults, 0 if words.by_then else _known_ns(each), each.culprit) for each in alike]
-    is_all = isinstance(count, int) and count == len(alike) and len(set(whens)) == 1
-    if not is_all:  # the faults are those around the violation that is shown; others may be of another time
-        several = isinstance(count, int) and count > 1 and words.several
-        which = f", the one below {whens[0]}" if several and whens[0] else f" {whens[0]}" if whens[0] else ""
-        return _said(f"{words.of(count if isinstance(count, int) else 1)}{which}", "")
-    last = max(alike, key=_known_ns)
-    gained = _gained(last)
-    more = ""
-    if words.gone and len(alike) > 1 and gained is not None and last.subject is not None:
-        more = f" The last of them is {name(short(last.subject))}, acknowledged at {gained.last_ns / NS_PER_S:.3f} s."
-    return f"{_said(words.of(len(alike)), whens[0])}{more}"
+    counts = part.details.get("counts")
+    counted_ones = counts.get(kind, 1) if isinstance(counts, dict) else 1
+    count = counted_ones if isinstance(counted_ones, int) else 1
+    last = _last(part, str(kind), alike, record, is_all=count == len(alike)) if words.gone and count > 1 else None
+    whens = [_when_of(each, words, faults) for each in alike]
+    if count == len(alike) and len(set(whens)) == 1:
+        said = _said(words.of(count), whens[0])
+        return said if last is None else f"{said} The last of them is {last[1]}."
+    # The faults are those around one violation; others may be of another time.
+    if last is not None:
+        when = _when_of(last[0], words, faults)
+        below = f", the one below {whens[0]}" if whens[0] not in {"", when} else ""
+        of_last = f", the last of them {when}: {last[1]}" if when else f". The last of them is {last[1]}"
+        return _said(f"{words.of(count)}{below}{of_last}", "")
+    several = count > 1 and words.several
+    which = f", the one below {whens[0]}" if several and whens[0] else f" {whens[0]}" if whens[0] else ""
+    return _said(f"{words.of(count)}{which}", "")
+
+
+def _last(
+    part: Part, kind: str, alike: Sequence[Counterexample], record: RunRecord, *, is_all: bool
+) -> tuple[Counterexample, str] | None:
+    """Returns what was acknowledged last of what is gone, with the words for it; None if it is unknown.
+
+    Args:
+        part: The part; its judge tells the last one, since the examples may be the first ones. Earlier versions do not.
+        kind: The kind of the violations.
+        alike: The examples of this kind.
+        record: The run.
+        is_all: Whether the examples are all violations of this kind.
+    """
+    told = part.details.get(LAST)
+    found = told.get(kind) if isinstance(told, dict) else None
+    last = read_counterexample(found, by_index(record.operations), "") if found else None
+    if last is None and is_all:
+        last = max(alike, key=_known_ns)
+    gained = None if last is None else _gained(last)
+    if last is None or gained is None:
+        return None
+    of_key = "" if gained.key is None else f" on key {name(gained.key)}"
+    return last, f"{_named(gained)}{of_key}, acknowledged at {gained.last_ns / NS_PER_S:.3f} s"
+
+
+def _when_of(example: Counterexample, words: Words, faults: Sequence[FaultRecord]) -> str:
+    """Returns the clause about the faults between an acknowledgement and the operation that shows the violation."""
+    if words.by_then:
+        return faults_between(faults, 0, example.culprit)
+    gained, culprit = _gained(example), example.culprit
+    if gained is None or culprit is None or gained.invoke_index != culprit.invoke_index:
+        return faults_between(faults, _known_ns(example), culprit)
+    # What was acknowledged is itself what could not have happened: a later operation shows it, or the end of the run.
+    later = [each for each in example.operations if each.start_ns > gained.last_ns]
+    if later or len(example.operations) == 1:
+        return faults_between(faults, gained.last_ns, min(later, key=lambda each: each.last_ns, default=None))
+    return faults_between(faults, _known_ns(example), culprit)
 
 
 def _gained(example: Counterexample) -> Operation | None:
-    """Returns the last acknowledged operation of an example that put something in, before the decisive one began."""
+    """Returns the last acknowledged operation that put something in before the decisive one began; else the decisive one."""
     culprit = example.culprit
-    before = None if culprit is None else culprit.start_ns
-    known = [
-        each
-        for each in example.operations
-        if each.f in _GAINED and each.type is OpType.OK and (before is None or each.last_ns <= before)
-    ]
-    return max(known, key=lambda each: each.last_ns, default=None)
+    acknowledged = [each for each in example.operations if each.f in _GAINED and each.type is OpType.OK]
+    before = [each for each in acknowledged if culprit is None or each.last_ns <= culprit.start_ns]
+    itself = [each for each in acknowledged if culprit is not None and each.invoke_index == culprit.invoke_index]
+    return max(before or itself, key=lambda each: each.last_ns, default=None)
 
 
 def _known_ns(example: Counterexample) -> int:
     """Returns the time from which on an example shows what must be there: the end of the operation that put it in."""
     gained = _gained(example)
-    if gained is not None:
+    if gained is not None and (example.culprit is None or gained.invoke_index != example.culprit.invoke_index):
         return gained.last_ns
     return min(each.start_ns for each in example.operations)
 
@@ -312,59 +370,5 @@ def _of_leaders(record: RunRecord) -> str:
             for fault in record.faults
             if fault.is_proven and fault.start_ns < second.time_ns and first.time_ns < fault.end_ns
         ]
-        return _said("one term had two leaders", f"after {_clauses(between)}" if between else "")
+        return _said("one term had two leaders", f"after {clauses(between)}" if between else "")
     return ""
-
-
-# -- faults --------------------------------------------------------------------------------------------------------------------
-
-
-def _when(faults: Sequence[FaultRecord], from_ns: int, culprit: Operation | None) -> str:
-    """Returns which faults were between a time and the decisive operation, as a clause; empty if the run had none.
-
-    Args:
-        faults: The faults of the run.
-        from_ns: The time from which on something must have been there.
-        culprit: The decisive operation; None: the end of the run.
-    """
-    proven = [fault for fault in faults if fault.is_proven and fault.end_ns > fault.start_ns]
-    if culprit is None:
-        return f"after {_clauses(proven)}" if proven else ""
-    between = [fault for fault in proven if fault.start_ns < culprit.last_ns and fault.end_ns > from_ns]
-    over = [fault for fault in between if fault.end_ns <= culprit.start_ns or _stopped_before(fault, culprit)]
-    on = [fault for fault in between if fault not in over]
-    if between:
-        return listed(
-            [*([f"after {_clauses(over)}"] if over else []), *([f"while {_clauses(on)}"] if on else [])], "and"
-        )
-    if not proven:
-        return ""
-    return "before any fault" if min(fault.start_ns for fault in proven) >= culprit.last_ns else "while no fault was on"
-
-
-def _stopped_before(fault: FaultRecord, culprit: Operation) -> bool:
-    """Returns whether a fault ended processes before an operation: that is over at once, though they start again later."""
-    return bool(fault.stopped) and fault.start_ns < culprit.start_ns
-
-
-def _clauses(faults: Sequence[FaultRecord]) -> str:
-    """Returns what happened, as clauses; of many faults, their number and their kinds."""
-    what = list(dict.fromkeys(happened(fault) for fault in faults))
-    if len(what) <= MAX_CLAUSES:
-        return listed(what, "and")
-    kinds = list(dict.fromkeys(called(fault.planned.kind, fault.planned.options) for fault in faults))
-    return f"{counted(len(faults), 'fault')} happened ({', '.join(_few(kinds))})"
-
-
-def _few(kinds: Sequence[str]) -> Iterator[str]:
-    yield from (name(kind) for kind in kinds[:4])
-    if len(kinds) > 4:
-        yield f"and {counted(len(kinds) - 4, 'more kind')}"
-
-
-def happened(fault: FaultRecord) -> str:
-    """Returns what a fault did, as a clause; a record of an earlier version, or of another package, has only its kind."""
-    if fault.effect:
-        return name(fault.effect)
-    kind = name(called(fault.planned.kind, fault.planned.options))
-    return f"the fault {kind} hit {name(', '.join(fault.targets)) or 'no node'}"

@@ -13,20 +13,20 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from harness.about import MEMBER, About, read_about
-from harness.console.plain import counted, name
+from harness.console.plain import counted
 from harness.leaders import LEADER, rivals
 from harness.op import OpType
 from harness.parts import LOG_PATTERNS, ONE_LEADER, RECOVERED, REPLICAS_EQUAL
 from harness.units import NS_PER_S
 from harness.verdict import Verdict, verdict_of
-from results.measure.circumstances import POLL_NS, reported
+from results.measure.circumstances import POLL_NS
 from results.measure.log_lines import NO_LOGS, read_logs, spans_of
-from results.measure.op_outcomes import error_code
 from results.measure.since_start import since_start
 from results.page.bounds import MAX_NODES, label
 from results.page.counterexample import by_index, counterexamples_of
-from results.page.evidence_tables import MAX_CELL, Table, bounded, tables_of
+from results.page.evidence_tables import Table, bounded, first_lines, tables_of, texts_of
 from results.page.formatting import fired, in_term
+from results.page.said_tables import at, failed_since, said_tables
 from results.page.story import Scene
 from results.store.document import workload_end_ns
 
@@ -42,11 +42,9 @@ if TYPE_CHECKING:
     from results.store.store import Run
 
 MAX_POLLS: Final = 24
-MAX_LINES: Final = 40
 MAX_EXAMPLES: Final = 10
 MAX_LOG_LINES: Final = 40
 MAX_WRITERS: Final = 6
-MAX_REPORTS: Final = 4  # of a node
 MAX_S: Final = 1e9
 WHOLE_RUN: Final = "run"  # the evidence about no part
 BEFORE_NS: Final = 10 * NS_PER_S
@@ -95,8 +93,14 @@ def times_of(found: Sequence[Evidence]) -> list[tuple[int, int]]:
     return [(each.from_ns, each.to_ns) for each in found if each.from_ns is not None and each.to_ns is not None]
 
 
-def evidence(record: RunRecord, logs: Logs = NO_LOGS) -> list[Evidence]:
-    """Returns the evidence of each part that is not valid and has no counterexample, those that are invalid first."""
+def evidence(record: RunRecord, logs: Logs = NO_LOGS, shown: Sequence[SinceStart] = ()) -> list[Evidence]:
+    """Returns the evidence of each part that is not valid and has no counterexample, those that are invalid first.
+
+    Args:
+        record: The record of the run.
+        logs: The lines of its logs.
+        shown: What a reader has seen already of the logs since the last starts. No evidence repeats it, or what another has.
+    """
     parts = [
         part for part in record.parts if part.verdict is not Verdict.VALID and not part.details.get("counterexample")
     ]
@@ -105,14 +109,21 @@ def evidence(record: RunRecord, logs: Logs = NO_LOGS) -> list[Evidence]:
     if verdict_of(record.parts) is Verdict.UNKNOWN and found:
         found.append(_run(record))
     end_ns = _end_ns(record)
-    return [
-        replace(
-            each,
-            lines=() if each.scene is not None else logs.near(times_of([each]), MAX_LOG_LINES),
-            since=since_start(record, logs.since, end_ns if each.to_ns is None else each.to_ns),
-        )
-        for each in found
-    ]
+    told, seen = [], [*shown]
+    for each in found:
+        untils_ns = *_restart(each, record), end_ns if each.to_ns is None else each.to_ns
+        since = [line for until_ns in untils_ns for line in since_start(record, logs.since, until_ns)]
+        lines = () if each.scene is not None else logs.near(times_of([each]), MAX_LOG_LINES)
+        told.append(replace(each, lines=lines, since=[line for line in since if line not in seen]))
+        seen += since
+    return told
+
+
+def _restart(found: Evidence, record: RunRecord) -> list[int]:
+    """Returns the time just before Labrys restarted all nodes, if some evidence is about the wait before and after it."""
+    parts = [part for part in record.parts if part.name == found.part == RECOVERED]
+    restarts_ns = [_time(part.details, "restarted_s") for part in parts]
+    return [time_ns - 1 for time_ns in restarts_ns if time_ns is not None]
 
 
 def _end_ns(record: RunRecord) -> int:
@@ -123,14 +134,16 @@ def _end_ns(record: RunRecord) -> int:
 
 
 def _of(part: Part, record: RunRecord) -> Evidence:
-    if part.name == RECOVERED and part.verdict is Verdict.INVALID:
+    if part.name == RECOVERED:
         return _recovered(part, record)
     own = {key: value for key, value in part.details.items() if key != MEMBER}
-    found = Evidence(part=part.name, verdict=part.verdict, reason=part.reason, tables=[*tables_of(own)])
+    found = Evidence(
+        part=part.name, verdict=part.verdict, reason=part.reason, tables=[*tables_of(own)], texts=[*texts_of(own)]
+    )
     about = read_about(part.details)
     if part.name == ONE_LEADER and part.verdict is Verdict.INVALID:
         claims = [claim for each in rivals(record.sightings) for claim in each.claims]
-        rows = [(str(claim.term), label(claim.node), _at(claim.time_ns), _at(claim.last_ns)) for claim in claims]
+        rows = [(str(claim.term), label(claim.node), at(claim.time_ns), at(claim.last_ns)) for claim in claims]
         found = replace(
             found, tables=bounded("The nodes that reported that they led", ("term", "node", "from", "to"), rows)
         )
@@ -202,32 +215,9 @@ def _plainly(value: Value) -> str | None:
 
 def _run(record: RunRecord) -> Evidence:
     """Returns what clients and nodes said in a run that is unknown: the codes of the errors, and the last reports."""
-    codes: dict[tuple[str, str], list[Operation]] = {}
-    for each in record.operations:
-        if each.error is not None:
-            codes.setdefault((each.f, error_code(each.error) or ""), []).append(each)
-    rows = [
-        (
-            label(f),
-            label(code),
-            f"{len(failed):,}",
-            _at(failed[0].last_ns),
-            _at(failed[-1].last_ns),
-            name(failed[-1].error or "", MAX_CELL),
-        )
-        for (f, code), failed in sorted(codes.items(), key=lambda each: -len(each[1]))
-    ]
-    reports: list[tuple[str, str, str, str]] = []
-    for node in record.test.nodes[:MAX_NODES]:
-        own = [seen for seen in record.sightings if seen.node == node][-MAX_REPORTS:]
-        reports += [(label(node), reported(seen), _at(seen.time_ns), _at(seen.last_ns)) for seen in own]
-    tables = [
-        *bounded("The errors of the clients", ("function", "code", "number", "first", "last", "the last one"), rows),
-        *bounded("The last reports of the nodes", ("node", "it", "from", "to"), reports),
-    ]
     asked = counted(len(record.operations), "operation")
-    said = f"{asked}; {counted(sum(map(len, codes.values())), 'error')} of the clients."
-    return Evidence(part=WHOLE_RUN, verdict=Verdict.UNKNOWN, reason=said, tables=tables)
+    said = f"{asked}; {counted(len(failed_since(record)), 'error')} of the clients."
+    return Evidence(part=WHOLE_RUN, verdict=Verdict.UNKNOWN, reason=said, tables=said_tables(record))
 
 
 # -- recovered -----------------------------------------------------------------------------------------------------------------
@@ -235,6 +225,7 @@ def _run(record: RunRecord) -> Evidence:
 
 def _recovered(part: Part, record: RunRecord) -> Evidence:
     """Returns how far the nodes were from the last faults until the end of the watch, and the errors of the waits."""
+    restarted = part.details.get("restarted") is True
     began_ns, restarted_ns = _time(part.details, "from_s"), _time(part.details, "restarted_s")
     if began_ns is None:
         began_ns = workload_end_ns(record.timings)
@@ -243,19 +234,17 @@ def _recovered(part: Part, record: RunRecord) -> Evidence:
     places = [place for place in range(len(times_ns)) if times_ns[place] >= first_ns]
     last = bisect_left(times_ns, restarted_ns) - 1 if restarted_ns is not None else len(times_ns) - 1
     # Earlier versions do not record the time of a restart. After it, the nodes stand elsewhere.
-    known = restarted_ns is not None or part.details.get("restarted") is not True
+    known = restarted_ns is not None or not restarted
     standing = _standing(record.positions, last, restarted=restarted_ns is not None) if known else ()
-    errors = [
-        (title, part.details.get(name))
-        for title, name in (("The first wait", "first_error"), ("After the restart", "error"))
-    ]
+    errors = [("The first wait" if restarted else "The wait", part.details.get("first_error"))]
+    errors += [("After the restart", part.details.get("error"))] if restarted else []
     return Evidence(
         part=part.name,
         verdict=part.verdict,
         reason=part.reason,
         sentences=[*_faults(record), *standing],
-        tables=_progress(record, places, began_ns, restarted_ns),
-        texts=[(title, _lines(error)) for title, error in errors if isinstance(error, str)],
+        tables=[*_progress(record, places, began_ns, restarted_ns), *said_tables(record, first_ns)],
+        texts=[(title, first_lines(error)) for title, error in errors if isinstance(error, str)],
         from_ns=first_ns,
         to_ns=times_ns[-1] if times_ns else None,
     )
@@ -273,7 +262,7 @@ def _faults(record: RunRecord) -> Iterator[str]:
     for fault in began[-3:]:
         nodes = ", ".join(label(node) for node in fault.targets[:MAX_NODES]) or "no node"
         why = f"; it began {fired(fault)}" if fault.fired else ""
-        yield f"{label(fault.planned.kind)} of {nodes} was active from {_at(fault.start_ns)} to {_at(fault.end_ns)}{why}."
+        yield f"{label(fault.planned.kind)} of {nodes} was active from {at(fault.start_ns)} to {at(fault.end_ns)}{why}."
     if len(began) > 3:
         yield f"{counted(len(began) - 3, 'earlier fault')} had ended before."
 
@@ -283,9 +272,7 @@ def _standing(positions: Positions, last: int, *, restarted: bool) -> Iterator[s
     if last < 0:
         return
     known = {node: index for node, applied in positions.applied.items() if (index := applied[last]) is not None}
-    when = (
-        f"At {_at(positions.time_ns[last])}, the last poll{' before Labrys restarted the nodes' if restarted else ''}"
-    )
+    when = f"At {at(positions.time_ns[last])}, the last poll{' before Labrys restarted the nodes' if restarted else ''}"
     if not known:
         yield f"{when}, no node reported an applied index."
         return
@@ -303,7 +290,7 @@ def _standing(positions: Positions, last: int, *, restarted: bool) -> Iterator[s
                 first -= 1
             behind = known[furthest] - known[node]
             stood = (
-                f"; polls had seen it at {known[node]:,} since {_at(positions.time_ns[first])}" if first < last else ""
+                f"; polls had seen it at {known[node]:,} since {at(positions.time_ns[first])}" if first < last else ""
             )
             yield f"{label(node)} was {behind:,} {'entry' if behind == 1 else 'entries'} behind{stood}."
 
@@ -333,7 +320,7 @@ def _progress(record: RunRecord, places: Sequence[int], began_ns: int | None, re
         ]
         cells = [_cell(record.positions.applied[node][place], seen[node]) for node in nodes]
         meanwhile = [text for at_ns, text in events if since_ns < at_ns <= now_ns]
-        rows.append((_at(now_ns), *cells, ", ".join(leading) or "none", "; ".join(meanwhile[:4])))
+        rows.append((at(now_ns), *cells, ", ".join(leading) or "none", "; ".join(meanwhile[:4])))
         since_ns = now_ns
     title = "Entries that each node had applied, by polls"
     left = len(places) - len(chosen)
@@ -354,14 +341,3 @@ def _cell(applied: int | None, seen: Sighting | None) -> str:
         odd = seen is not None and seen.role not in {LEADER, "follower", None}
         return f"{applied:,} {label(seen.role or '')}" if odd and seen is not None else f"{applied:,}"
     return "no answer" if seen is None or seen.role is None else label(seen.role)
-
-
-def _lines(text: str) -> str:
-    """Returns the first lines of a text; each is cut."""
-    lines = text.splitlines()
-    left = [f"({counted(len(lines) - MAX_LINES, 'more line')}; results.json has all)"] if len(lines) > MAX_LINES else []
-    return "\n".join([*(name(line, MAX_CELL) for line in lines[:MAX_LINES]), *left])
-
-
-def _at(time_ns: int) -> str:
-    return f"{time_ns / NS_PER_S:.1f} s"

@@ -1,5 +1,7 @@
 """Tables of what a part of the verdict has in its details: one of all single values, and one for each list or object.
 
+A text of several lines, e.g. an error with the last lines of logs, is no cell of a table: `texts_of` has it with its lines.
+
 Details may come from anyone, so tables, rows, columns and cells have limits, and say what they leave out.
 """
 
@@ -9,7 +11,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from harness.console.plain import name
+from harness.console.plain import counted, name, one_line
 from results.page.bounds import label
 
 if TYPE_CHECKING:
@@ -22,6 +24,7 @@ MAX_COLUMNS: Final = 8
 MAX_TABLE_ROWS: Final = 30
 MAX_CELL: Final = 200
 MAX_NAME: Final = 40
+MAX_LINES: Final = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +46,7 @@ class Table:
 
 def tables_of(details: Mapping[str, Value]) -> Iterator[Table]:
     """Yields the data of a part as tables: one of all single values, and one for each list or object."""
-    single = [(label(key), _text(value)) for key, value in details.items() if _is_single(value)]
+    single = [(label(key), _text(value)) for key, value in details.items() if _is_single(value) and not _is_long(value)]
     yield from bounded("What was counted", ("figure", "value"), [row for row in single if row[1]])
     several = [(key, value) for key, value in details.items() if not _is_single(value) and value]
     for key, value in several[:MAX_TABLES]:
@@ -51,6 +54,22 @@ def tables_of(details: Mapping[str, Value]) -> Iterator[Table]:
     if len(several) > MAX_TABLES:
         rest = [(label(key), "") for key, _ in several[MAX_TABLES:]]
         yield from bounded("Not shown here; results.json has it", ("member", ""), rest)
+
+
+def texts_of(details: Mapping[str, Value]) -> Iterator[tuple[str, str]]:
+    """Yields the texts of several lines that a part has in its details, each with its name; at most `MAX_TABLES`."""
+    found = [(label(key), value) for key, value in details.items() if isinstance(value, str) and _is_long(value)]
+    for title, text in found[:MAX_TABLES]:
+        yield title, first_lines(text)
+    if len(found) > MAX_TABLES:
+        yield "Not shown here; results.json has it", "\n".join(title for title, _ in found[MAX_TABLES:][:MAX_LINES])
+
+
+def first_lines(text: str) -> str:
+    """Returns the first `MAX_LINES` lines of a text; each is cut at `MAX_CELL` characters."""
+    lines = text.splitlines()
+    left = [f"({counted(len(lines) - MAX_LINES, 'more line')}; results.json has all)"] if len(lines) > MAX_LINES else []
+    return "\n".join([*(name(line, MAX_CELL) for line in lines[:MAX_LINES]), *left])
 
 
 def bounded(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[Table]:
@@ -88,7 +107,13 @@ def _is_single(value: Value) -> bool:
     return value is None or isinstance(value, bool | int | float | str)
 
 
+def _is_long(value: Value) -> bool:
+    """Returns whether a value is a text of several lines."""
+    return isinstance(value, str) and "\n" in value.strip()
+
+
 def _text(value: Value) -> str:
+    """Returns a value as the text of a cell: one line, without line breaks."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -100,4 +125,6 @@ def _text(value: Value) -> str:
         return name(
             shown + (f", and {len(value) - MAX_TABLE_ROWS} more" if len(value) > MAX_TABLE_ROWS else ""), MAX_CELL
         )
-    return name(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str), MAX_CELL)
+    if isinstance(value, str):
+        return name(one_line(value) if "\n" in value else value, MAX_CELL)
+    return name(json.dumps(value, ensure_ascii=False, default=str), MAX_CELL)

@@ -168,6 +168,7 @@ def render(
         lines=lines.lines,
     )
     names = key_names(examples)
+    since = () if example is None else since_start(record, lines.since, scene_of(example).to_ns)
     said = shown_from(document)
     pages = first(names, MAX_KEY_PAGES)
     return (
@@ -197,10 +198,10 @@ def render(
             notes=lines.notes,
             evidence=[
                 (each, None if each.scene is None else _story(each.scene, record, states, lines))
-                for each in evidence(record, lines)
+                for each in evidence(record, lines, since)
                 if each.verdict is said.verdict
             ],
-            since=() if example is None else since_start(record, lines.since, scene_of(example).to_ns),
+            since=since,
             violations=document["violations"],
             plots=[
                 {"title": title, "svg": Markup(plots.inlined(svg, prefix=name, title=title))}  # noqa: S704 - drawn by us

@@ -158,5 +158,13 @@ def _anomaly(history: Columns, adds: Int64s, row: int, count: int, bounds: tuple
         f" {'small' if count < low else 'large'}. {len(may)} adds may have counted or not when it was made, from"
         f" {history.start_ns[row] / 1e9:.6f} s to {history.end_ns[row] / 1e9:.6f} s."
     )
-    rows = (*(int(each) for each in may[-_MAX_CONCURRENT:]), row)
+    sure = adds[(history.type[adds] == OK) & (history.end[adds] < start)]
+    known = []
+    if count < low and len(sure):  # some acknowledged add is missing, and nobody knows which one
+        known = [int(sure[np.argmax(history.end[sure])])]
+        explanation += (
+            f" The last acknowledged add before it is process {history.process[known[0]]}'s add of"
+            f" {shown(value_at(history, history.value, known[0]))}, at {history.end_ns[known[0]] / 1e9:.6f} s."
+        )
+    rows = (*known, *(int(each) for each in may[-_MAX_CONCURRENT:]), row)
     return Anomaly(kind="out-of-bounds", subject=count, explanation=explanation, rows=rows, decisive=row)

@@ -104,6 +104,7 @@ def judge_ledger(history: Columns) -> Judgement:
         reason=reason,
         counts={**logged.counts, **figures, **counts},
         anomalies=_told(history, [*own[:MAX_ANOMALIES], *logged.anomalies][:MAX_ANOMALIES], ends, inspections),
+        last={**logged.last, **_last_beyond_end(history, own)},
         figures=logged.figures,
         plot=logged.plot,
         cause=logged.cause,
@@ -164,6 +165,15 @@ def _beyond_end(history: Columns, ends: Int64s, appends: Int64s) -> Iterator[Ano
             rows=(first, row),
             decisive=row,
         )
+
+
+def _last_beyond_end(history: Columns, anomalies: Sequence[Anomaly]) -> dict[str, Anomaly]:
+    """Returns the anomaly of the entry beyond the end that was acknowledged last, by its kind."""
+    beyond = [each for each in anomalies if each.kind == "beyond-end" and each.decisive is not None]
+    if not beyond:
+        return {}
+    last = max(beyond, key=lambda each: history.end[each.decisive])
+    return {last.kind: replace(last, rows=(int(last.rows[-1]), int(last.rows[0])))}
 
 
 def _confirmed_beyond_end(history: Columns, ends: Int64s, confirmed: Int64s) -> Iterator[Anomaly]:

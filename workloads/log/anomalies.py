@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,7 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
 
     from checker.columns import Int64s
-    from workloads.log.facts import Facts
+    from workloads.log.arrays import Bools
+    from workloads.log.facts import Claims, Facts
     from workloads.log.findings import Findings
 
 _NS_PER_S = 1e9
@@ -38,6 +40,44 @@ def anomalies_of(facts: Facts, found: Findings, kinds: Collection[str]) -> list[
     present = [(subjects, make) for kind, subjects, make in sources if kind in kinds and len(subjects)]
     share = MAX_ANOMALIES // max(1, len(present))
     return [anomaly for subjects, make in present for anomaly in make(subjects[:share])]
+
+
+def last_of(facts: Facts, found: Findings) -> dict[str, Anomaly]:
+    """Returns, by kind, the anomaly of the append that was acknowledged last and whose entry is gone.
+
+    Its first row is this append. An entry is gone if it is lost, or if another one is at its offset.
+    """
+    made, claims, log = _Anomalies(facts), facts.claims, facts.log
+    end = log.history.end
+    last: dict[str, tuple[int, Anomaly]] = {}
+    for kind, places, make in (("lost", found.lost, made.lost), ("conflict", found.conflict, made.conflict)):
+        rows = _first_answers(claims, places)
+        if len(rows):
+            place = int(np.argmax(end[rows]))
+            last[kind] = int(rows[place]), next(make(places[_has_answer(claims, places)][place : place + 1]))
+    if len(found.vanished):
+        append = int(found.vanished[np.argmax(end[log.append[found.vanished]])])
+        row = int(log.append[append])
+        if "lost" not in last or end[row] > end[last["lost"][0]]:
+            last["lost"] = row, next(made.vanished(np.array([append])))
+    return {kind: replace(each, rows=tuple(dict.fromkeys((row, *each.rows)))) for kind, (row, each) in last.items()}
+
+
+def _has_answer(claims: Claims, places: Int64s) -> Bools:
+    """Returns for each of some places whether an append was acknowledged there."""
+    answered = np.zeros(len(claims.distinct), np.bool_)
+    answered[claims.place[: claims.answers]] = True
+    found: Bools = answered[places]
+    return found
+
+
+def _first_answers(claims: Claims, places: Int64s) -> Int64s:
+    """Returns the row of the append that was acknowledged first at each of some places that have one."""
+    order = np.argsort(claims.end[: claims.answers], kind="stable")[::-1]
+    first = np.full(len(claims.distinct), -1)
+    first[claims.place[order]] = claims.row[order]  # the earliest one is written last
+    rows: Int64s = first[places]
+    return rows[rows >= 0]
 
 
 class _Groups:

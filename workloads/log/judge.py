@@ -56,7 +56,7 @@ from checker.columns import FAIL, INFO, NEVER, OK
 from checker.judging import UNPROMISED, UNTESTED, Judgement
 from harness.console.plain import counted
 from harness.verdict import Verdict
-from workloads.log.anomalies import anomalies_of
+from workloads.log.anomalies import anomalies_of, last_of
 from workloads.log.facts import facts_of
 from workloads.log.figures import figures_of, picture
 from workloads.log.findings import findings_of
@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from checker.columns import Columns, Int64s
+    from checker.judging import Anomaly
     from workloads.log.facts import Facts
     from workloads.log.findings import Findings
 
@@ -97,6 +98,7 @@ def judge_log(history: Columns, *, linearizable: bool, follow: bool, whole_from:
         reason=reason,
         counts=counts,
         anomalies=anomalies_of(facts, found, wrong),
+        last=last_of(facts, found),
         figures=figures_of(facts, found),
         plot=picture(facts, found),
         cause=UNTESTED if counts["acknowledged"] else UNPROMISED,
@@ -122,15 +124,16 @@ def judge_log_within(
         InputError: A row is no operation of a log.
     """
     judged = judge_log(history.only(rows), linearizable=linearizable, follow=follow, whole_from=whole_from)
-    moved = [
-        replace(
+
+    def moved(anomaly: Anomaly) -> Anomaly:
+        return replace(
             anomaly,
             rows=tuple(int(rows[row]) for row in anomaly.rows),
             decisive=None if anomaly.decisive is None else int(rows[anomaly.decisive]),
         )
-        for anomaly in judged.anomalies
-    ]
-    return replace(judged, anomalies=moved)
+
+    last = {kind: moved(anomaly) for kind, anomaly in judged.last.items()}
+    return replace(judged, anomalies=[*map(moved, judged.anomalies)], last=last)
 
 
 def _verdict(facts: Facts, counts: Mapping[str, int], wrong: list[str], missed: int) -> tuple[Verdict, str]:

@@ -80,6 +80,7 @@ def judge_kafka(history: Columns, *, linearizable: bool, follow: bool, fresh: bo
             BACK: len(backs), UNCOMMITTED: len(too_high),
         },
         anomalies=[*own, *logged.anomalies][:MAX_ANOMALIES],
+        last=logged.last,
         figures=logged.figures,
         plot=logged.plot,
     )  # fmt: skip

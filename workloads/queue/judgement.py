@@ -54,7 +54,14 @@ def judgement(history: Columns, found: Found, delivery: Delivery) -> Judgement:
         verdict, reason = Verdict.UNKNOWN, unseen
     else:
         verdict, reason = Verdict.VALID, f"The queue kept its guarantees: {numbers}.{_excused(found)}"
-    return Judgement(verdict=verdict, reason=reason, counts=counts, anomalies=anomalies, figures=_figures(found))
+    return Judgement(
+        verdict=verdict,
+        reason=reason,
+        counts=counts,
+        anomalies=anomalies,
+        last={} if delivery is Delivery.AT_MOST_ONCE else made.last(),
+        figures=_figures(found),
+    )
 
 
 def _figures(found: Found) -> Mapping[str, Value]:
@@ -114,21 +121,37 @@ class _Anomalies:
         self._found = found
         self._flow = found.flow
 
+    def last(self) -> dict[str, Anomaly]:
+        """Returns the loss of the value whose enqueue was acknowledged last; nothing if none is lost."""
+        lost = self._found.lost
+        if not len(lost):
+            return {}
+        place = int(np.argmax(self._history.end[self._flow.put[lost]]))
+        return {"lost": self._losses(slice(place, place + 1))[0]}
+
     def lost(self) -> Iterator[Anomaly]:
+        yield from self._losses(slice(MAX_ANOMALIES))
+
+    def _losses(self, places: slice) -> list[Anomaly]:
+        """Returns the losses of some of the values that are lost."""
         found, flow = self._found, self._flow
+        losses = []
         excuse = ""
         if found.perhaps_taken:
             excuse = (
                 f" In all {found.perhaps_taken + len(found.lost)} values are missing in this way, and dequeues without an "
                 f"answer can have taken {found.perhaps_taken} of them at most."
             )
-        for put, drain in zip(found.lost.tolist(), found.deciding.tolist(), strict=True):
+        for put, drain in zip(found.lost[places].tolist(), found.deciding[places].tolist(), strict=True):
             value, row = flow.value(put), int(flow.put[put])
             explanation = (
                 f"The enqueue of {_named(value)} by process {self._process(row)} was acknowledged. Later process "
                 f"{self._process(drain)} drained the queue until it was empty. The value never came out.{excuse}"
             )
-            yield Anomaly(kind="lost", subject=value, explanation=explanation, rows=(row, drain), decisive=drain)
+            losses.append(
+                Anomaly(kind="lost", subject=value, explanation=explanation, rows=(row, drain), decisive=drain)
+            )
+        return losses
 
     def unexpected(self) -> Iterator[Anomaly]:
         flow, history = self._flow, self._history

@@ -38,6 +38,7 @@ class Facts:
         add: The row of the element's first add that may have happened; `NONE` if there is none.
         add_start: The index of its invoke; `NEVER` if there is none.
         failed: Whether there are adds of it, and all certainly did not happen.
+        added: The row of its first acknowledged add; `NONE` if there is none.
         acknowledged: Whether an add of it succeeded.
         known: The index of the event from which the element is known; `NEVER` if there is none.
         known_row: The row of the operation that ends with this event; `NONE` if there is none.
@@ -57,6 +58,7 @@ class Facts:
     add: Int64s
     add_start: Int64s
     failed: Bools
+    added: Int64s
     acknowledged: Bools
     known: Int64s
     known_row: Int64s
@@ -81,7 +83,7 @@ def facts_of(history: Columns, adds: Int64s, reads: Int64s, elements: Elements) 
     count, all_reads = len(elements), len(reads)
     add, add_start, failed = _tried(history, adds, elements)
     known, known_row = _acknowledged(history, adds, elements)
-    acknowledged = known < NEVER
+    added, acknowledged = known_row.copy(), known < NEVER
     first_present, last_present, again = (np.full(count, NONE) for _ in range(3))
     too_early = np.full(count, NONE)
     members, twice = [], []
@@ -112,6 +114,7 @@ def facts_of(history: Columns, adds: Int64s, reads: Int64s, elements: Elements) 
         add=add,
         add_start=add_start,
         failed=failed,
+        added=added,
         acknowledged=acknowledged,
         known=known,
         known_row=known_row,

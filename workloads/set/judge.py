@@ -29,6 +29,7 @@ add, has no failed adds, and does not compare reads.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -153,6 +154,7 @@ class _Judge:
             reason=reason,
             counts=counts,
             anomalies=self._anomalies(found),
+            last=self._last(),
             figures=self._figures(counts),
             plot=picture(self.history, self.facts, self.classes),
         )
@@ -230,20 +232,31 @@ class _Judge:
         return ordered
 
     def _lost(self) -> Iterator[Anomaly]:
+        yield from map(self._loss, self._first("lost"))
+
+    def _loss(self, number: int) -> Anomaly:
         facts = self.facts
-        for number in self._first("lost"):
-            after = int(np.searchsorted(facts.read_start, facts.known[number], side="right"))
-            last = int(facts.last_present[number])
-            gone = max(last + 1, after)
-            missing = len(facts.reads) - gone
-            seen = [last] if last != NONE else []
-            yield self._anomaly(
-                "lost", number, f"{self._named(number)} is lost: {self._proof(number)}, and"
-                f" {'the only read' if missing == 1 else f'none of the {missing} reads'} that began"
-                f" from {self._at(gone)} on {'did not return' if missing == 1 else 'returned'} it.{self._at_rest()}",
-                rows=[facts.add[number], facts.known_row[number], *facts.reads[[*seen, gone, len(facts.reads) - 1]]],
-                decisive=facts.reads[gone if self.proof is None else self.proof],
-            )  # fmt: skip
+        after = int(np.searchsorted(facts.read_start, facts.known[number], side="right"))
+        last = int(facts.last_present[number])
+        gone = max(last + 1, after)
+        missing = len(facts.reads) - gone
+        seen = [last] if last != NONE else []
+        return self._anomaly(
+            "lost", number, f"{self._named(number)} is lost: {self._proof(number)}, and"
+            f" {'the only read' if missing == 1 else f'none of the {missing} reads'} that began"
+            f" from {self._at(gone)} on {'did not return' if missing == 1 else 'returned'} it.{self._at_rest()}",
+            rows=[facts.add[number], facts.known_row[number], *facts.reads[[*seen, gone, len(facts.reads) - 1]]],
+            decisive=facts.reads[gone if self.proof is None else self.proof],
+        )  # fmt: skip
+
+    def _last(self) -> dict[str, Anomaly]:
+        """Returns the loss of the element whose add was acknowledged last; nothing if no such element is lost."""
+        lost = np.flatnonzero(self.classes["lost"] & (self.facts.added != NONE))
+        if not len(lost):
+            return {}
+        number = int(lost[np.argmax(self.history.end[self.facts.added[lost]])])
+        found = self._loss(number)
+        return {"lost": replace(found, rows=tuple(dict.fromkeys((int(self.facts.added[number]), *found.rows))))}
 
     def _at_rest(self) -> str:
         """Returns why a late read proves a loss, if reads may be late."""

@@ -149,13 +149,18 @@ def parsed(run: str, file: str, content: bytes) -> dict[str, Any]:
 
 
 def _recovery(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the members of the part `recovered` of a run's verdict; nothing if the run ended before it was measured."""
+    """Returns the members of the part `recovered` of a run's verdict; nothing if no recovery was measured.
+
+    That is so if the run ended before, or if it had no fault: then the time is none, and not zero.
+    """
     details = document.get("parts", {}).get("recovered", {}).get("details", {})
     if details.get("seconds") is None:
         return {}
     seconds, error = float(details["seconds"]), details["error"]
     if not math.isfinite(seconds):
         raise ValueError(f"expected finite seconds in the part recovered, found {seconds}")
+    if document.get("faults") == [] and error is None and details["restarted"] is not True:
+        return {}
     return {
         "said_recovery_s": seconds,
         "said_restarted": details["restarted"] is True,

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import json
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from harness.parts import recovered
+from harness.recovery import Recovery
 from harness.verdict import Verdict
 from results.page.drawing import Drawn
 from results.page.plots import svg
 from results.pipeline.measure.trends import trends
+from results.pipeline.read.documents import parsed
 from results.pipeline.write.gathered import Gathered
 from results.pipeline.write.page import PAGE, render
 from results.pipeline.write.pictures import SHOWN_LINES, lines_of, of_faults, of_lines
 from results.pipeline.write.summary import Summary
+from results.store.document import build
 from tests.unit.pipeline.test_trends import of_case
+from tests.unit.results.synthetic import record
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -84,6 +91,31 @@ def test_the_verdict_of_a_run_is_that_of_all_its_parts(
     assert [[verdict, *re.findall(r'<span class="quiet">([^<]*)</span>', notes)] for verdict, notes in cells] == [
         shown
     ] * 2
+
+
+@pytest.mark.parametrize(
+    ("of_faults", "recovery", "shown"),
+    [
+        (False, {}, ["—", "not measured"]),
+        (True, {}, ["0.0 s"]),
+        (False, {"error": "no leader"}, ["—", "not recovered"]),
+        (False, {"restarted": True}, ["0.0 s", "after a restart"]),
+    ],
+)
+def test_a_run_without_a_fault_measures_no_recovery(
+    tmp_path: Path, of_faults: bool, recovery: dict[str, Any], shown: list[str]
+) -> None:
+    """There was nothing to recover from, so the time is none and not zero; a system that died by itself is told."""
+    part = recovered(Recovery(**{"seconds": 0.0, "restarted": False, "first_error": None, "error": None, **recovery}))
+    made = record(seed=1, operations=20)
+    made = replace(made, parts=[part], faults=made.faults if of_faults else [])
+    said = parsed("1", "file:/store/t/1/results.json", json.dumps(build(made)).encode())
+    assert said["problem"] is None
+    names = ("said_recovery_s", "said_restarted", "said_recovery_error")
+    rows = trends([of_case("1", measured_s=None, healed=0, **{name: said[name] for name in names})])
+    text = page(tmp_path, rows, as_expected=1)[PAGE].decode()
+    cells = re.findall(r'<td class="num" data-name="Recovery">(.*?)</td>', text)
+    assert [[each for each in re.split("<[^>]*>", cell) if each] for cell in cells] == [shown] * 2
 
 
 def test_undecided_runs_are_counted_beside_unexpected_ones(tmp_path: Path) -> None:

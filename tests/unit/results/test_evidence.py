@@ -12,6 +12,7 @@ from rich.console import Console
 
 import cli
 from harness.errors import ExitCode
+from harness.op import OpType
 from harness.parts import ONE_LEADER, client_errors, log_patterns, recovered, replicas_equal
 from harness.recovery import Recovery
 from harness.replicas import Difference, Replicas
@@ -29,6 +30,7 @@ from tests.unit.results.stored import store_run
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from harness.op import Operation
     from results.store.record import RunRecord
 
 HOSTILE = "<script>\x1b[31m\u202e"
@@ -71,7 +73,7 @@ def printed(record: RunRecord) -> str:
 def test_a_system_that_did_not_recover_shows_the_positions_of_its_nodes(stuck: RunRecord) -> None:
     """The table has each node at each poll, the leader with its term, and what Labrys did meanwhile."""
     (found,) = evidence(stuck)
-    (table,) = found.tables
+    table, *_ = found.tables
     assert table.heads == ("time", "n1", "n2", "n3", "leads", "since the row before")
     at = {row[0]: row for row in table.rows}
     assert at["62.0 s"] == ("62.0 s", "1,240", "1,240", "101 candidate", "n1 in term 0", "Labrys waits for recovery")
@@ -85,11 +87,72 @@ def test_a_system_that_did_not_recover_shows_the_positions_of_its_nodes(stuck: R
     assert found.texts[0][1].splitlines()[-1] == "Reset write index"
 
 
+def dead(stuck: RunRecord, *operations: Operation, **details: Any) -> RunRecord:
+    """Returns a run whose clients got errors at the end, with other details of the part `recovered`."""
+    own = {**STUCK.details, **details}
+    stuck = replace(stuck, test=replace(stuck.test, answers=["mismatch"]))
+    return replace(stuck, operations=[*stuck.operations, *operations], parts=[replace(STUCK, details=own)])
+
+
+def failed(stuck: RunRecord, node: str, at_s: float, error: str | None) -> Operation:
+    """Returns a write that ended with an error; without one it never ended."""
+    return replace(
+        stuck.operations[0], f="write", node=node, via=None, type=OpType.INFO, result=None, error=error,
+        start_ns=int(at_s * S), end_ns=None if error is None else int((at_s + 0.1) * S),
+    )  # fmt: skip
+
+
+def test_a_system_that_did_not_recover_shows_the_codes_of_its_errors_by_node(stuck: RunRecord) -> None:
+    """They count from the last faults on. A compare-and-set that did not match is an answer, and errors have several lines."""
+    operations = [failed(stuck, "n1", 80.0 + place, "status-504: the store\nis dead") for place in range(3)]
+    operations += [failed(stuck, "n2", 84.0, "status-504: dead"), failed(stuck, "n3", 85.0, None)]
+    early = failed(stuck, "n1", 2.0, "early: before the last faults")
+    run = dead(stuck, early, *operations)
+    (found,) = evidence(run)
+    table = next(each for each in found.tables if each.title == "The errors of the clients since 50.0 s")
+    assert table.heads == ("function", "code", "number", "at", "first", "last", "the last one")
+    assert [*table.rows] == [
+        ("write", "status-504", "4", "n1 3, n2 1", "80.1 s", "84.1 s", "status-504: dead"),
+        ("write", "never ended", "1", "n3 1", "85.0 s", "85.0 s", ""),
+    ]
+    reports = next(each for each in found.tables if each.title == "The last reports of the nodes since 50.0 s")
+    assert {row[0] for row in reports.rows} == {"n1", "n2", "n3"}
+    assert "status-504: the store is dead" in printed(dead(stuck, *operations[:3]))
+
+
+def test_an_unknown_recovery_shows_the_same_and_no_escaped_line_breaks(stuck: RunRecord) -> None:
+    """The errors have their lines, and a system that was not restarted has one wait."""
+    run = dead(
+        stuck, failed(stuck, "n1", 80.0, "status-504: dead"), restarted=False, restarted_s=None, error="later\nx"
+    )
+    run = replace(run, parts=[replace(run.parts[0], verdict=Verdict.UNKNOWN)])
+    found, whole = evidence(run)
+    assert [title for title, _ in found.texts] == ["The wait"]
+    assert whole.part == module.WHOLE_RUN
+    assert any(table.title == "The errors of the clients since 50.0 s" for table in found.tables)
+    assert any(table.title == "The errors of the clients" for table in whole.tables)
+    text = printed(run)
+    assert "\\n" not in text
+    assert "    --- last lines\n    Reset write index\n" in text
+
+
+def test_no_part_prints_escaped_line_breaks(valid_record: RunRecord) -> None:
+    """A text of several lines stands below the tables, and a cell of a table has one line."""
+    details: dict[str, Any] = {
+        "error": "first\nsecond", "out": {"n1": "one\ntwo"}, "left": ["three\nfour"], "rows": [{"text": "five\nsix"}],
+    }  # fmt: skip
+    part = Part(name="own", verdict=Verdict.UNKNOWN, reason="Wrong.\nVery.", details=details)
+    text = printed(replace(valid_record, parts=[part]))
+    assert "\\n" not in text
+    for expected in ("error:\n    first\n    second\n", "one two", "three four", "five six"):
+        assert expected in text
+
+
 def test_a_long_recovery_has_a_bounded_table(stuck: RunRecord, monkeypatch: pytest.MonkeyPatch) -> None:
     """The rows are evenly spread, the last poll is one of them, and the number of others is told."""
     monkeypatch.setattr(module, "MAX_POLLS", 5)
     (found,) = evidence(stuck)
-    (table,) = found.tables
+    table, *_ = found.tables
     assert len(table.rows) <= 6
     assert table.rows[-1][0] == "100.0 s"
     assert table.left_out == 26 - len(table.rows)
@@ -103,7 +166,7 @@ def test_a_run_of_an_earlier_version_has_evidence_too(stuck: RunRecord) -> None:
     assert not any("last poll" in sentence for sentence in found.sentences)
     assert found.tables[0].rows[-1][0] == "100.0 s"
     (found,) = evidence(replace(stuck, positions=Positions()))
-    assert found.tables == []
+    assert not any(table.title.startswith("Entries") for table in found.tables)
 
 
 DIFFERENCE = Replicas(

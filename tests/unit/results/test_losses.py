@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import io
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,8 +25,9 @@ from harness.verdict import Part, Verdict
 from harness.watch import Sighting
 from harness.workload import Observed
 from results.live.terminal import print_summary
+from results.measure.fault_clauses import happened
 from results.measure.loss_words import words_of
-from results.measure.losses import first_sentence, happened, reason
+from results.measure.losses import first_sentence, reason
 from results.page.report import render
 from results.store.document import build
 from results.store.load import load_record
@@ -33,10 +35,16 @@ from results.store.store import Store
 from tests.unit.results.stored import store_run
 from tests.unit.results.synthetic import record
 from tests.unit.results.test_evidence import DIFFERENCE
+from workloads.ledger.workload import LedgerOptions, LedgerWorkload
+from workloads.log.workload import LogOptions, LogWorkload
+from workloads.maelstrom.kafka import KafkaWorkload
+from workloads.maelstrom.named import BroadcastWorkload, GSetWorkload
+from workloads.queue.options import QueueOptions
+from workloads.queue.workload import QueueWorkload
 from workloads.set.workload import SetOptions, SetWorkload
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from results.store.record import RunRecord
 
@@ -208,14 +216,157 @@ def test_elements_that_are_gone_are_counted(stale_record: RunRecord) -> None:
     (part, *_) = SetWorkload(SetOptions()).check(operations, Observed(faults=[POWER]))
     run = replace(stale_record, operations=operations, faults=[POWER], parts=[part])
     assert first_sentence(run) == (
-        "2 elements of the set are gone after all nodes lost power. The last of them is 4, acknowledged at 4.500 s."
+        "2 elements of the set are gone after all nodes lost power. "
+        "The last of them is process 4's add of 4, acknowledged at 4.500 s."
     )
     later = replace(POWER, start_ns=4 * S, end_ns=int(4.2 * S))
     assert first_sentence(replace(run, faults=[later])) == (
-        "2 elements of the set are gone, the one below after all nodes lost power."
+        "2 elements of the set are gone, the one below after all nodes lost power, the last of them while no fault was on: "
+        "process 4's add of 4, acknowledged at 4.500 s."
     )
-    counted = replace(part, details={**part.details, "counts": {"lost": 7406}})
-    assert first_sentence(replace(run, parts=[counted])).startswith("7,406 elements of the set are gone, the one below")
+    earlier = replace(part, details={**part.details, "counts": {"lost": 7406}, "last": {}})
+    assert first_sentence(replace(run, parts=[earlier])) == (
+        "7,406 elements of the set are gone, the one below after all nodes lost power."
+    )
+
+
+MANY = 150  # more than the counterexamples of a part
+LATE_S = 60.0  # after the loss of power
+LAST_NS = int((1.0 + (MANY - 1) / 100 + 0.5) * S)  # when the last of many operations was acknowledged
+
+
+def many(f: str, result: Any = "the value", key: str | None = "x") -> list[Operation]:
+    """Returns so many acknowledged operations of so many processes before the loss of power; each takes half a second."""
+    made = [op(1.0 + place / 100, f, 1000 + place, key=key, process=place) for place in range(MANY)]
+    results = [each.value if result == "the value" else None if result is None else each.process for each in made]
+    return [replace(each, result=found) for each, found in zip(made, results, strict=True)]
+
+
+def late(f: str, value: Any, result: Any, *, after_s: float = 0.0, key: str | None = "x") -> Operation:
+    """Returns an operation after the loss of power."""
+    return replace(op(LATE_S + after_s, f, value, key=key, process=999, phase=FINAL_PHASE), result=result)
+
+
+def by_judge(workload: Any, operations: Sequence[Operation]) -> tuple[Part, Sequence[Operation]]:
+    """Returns the part of a workload that decides these operations."""
+    operations = placed(operations, POWER)
+    return workload.check(operations, Observed(faults=[POWER]))[0], operations
+
+
+def of_registers() -> tuple[Part, Sequence[Operation]]:
+    """Returns many keys that lost a write. Those with a counterexample are the earliest by their reads."""
+    operations = [replace(each, key=f"k{each.process}") for each in many("write")]
+    operations += [op(0.1, "write", each.process, key=each.key) for each in operations]
+    operations += [op(LATE_S + place, "read", None, place, key=f"k{place}") for place in range(MANY)]
+    operations = placed(operations, POWER)
+    return linearizability("cas-register", operations, [POWER])[0], operations
+
+
+def of_vanished() -> tuple[Part, Sequence[Operation]]:
+    """Returns a log whose appends are acknowledged without an offset. Entries before and after them are all that is there."""
+    around = [replace(op(at_s, "append", value), result=offset) for at_s, value, offset in ((0.1, 1, 0), (20, 2, 1))]
+    operations = [*around, *many("append", None), late("read", [0, 1], [[0, 1], [1, 2]])]
+    return by_judge(LogWorkload(LogOptions()), operations)
+
+
+def ledger(last: int, *reads: Operation) -> tuple[Part, Sequence[Operation]]:
+    """Returns a ledger that was closed with this last entry, and then read."""
+    return by_judge(LedgerWorkload(LedgerOptions()), [*many("append", 0), late("close", None, last), *reads])
+
+
+def empty(after_s: float = 0.0) -> Operation:
+    """Returns a read of a log that finds nothing."""
+    return late("read", [0, MANY], [], after_s=after_s)
+
+
+def twice(workload: Any, *more: Operation) -> tuple[Part, Sequence[Operation]]:
+    """Returns a log that acknowledged each offset once more after the loss of power, for another value."""
+    first = many("append", 0)
+    again = [
+        replace(
+            each,
+            start_ns=each.start_ns + int(LATE_S * S),
+            end_ns=each.last_ns + int(LATE_S * S),
+            value=each.value + 5000,
+        )
+        for each in first
+    ]
+    return by_judge(workload, [*first, *again, *more])
+
+
+LOSSES: Mapping[str, tuple[str, str, Callable[[], tuple[Part, Sequence[Operation]]]]] = {
+    # The part and the kind of each loss, and a run with many of them.
+    "register": ("linearizable", "", of_registers),
+    "set": ("set", "lost", lambda: by_judge(SetWorkload(SetOptions()), [*many("add"), late("read", None, [])])),
+    "broadcast": ("broadcast", "lost", lambda: by_judge(BroadcastWorkload(), [*many("add"), late("read", None, [])])),
+    "g-set": ("g-set", "lost", lambda: by_judge(GSetWorkload(), [*many("add"), late("read", None, [])])),
+    "log": ("log", "lost", lambda: by_judge(LogWorkload(LogOptions()), [*many("append", 0), empty()])),
+    "log twice": ("log", "conflict", lambda: twice(LogWorkload(LogOptions()))),
+    "kafka twice": ("kafka", "conflict", lambda: twice(KafkaWorkload())),
+    "ledger twice": ("ledger", "conflict", lambda: twice(LedgerWorkload(LedgerOptions()))),
+    "log without offsets": ("log", "lost", of_vanished),
+    "kafka": ("kafka", "lost", lambda: by_judge(KafkaWorkload(), [*many("append", 0), empty()])),
+    "ledger": ("ledger", "lost", lambda: ledger(MANY - 1, empty(after_s=1.0))),
+    "end of a ledger": ("ledger", "beyond-end", lambda: ledger(-1)),
+    "queue": (
+        "queue",
+        "lost",
+        lambda: by_judge(QueueWorkload(QueueOptions()), [*many("enqueue"), late("drain", None, [])]),
+    ),
+}
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_the_last_acknowledged_write_is_named_whatever_the_number_of_losses(loss: str, stale_record: RunRecord) -> None:
+    """A part has a hundred counterexamples at most, and the last of all losses may be none of them."""
+    name, kind, made = LOSSES[loss]
+    part, operations = made()
+    assert (part.name, part.verdict) == (name, Verdict.INVALID)
+    last = next(each for each in operations if each.process == MANY - 1 and each.last_ns == LAST_NS)
+    shown = [
+        each.invoke_index
+        for example, told in zip(part.counterexamples, part.details["counterexamples"], strict=True)
+        for each in example.operations
+        if told.get("kind") == kind
+    ]
+    assert len(part.counterexamples) == 100
+    assert last.invoke_index not in shown
+    said = {}
+    for again in (part, replace(part, details=json.loads(json.dumps(part.details)), counterexamples=())):
+        run = replace(stale_record, operations=operations, faults=[POWER], parts=[again])
+        said[again is part] = first_sentence(run)
+    assert said[True] == said[False]
+    assert f"{MANY} " in said[True]
+    assert "after all nodes lost power" in said[True]
+    assert f"process {last.process}'s {last.f} of {last.value}" in said[True], said
+    assert f"at {LAST_NS / S:.3f} s" in said[True]
+    assert kind in {"", part.details["counterexample"]["kind"]}
+
+
+def test_each_kind_of_loss_is_tried() -> None:
+    """A kind by which something acknowledged is gone needs a run above, so that its last one is named."""
+    tried = {(part, kind) for part, kind, _ in LOSSES.values()}
+    judges = {
+        "set",
+        "broadcast",
+        "g-set",
+        "log",
+        "kafka",
+        "ledger",
+        "queue",
+        "lock",
+        "counter",
+        "unique-ids",
+        "echo",
+        "bank",
+    }
+    gone = {
+        (judge, kind)
+        for judge in judges
+        for kind in {*kinds_of("workloads"), "lost"}
+        if (words := words_of(judge, None, kind)) is not None and words.gone
+    }
+    assert gone == tried - {("linearizable", "")}
 
 
 def test_a_value_from_nowhere_has_all_faults_before_it() -> None:

@@ -149,6 +149,32 @@ def test_a_reader_chooses_a_time_and_nodes(tmp_path: Path) -> None:
         logs(run.path, "--node", "n9")
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--from", "7", "--to", "8.5"], "The logs have no line between 7.0 s and 8.5 s."),
+        (["--from", "9.5"], "The logs have no line at 9.5 s or later."),
+        (["--to=-1"], "The logs have no line at -1.0 s or earlier."),
+    ],
+)
+def test_an_empty_answer_says_so(tmp_path: Path, arguments: list[str], said: str) -> None:
+    """A reader sees that the time has no lines, and not that the command did nothing."""
+    made = replace(RECORD, clocks=Clocks(began_utc=BEGAN, nodes=dict.fromkeys(RECORD.test.nodes, EXACT)))
+    run = store_run(Store(tmp_path), made)
+    for path in run.nodes_dir.rglob("*.log"):
+        path.unlink()
+    write(run.path, "n1", (9.0, "end"))
+    found = logs(run.path, *arguments)
+    assert (found.exit_code, found.stdout, found.stderr.splitlines()[-1]) == (0, "", said)
+    assert logs(run.path, "--from", "9", "--to", "9").stdout.splitlines() == ["     9.000000  n1  end"]
+
+
+def test_times_that_go_back_are_refused(tmp_path: Path) -> None:
+    """The error names both, and what was expected of them."""
+    with pytest.raises(InputError, match=r"--from and --to: expected.*found 3.0 s as the first and 2.0 s as the last"):
+        logs(tmp_path, "--from", "3", "--to", "2")
+
+
 def test_a_run_without_clocks_says_whose_times_these_are(tmp_path: Path) -> None:
     """A run of an earlier version did not read the clocks; its lines have the order of the nodes' own clocks."""
     run = store_run(Store(tmp_path), replace(RECORD, clocks=None))

@@ -235,7 +235,7 @@ def test_an_unknown_run_shows_codes_and_reports(valid_record: RunRecord) -> None
     found = evidence(run)[-1]
     assert (found.part, found.reason) == (WHOLE_RUN, "2 operations; 2 errors of the clients.")
     errors, reports = found.tables
-    assert list(errors.rows) == [("write", "refused", "2", "1.5 s", "2.5 s", "refused: by n2")]
+    assert list(errors.rows) == [("write", "refused", "2", "", "1.5 s", "2.5 s", "refused: by n2")]
     assert ("n2", "reported that it was the leader in term 9", "6.0 s", "6.0 s") in reports.rows
     assert [each.part for each in evidence(rivals_of(valid_record))] == ["one-leader-per-term"]
     assert "refused: by n2" in render(run, build(run), drawn={}, logs=[])
