@@ -178,8 +178,7 @@ def transactions(
             `checker.transactions.models`), what orders transactions besides their data in it, and all that is prohibited.
 
     Returns:
-        `malformed` with a row, whether it is the answer, a micro-operation or None, and the reason; or `written_twice` with a
-        key, an element, two rows and two micro-operations, twice the same for a write of the initial value; or `same_position`
+        `malformed` with a row, whether it is the answer, a micro-operation or None, and the reason; or `same_position`
         with a key and two rows that wrote it. Otherwise `findings` with kind, key, rows, micro-operations and elements;
         `cycles` with the type, the size of the component, and the links, each with two rows, a kind, a key and two versions;
         `overlaps` with the type, the size of the component, whether it is decided that no order keeps the writers apart, and
@@ -187,6 +186,9 @@ def transactions(
         `reasons` is there if the cycles have versions of registers whose order follows from a source: key, two versions, and
         the source. `order` is there if it is wanted: the rows, or None if there is a cycle. `placed` is there with
         `transaction-order`: how many transactions that write and did not fail have a position, and how many there are.
+        `twice` is there if a value was written to a key twice, or is the initial one: the key, the element, two rows, two
+        micro-operations, twice the same for a write of the initial value, how many such values there are, and how many reads
+        of them were left out.
 
         `ordering` is there for `asked` if the known orders make no anomaly that is prohibited. It has three parts. The first
         one is `order` if the versions have an order that the class allows, `contradiction` if there is none, `limit` if the

@@ -25,13 +25,14 @@ from checker.formats.transactional import happened  # noqa: E402
 from checker.transactions.judge import judge  # noqa: E402
 from harness.verdict import Verdict  # noqa: E402
 from tests.unit.checker.transaction_definitions import weak_history  # noqa: E402
-from tests.unit.checker.transaction_orders import random_history  # noqa: E402
+from tests.unit.checker.transaction_orders import doubled, random_history  # noqa: E402
 from tests.unit.checker.transaction_positions import positioned_history  # noqa: E402
 from tests.unit.checker.transaction_rules import (  # noqa: E402
     BY_ORDERS,
     EXACT,
     LEFT_OUT,
     NO_FALSE_ALARM,
+    NOT_WRONG,
     POSITIONED,
     SOURCES,
     WEAK,
@@ -86,6 +87,12 @@ KINDS = {
         draw=lambda random: random_history(random, most=5, lists=True, shows=True),
         decided=BY_ORDERS,
         rule=_always(EXACT),
+    ),
+    "lists with elements that were appended twice, orders": Kind(
+        workload="list-append",
+        draw=lambda random: doubled(random, random_history(random, most=5, lists=True)),
+        decided=BY_ORDERS,
+        rule=_always(NOT_WRONG),
     ),
     "lists of a strong store, weak models": Kind(
         workload="list-append",

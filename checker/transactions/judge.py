@@ -31,7 +31,7 @@ from checker.transactions.models import (
     ruled_out,
     searched,
 )
-from checker.transactions.twice import keys_written_twice, of_the_rest, without_keys, written_twice
+from checker.transactions.twice import of_the_rest, written_twice
 from checker.transactions.words import CYCLIC_VERSIONS, MAX_LINKS, Words
 from harness.console.documents import shown
 from harness.console.plain import counted
@@ -53,7 +53,6 @@ _SHAPES: Final[Mapping[str, str]] = {
     "not-a-micro-operation": "a micro-operation [function, key, value]",
     "unknown-function": "a micro-operation {forms}",
     "read-no-list": "a list as the result of a read",
-    "written-nil": "a value that is not null in a write, because null is the initial value",
     "other-shape": "the functions, keys and written values of the request, {request}, in its answer",
 }
 CONTRADICTION: Final = "contradiction"
@@ -103,11 +102,6 @@ def judge(
     found = _found(history, question)
     if "malformed" in found:
         return _malformed(history, workload, found["malformed"])
-    if "written_twice" in found:
-        keys = keys_written_twice(history, initial)
-        rest = without_keys(history, keys)
-        others = judged(rest, question, _found(rest, question), len(history))
-        return of_the_rest(others, keys, written_twice(history, *found["written_twice"]))
     return judged(history, question, found, len(history))
 
 
@@ -145,7 +139,8 @@ def judged(history: Columns, question: Question, found: Mapping[str, Any], size:
         return written_twice(history, *found["written_twice"])
     if "same_position" in found:
         return _same_position(history, *found["same_position"])
-    return _Judged(history, question, found, size).judgement()
+    of_all = _Judged(history, question, found, size).judgement()
+    return of_the_rest(of_all, history, found["twice"]) if "twice" in found else of_all
 
 
 def _order(history: Columns, wanted: str) -> str:

@@ -1,88 +1,54 @@
-"""Histories in which a value was written to a key twice: a read of it does not tell its writer.
+"""Histories in which a value was written to a key twice, or is the initial one: a read of it does not tell its writer.
 
-Only the key is lost. If an execution of a model explains a history, then the same execution without the micro-operations
-on some keys explains the rest of it. So the rest is judged alone: what contradicts a model there contradicts it in the
-whole history.
+Only such reads are lost. The kernel leaves them out, and judges the rest (`checker/kernel/src/transactions/doubled.rs`): what
+contradicts a model there contradicts it in the whole history. If there are none, the verdict is that of the history.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from checker.columns import NOTHING, OTHER, Values
-from checker.formats.parquet import decode_value, json_text
-from checker.judging import UNSUITED, Judgement, value_at
+from checker.formats.parquet import decode_value
+from checker.judging import UNSUITED, Judgement
 from harness.console.documents import shown
+from harness.console.plain import counted
 from harness.verdict import Verdict
 
 if TYPE_CHECKING:
     from checker.columns import Columns
-    from harness.op import Value
 
-_READS = frozenset({"r", "read"})
-
-
-def keys_written_twice(history: Columns, initial: str | None) -> set[str]:
-    """Returns the keys, as canonical JSON, to which a value was written twice, or that of the beginning."""
-    seen = set[tuple[str, str]]()
-    found = set[str]()
-    for row in range(len(history)):
-        for function, key, value in _mops(history, history.value, row):
-            if function not in _READS:
-                pair = _text(key), _text(value)
-                if pair in seen or pair[1] == initial:
-                    found.add(pair[0])
-                seen.add(pair)
-    return found
+# A key and a value, the rows and the places of two writes, and then how many values and how many reads there are; see
+# `transactions` of the kernel.
+Twice = tuple[str, str, tuple[int, int], tuple[int, int], int, int]
 
 
-def without_keys(history: Columns, keys: set[str]) -> Columns:
-    """Returns the same operations without their micro-operations on some keys."""
-    texts: list[str] = []
-
-    def kept(values: Values) -> Values:
-        first = np.zeros(len(history), np.int64)
-        for row in range(len(history)):
-            if values.kind[row] == OTHER:
-                first[row] = len(texts)
-                texts.append(_text([mop for mop in _mops(history, values, row) if _text(mop[1]) not in keys]))
-        kind = np.where(values.kind == OTHER, OTHER, NOTHING).astype(np.int8)
-        return Values(kind=kind, first=first, second=np.zeros(len(history), np.int64))
-
-    value, result = kept(history.value), kept(history.result)
-    return replace(history, value=value, result=result, texts=texts)
-
-
-def _text(value: Value) -> str:
-    """Returns the canonical JSON of a value."""
-    return json_text(value) or "null"
-
-
-def _mops(history: Columns, values: Values, row: int) -> list[Any]:
-    found: Value = value_at(history, values, row) if values.kind[row] == OTHER else None
-    return found if isinstance(found, list) else []
-
-
-def of_the_rest(rest: Judgement, keys: set[str], found: Judgement) -> Judgement:
-    """Returns the judgement of a history, from that of its other keys and the one that names the two writes."""
-    names = ", ".join(shown(decode_value(key)) for key in sorted(keys)[:5])
-    more = f" and {len(keys) - 5} more" if len(keys) > 5 else ""
-    which = f"The key {names} was" if len(keys) == 1 else f"The keys {names}{more} were"
-    left = f"{which} left out. {found.reason}"
+def of_the_rest(rest: Judgement, history: Columns, twice: Twice) -> Judgement:
+    """Returns the judgement of a history, from that of all but the reads that do not tell their writer."""
+    key, elem, rows, places, values, reads = twice
+    if not reads:
+        return rest
+    found = written_twice(history, key, elem, rows, places)
+    more = f" It is so with {counted(values - 1, 'more value')}." if values > 1 else ""
+    are = "was" if reads == 1 else "were"
+    left = f"{found.reason}{more} So {counted(reads, 'read')} that may show several writes {are} left out."
     if rest.verdict is Verdict.INVALID:
         return replace(rest, reason=f"{rest.reason} {left}")
-    return replace(found, reason=f"{found.reason} The other keys show no anomaly that is prohibited.")
+    return replace(
+        rest,
+        verdict=Verdict.UNKNOWN,
+        cause=UNSUITED,
+        reason=f"{left} The rest of the history shows no anomaly that is prohibited.",
+    )
 
 
 def written_twice(history: Columns, key: str, elem: str, rows: tuple[int, int], places: tuple[int, int]) -> Judgement:
-    """Returns the judgement of a history with two writes of a value, or with one of the value of the beginning."""
+    """Returns the judgement of a history with two writes of a value, or with one of the initial value."""
     first, second = (
         f"event {history.start[row]}, micro-operation {at + 1}" for row, at in zip(rows, places, strict=True)
     )
-    what = f"{shown(decode_value(elem))} to the key {shown(decode_value(key))}"
+    value = "nil" if elem == "null" else shown(decode_value(elem))
+    what = f"{value} to the key {shown(decode_value(key))}"
     if rows[0] == rows[1] and places[0] == places[1]:
         return Judgement(
             verdict=Verdict.UNKNOWN,

@@ -11,7 +11,7 @@ use crate::python::Column;
 use crate::transactions::cycles::{order, Cycle};
 use crate::transactions::forced;
 use crate::transactions::graph::{Edge, Extra, CONFLICT, PROCESS, RW, SOURCES, WR, WW};
-use crate::transactions::judge::{judged, Judged, Question, Unusable};
+use crate::transactions::judge::{judged, Judged, Question, Twice};
 use crate::transactions::ordering::class::Class;
 use crate::transactions::ordering::shown::{How, Order, Shown};
 use crate::transactions::ordering::{Asked, Case, Ordering, LIMITS};
@@ -165,17 +165,17 @@ pub fn transactions<'py>(
         let out = PyDict::new(py);
         match result {
             Ok(judged) => {
-                fill(&out, table, &judged)?;
+                fill(&out, judged.twice.as_ref().map_or(table, |twice| &twice.table), &judged)?;
+                if let Some(Twice { first: WrittenTwice { elem, rows, places }, values, reads, .. }) = judged.twice {
+                    let key = table.key_text(table.elems[elem as usize].0);
+                    out.set_item("twice", (key, table.elem_text(elem), rows, places, values, reads))?;
+                }
                 if want_order {
                     out.set_item("order", order(&judged.graph))?;
                 }
             }
-            Err(Unusable::Together(SamePosition { key, rows })) => {
+            Err(SamePosition { key, rows }) => {
                 out.set_item("same_position", (table.key_text(key), rows))?;
-            }
-            Err(Unusable::Twice(WrittenTwice { elem, rows, places })) => {
-                let key = table.key_text(history.key_of(elem));
-                out.set_item("written_twice", (key, table.elem_text(elem), rows, places))?;
             }
         }
         Ok(out)

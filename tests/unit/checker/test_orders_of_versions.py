@@ -111,11 +111,63 @@ def test_a_value_that_was_written_twice_leaves_the_other_keys(write: str) -> Non
     history = operations("wy1", write, *PATH, "ry1")
     found = judged(history, "serializable")
     assert found.verdict is Verdict.INVALID
-    assert ("The key 'y' was left out. Event 1, micro-operation 1 writes 1 to the key 'y' again" in found.reason) is (
+    assert ("Event 1, micro-operation 1 writes 1 to the key 'y' again, after event 0" in found.reason) is (
         write == "wy1"
     )
+    assert ("So 1 read that may show several writes was left out." in found.reason) is (write == "wy1")
     valid = judged(operations("wy1", write, *PATH[:3], "ry1"), "serializable")
     assert valid.verdict is (Verdict.UNKNOWN if write == "wy1" else Verdict.VALID)
+
+
+# Each transaction reads what the one before it wrote to x, and the last one the first version of x and a later one of y.
+OTHER_VALUES: Final = ("wx1 wy1", "rx1 wx2", "rx2 wy2", "ry2 rx1")
+
+
+@pytest.mark.parametrize("doubled", [("wx9", "wx9", "rx9"), ("wx", "rx"), ("wx9", "wx9"), ("?wx9", "?wx9", "rx9")])
+def test_the_other_values_of_a_key_are_evidence(doubled: tuple[str, ...]) -> None:
+    """A cycle of the values of a key contradicts the model, whatever write a read of a doubled value of the key shows."""
+    assert judged(operations(*OTHER_VALUES), "serializable").verdict is Verdict.INVALID
+    found = judged(operations(*OTHER_VALUES, *doubled), "serializable")
+    assert found.verdict is Verdict.INVALID
+    [anomaly] = found.anomalies
+    assert set(anomaly.rows) <= {0, 1, 2, 3}
+
+
+@pytest.mark.parametrize(
+    ("history", "verdict", "reason"),
+    [
+        (("wx1 wy1", "wx1 wy2", "ry2"), Verdict.VALID, ""),  # nobody read the value
+        (("!wx1", "wx1 wy2", "rx1 ry2"), Verdict.VALID, ""),  # a read is of what did not fail
+        (("!wx1", "wx1 wy2", "rx1 ry"), Verdict.INVALID, ""),
+        (("!wx1", "!wx1 wy2", "rx1"), Verdict.INVALID, ""),  # each write failed
+        (("wx1 wx2", "wx1 wy2", "rx1 ry"), Verdict.INVALID, ""),  # nobody may read what was replaced
+        (("wx1 rx1", "wx1 rx1 wy1", "ry1"), Verdict.VALID, ""),  # the own write
+        (("wx1 rx2", "wx1 wx2", "rx2"), Verdict.INVALID, ""),
+        (("wx", "wx1", "rx1"), Verdict.VALID, ""),
+        (("rx wx", "rx wx"), Verdict.UNKNOWN, "writes nil to the key 'x', which is the initial value"),
+        (("wx rx", "rx2", "wx2"), Verdict.VALID, ""),
+        (("wx rx2", "wx2"), Verdict.INVALID, ""),
+        (("wx1 wy1", "wx1 wy2", "rx1 ry2"), Verdict.UNKNOWN, "writes 1 to the key 'x' again, after event 0"),
+    ],
+)
+def test_a_read_that_may_show_several_writes_is_left_out(
+    history: tuple[str, ...], verdict: Verdict, reason: str
+) -> None:
+    """A read that shows one write counts, also of a doubled value; only without others is the verdict one of the whole."""
+    found = judged(operations(*history), "serializable")
+    assert (found.verdict, reason in found.reason) == (verdict, True), found.reason
+    assert ("left out" in found.reason) is (verdict is Verdict.UNKNOWN)
+
+
+def test_nil_is_a_value_like_others_beside_another_initial_value() -> None:
+    """With `--initial 0`, a read of nil shows the write of nil, and a write of 0 is one of the initial value."""
+
+    def of(*history: str) -> Judgement:
+        return judge(of_operations(operations(*history)), workload="rw-register", model="serializable", initial="0")
+
+    assert of("wx wy1", "rx ry1").verdict is Verdict.VALID
+    assert of("wx wy1", "rx ry0").verdict is Verdict.INVALID
+    assert of("wx0 wy1", "rx0 ry1").verdict is Verdict.UNKNOWN
 
 
 def test_the_kernel_is_tested_with_the_models_of_the_checker() -> None:

@@ -19,6 +19,7 @@ from harness.verdict import Verdict
 from tests.unit.checker.transaction_orders import (
     Mop,
     any_order,
+    doubled,
     is_read_committed,
     is_serial,
     is_snapshot_isolated,
@@ -32,6 +33,7 @@ from tests.unit.checker.transaction_positions import positioned_history
 from tests.unit.checker.transaction_rules import (
     BY_ORDERS,
     EXACT,
+    NOT_WRONG,
     POSITIONED,
     SOURCES,
     contradicts,
@@ -67,6 +69,20 @@ def test_lists_are_decided_as_by_every_order(model: str, first: int) -> None:
         assert (found.verdict is not Verdict.INVALID) is legal, (seed, found.reason, found.counts)
         verdicts[legal] += 1
     assert min(verdicts.values()) > sum(verdicts.values()) / 20, "both verdicts occur often"
+
+
+@pytest.mark.parametrize("model", BY_ORDERS)
+@pytest.mark.parametrize("first", [0, pytest.param(1, marks=pytest.mark.night)])
+def test_no_verdict_on_elements_that_were_appended_twice_is_wrong(model: str, first: int) -> None:
+    """A history that is valid or invalid is so by every order of its transactions; most are one of both."""
+    verdicts = Counter[Verdict]()
+    for seed in _seeds(first):
+        random = Random(seed)
+        operations = doubled(random, random_history(random, most=5, lists=True))
+        found = judged(operations, model)
+        assert not contradicts(found, legal=BY_ORDERS[model](operations), demand=NOT_WRONG), (seed, found.reason)
+        verdicts[found.verdict] += 1
+    assert min(verdicts.values()) > sum(verdicts.values()) / 20, "all verdicts occur often"
 
 
 @pytest.mark.parametrize("lists", [True, False])

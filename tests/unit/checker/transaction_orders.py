@@ -7,6 +7,7 @@ other starts.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
@@ -79,6 +80,24 @@ def random_history(random: Random, *, most: int, lists: bool, shows: bool = Fals
         for plan, answer, type_, (process, start, end) in zip(plans, answers, types, spans, strict=True)
     ]
     return sorted(found, key=lambda operation: operation.invoke_index)
+
+
+def doubled(random: Random, operations: Sequence[Operation]) -> list[Operation]:
+    """Returns the same transactions with some elements of a key made equal, so that they were written twice."""
+    found = list(operations)
+    for _ in range(random.randint(1, 2)):
+        of_key, before, after = random.choice("xy"), random.randint(1, 4), random.randint(1, 4)
+
+        def named(value: Any, before: int = before, after: int = after) -> Any:
+            if isinstance(value, list):
+                return [named(member) for member in value]
+            return after if value == before else value
+
+        def renamed(mops: Any, of_key: str = of_key, named: Callable[[Any], Any] = named) -> Any:
+            return mops and [[f, key, named(value) if key == of_key else value] for f, key, value in mops]
+
+        found = [replace(each, value=renamed(each.value), result=renamed(each.result)) for each in found]
+    return found
 
 
 def _spans(random: Random, types: Sequence[OpType]) -> list[tuple[int, int, int | None]]:

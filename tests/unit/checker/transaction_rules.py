@@ -111,6 +111,7 @@ UNORDERED: Final = frozenset(
 LEFT_OUT: Final = "left out"
 EXACT: Final = "exact"
 NO_FALSE_ALARM: Final = "no false alarm"
+NOT_WRONG: Final = "valid and invalid are right"
 
 
 def demanded(operations: Sequence[Operation], found: Judgement, model: str) -> str:
@@ -130,4 +131,6 @@ def demanded_of_registers(operations: Sequence[Operation], found: Judgement, mod
 def contradicts(found: Judgement, *, legal: bool, demand: str) -> bool:
     """Returns whether a verdict is not as its definition demands."""
     is_invalid = found.verdict is Verdict.INVALID
+    if demand == NOT_WRONG:
+        return found.verdict is not Verdict.UNKNOWN and is_invalid is legal
     return demand != LEFT_OUT and (is_invalid is legal if demand == EXACT else legal and is_invalid)

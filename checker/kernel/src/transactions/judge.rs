@@ -3,6 +3,7 @@
 use super::accesses::{Accesses, Versions};
 use super::conflicts::conflicts;
 use super::cycles::{cycles, Cycles};
+use super::doubled::{told_apart, Apart};
 use super::forced::{forced, FORCED, UPDATED};
 use super::graph::{Extra, Graph, Reason};
 use super::lists::{lists, Orders};
@@ -13,7 +14,7 @@ use super::registers::{places, registers, Sources};
 use super::updates::{updates, UPDATE};
 use super::views::{self, seen_in, Events};
 use super::visibility::{visibility, Walks, CAUSAL, FRACTURED, VANISHES};
-use super::{Findings, History, Workload, Writers, WrittenTwice, KEPT};
+use super::{Findings, History, Table, Workload, Writers, WrittenTwice, KEPT};
 
 /// The result for a history that could be judged.
 pub struct Judged {
@@ -29,12 +30,19 @@ pub struct Judged {
     pub placed: Option<Placed>,
     /// Of registers without an anomaly that is prohibited: whether their versions have an order.
     pub ordering: Option<Ordering>,
+    /// If values were written twice.
+    pub twice: Option<Twice>,
 }
 
-/// Why a history could not be judged.
-pub enum Unusable {
-    Twice(WrittenTwice),
-    Together(SamePosition),
+/// What is known of values that were written twice; see `doubled`.
+pub struct Twice {
+    pub first: WrittenTwice,
+    /// The transactions that were judged.
+    pub table: Table,
+    /// How many values, each of one key.
+    pub values: usize,
+    /// How many reads were left out. Without any, the verdict is that of the whole history.
+    pub reads: usize,
 }
 
 /// What to judge by.
@@ -90,20 +98,33 @@ pub fn accesses(history: &History<'_>, writers: &Writers, orders: Option<&Orders
 }
 
 /// Judges a history; its registers without an anomaly that is prohibited are decided by the orders of their versions.
-pub fn judged(question: &Question<'_>, history: &History<'_>) -> Result<Judged, Unusable> {
-    let writers = Writers::of(history).map_err(Unusable::Twice)?;
-    let mut found = judge(question, history, &writers)?;
+pub fn judged(question: &Question<'_>, history: &History<'_>) -> Result<Judged, SamePosition> {
+    let first = match Writers::of(history) {
+        Ok(writers) => return decided(question, history, &writers),
+        Err(first) => first,
+    };
+    let is_prohibited = |name| question.asked.is_some_and(|asked| asked.prohibited.contains(&name));
+    let certain = question.sources == Sources::default() && ["G1a", "G1b", "G1c"].into_iter().all(is_prohibited);
+    let Apart { table, values, reads } = told_apart(history, question.workload, certain);
+    let apart = History { table: &table, place: history.place.clone(), ..*history };
+    let Ok(writers) = Writers::of(&apart) else { unreachable!("each write has a version of its own") };
+    let found = decided(question, &apart, &writers)?;
+    Ok(Judged { twice: Some(Twice { first, table, values, reads }), ..found })
+}
+
+/// Judges a history whose writes are told apart.
+fn decided(question: &Question<'_>, history: &History<'_>, writers: &Writers) -> Result<Judged, SamePosition> {
+    let mut found = judge(question, history, writers)?;
     let asked = question
         .asked
         .filter(|asked| question.workload == Workload::Registers && !contradicts(&found, asked.prohibited));
-    found.ordering = asked.map(|asked| ordering(question, asked, history, &writers, &found.contradicted));
+    found.ordering = asked.map(|asked| ordering(question, asked, history, writers, &found.contradicted));
     Ok(found)
 }
 
 /// Judges a history by the known orders of its versions.
-pub fn judge(question: &Question<'_>, history: &History<'_>, writers: &Writers) -> Result<Judged, Unusable> {
-    let placed =
-        question.sources.transaction_order.then(|| placed(history)).transpose().map_err(Unusable::Together)?;
+pub fn judge(question: &Question<'_>, history: &History<'_>, writers: &Writers) -> Result<Judged, SamePosition> {
+    let placed = question.sources.transaction_order.then(|| placed(history)).transpose()?;
     let mut findings = Findings::default();
     let (mut dependencies, orders) = match question.workload {
         Workload::Lists => {
@@ -125,5 +146,16 @@ pub fn judge(question: &Question<'_>, history: &History<'_>, writers: &Writers) 
     let graph = Graph::new(history, dependencies, question.extra);
     let accesses = needs_accesses(question.more).then(|| accesses(history, writers, orders.as_ref(), &reasons));
     let (cycles, walks) = searched(&graph, accesses.as_ref(), events.as_ref(), question.more);
-    Ok(Judged { findings, graph, reasons, data_edges, cycles, walks, placed, contradicted, ordering: None })
+    Ok(Judged {
+        findings,
+        graph,
+        reasons,
+        data_edges,
+        cycles,
+        walks,
+        placed,
+        contradicted,
+        ordering: None,
+        twice: None,
+    })
 }

@@ -197,7 +197,7 @@ fn internal(history: &History<'_>, findings: &mut Findings) {
     let mut known: Vec<Known> = Vec::new();
     for row in (0..history.len()).filter(|&row| history.kind[row] != FAIL) {
         known.clear();
-        for (place, mop) in history.of(row).iter().enumerate().filter(|(_, mop)| mop.known) {
+        for (place, mop) in history.said(row).iter().enumerate().filter(|(_, mop)| mop.known) {
             let at = slot[mop.key as usize] as usize;
             let now = known.get_mut(at).filter(|known| known.key == mop.key);
             if !mop.is_read {

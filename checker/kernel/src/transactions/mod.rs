@@ -10,6 +10,7 @@ pub mod appends;
 pub mod conflicts;
 pub mod contradictions;
 pub mod cycles;
+pub mod doubled;
 pub mod forced;
 pub mod graph;
 pub mod inside;
@@ -56,7 +57,7 @@ pub struct Mop {
     pub is_read: bool,
     /// Whether a read has a result. A read of a transaction without an answer has none.
     pub known: bool,
-    /// Whether the result of a read is nil.
+    /// Whether the result of a read is nil, or what is written to a register.
     pub is_nil: bool,
     /// Whether its function has the long name, `read` or `write`.
     pub is_long: bool,
@@ -94,6 +95,9 @@ pub struct Table {
     pub texts: Vec<Arc<str>>,
     /// The value that all registers have at the beginning; None: nil.
     pub initial: Option<Atom>,
+    /// The micro-operations as they were recorded, if `doubled` changed `mops`; else empty. Of registers, a write of the initial value
+    /// has the element of a read of it, so two of a key have one value exactly if they have one element.
+    pub said: Vec<Mop>,
 }
 
 impl Table {
@@ -111,6 +115,9 @@ impl Table {
         let initial = found.atom(initial);
         let nil = found.atom("null");
         let mut nils = vec![NONE; found.keys.len()];
+        for mop in found.mops.iter().filter(|mop| !mop.is_read && mop.is_nil) {
+            nils[mop.key as usize] = mop.elem;
+        }
         let reads = found.mops.iter_mut().filter(|mop| mop.is_read && mop.known);
         for mop in reads {
             if mop.elem == NONE {
@@ -138,6 +145,11 @@ impl Table {
             self.texts.len() - 1
         });
         Atom::Text(place as u32)
+    }
+
+    /// Returns whether a write to a register has the initial value.
+    pub fn is_initial(&self, write: &Mop) -> bool {
+        self.initial.map_or(write.is_nil, |initial| self.elems[write.elem as usize].1 == initial)
     }
 
     /// Returns the number of transactions.
@@ -245,6 +257,12 @@ impl History<'_> {
         self.table.of(self.place[row] as usize)
     }
 
+    /// Returns the micro-operations of a row as they were recorded.
+    pub fn said(&self, row: usize) -> &[Mop] {
+        let (begin, count) = (self.first(row), self.of(row).len());
+        self.table.said.get(begin..begin + count).unwrap_or(self.of(row))
+    }
+
     /// Returns the place of the first micro-operation of a row among all.
     pub fn first(&self, row: usize) -> usize {
         self.table.offset[self.place[row] as usize]
@@ -337,7 +355,7 @@ pub struct WrittenTwice {
 }
 
 impl Writers {
-    /// Returns the writers, unless an element was written twice.
+    /// Returns the writers, unless an element was written twice. Two writes that were told apart have two elements.
     pub fn of(history: &History<'_>) -> Result<Self, WrittenTwice> {
         let count = history.elems();
         let mut found = Self {
@@ -352,7 +370,7 @@ impl Writers {
             for (place, mop) in mops.iter().enumerate().filter(|(_, mop)| !mop.is_read) {
                 let elem = mop.elem as usize;
                 let here = (row as u32, place as u32);
-                let is_initial = history.table.initial == Some(history.table.elems[elem].1);
+                let is_initial = history.table.said.is_empty() && history.table.is_initial(mop);
                 if is_initial || found.row[elem] != NONE {
                     let before = if is_initial { here } else { (found.row[elem], found.place[elem]) };
                     return Err(WrittenTwice {

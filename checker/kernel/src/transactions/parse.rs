@@ -286,9 +286,7 @@ impl Parser {
             self.list(&mut mop, text, parts[2])?
         } else {
             let (value, end) = self.atom(text, parts[2])?;
-            if mop.is_nil && self.workload == Workload::Registers {
-                return Err(Bad::Wrong("written-nil"));
-            }
+            mop.is_nil &= self.workload == Workload::Registers;
             mop.elem = self.elem(key, value);
             end
         };

@@ -201,7 +201,7 @@ fn values(history: &History<'_>, writers: &Writers, findings: &mut Findings) {
 fn internal(history: &History<'_>, findings: &mut Findings) {
     let mut last = vec![(NONE, 0u32); history.keys()]; // the row and the place of the last access
     for row in (0..history.len()).filter(|&row| history.kind[row] != FAIL) {
-        let mops = history.of(row);
+        let mops = history.said(row);
         for (place, mop) in mops.iter().enumerate().filter(|(_, mop)| mop.known) {
             let (of, before) = std::mem::replace(&mut last[mop.key as usize], (row as u32, place as u32));
             if mop.is_read && of == row as u32 && mops[before as usize].elem != mop.elem {

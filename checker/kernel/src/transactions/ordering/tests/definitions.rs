@@ -389,6 +389,51 @@ pub fn keeps_updates(txns: &[Txn]) -> bool {
     (0..updates.len()).all(|at| !updates[..at].contains(&updates[at]))
 }
 
+/// Returns the histories in which each write has a value of its own, one for each choice of the write that each read of a value is of.
+///
+/// A read of 0 is one of the initial value or of a write of 0. A value that nobody wrote stays one. None: there are too many.
+pub fn readings(txns: &[Txn], most: usize) -> Option<Vec<Vec<Txn>>> {
+    let mut own = txns.to_vec();
+    let mut written: Vec<(usize, usize, usize)> = Vec::new(); // a key, a value, and its number
+    for mop in own.iter_mut().flat_map(|txn| &mut txn.mops).filter(|mop| !mop.is_read) {
+        let number = written.len() + 1;
+        written.push((mop.key, mop.value, number));
+        mop.value = number;
+    }
+    let mut found = vec![own];
+    for (at, txn) in txns.iter().enumerate().filter(|(_, txn)| txn.kind == Kind::Ok) {
+        for (place, mop) in txn.mops.iter().enumerate().filter(|(_, mop)| mop.is_read) {
+            let of = written.iter().filter(|(key, value, _)| (*key, *value) == (mop.key, mop.value));
+            let mut options: Vec<usize> = of.map(|(.., number)| *number).collect();
+            if mop.value == 0 {
+                options.push(0);
+            }
+            if options.is_empty() {
+                options.push(written.len() + 1 + mop.value);
+            }
+            if found.len() * options.len() > most {
+                return None;
+            }
+            let with = |value: usize| {
+                found.iter().cloned().map(move |mut txns| {
+                    txns[at].mops[place].value = value;
+                    txns
+                })
+            };
+            found = options.into_iter().flat_map(with).collect();
+        }
+    }
+    Some(found)
+}
+
+/// Whether a definition looks at values alone, so that it decides a history with equal values too.
+pub fn is_of_values(model: &str) -> bool {
+    let prefixes = ["read-atomic", "causal", "update-atomic", "prefix", "parallel", "monotonic-snapshot", "serial"];
+    prefixes.iter().any(|prefix| model.starts_with(prefix))
+        || model.ends_with("snapshot-isolation")
+        || model.ends_with("serializable") && model != "update-serializable"
+}
+
 /// Returns whether an execution of a model explains all answers.
 pub fn legal(model: &str, txns: &[Txn], keys: usize) -> bool {
     let extra = if model.starts_with("strong-session") {
