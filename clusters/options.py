@@ -66,7 +66,8 @@ class ClusterOptions:
 
     preempt: float = option(
         PREEMPT,
-        "With --cluster sim and a system in Java: the probability with which a thread stops at a lock, and another runs first.",
+        "With --cluster sim, and a system in Java or programs: the probability with which a thread stops, and another runs "
+        "first: in Java at a lock, in programs at a system call.",
         low=0,
         high=1,
         hunted=(PREEMPT, 0.0, 0.1),
@@ -81,8 +82,9 @@ class ClusterOptions:
     )
     stalls: float = option(
         STALLS,
-        "With --cluster sim and a system in Java: the mean number of times in a second that a thread stalls, for 1 ms to 1 s, "
-        "where it uses a field or a lock. If it is not 0, threads have priorities, and --preempt has no effect.",
+        "With --cluster sim, and a system in Java or programs: the mean number of times in a second that a thread stalls, for "
+        "1 ms to 1 s: in Java where it uses a field or a lock, in programs at a system call. In Java, threads then have "
+        "priorities, and --preempt has no effect.",
         low=0,
         high=1000,
         hunted=(STALLS, 0.3, 3.0),
@@ -235,7 +237,7 @@ def _opened(cluster: ClusterOptions, place: PlaceOptions, seed: int, *, by_progr
     if by_programs:
         from clusters.sim.linux.cluster import LinuxCluster  # noqa: PLC0415 - `--help` needs no world
 
-        opened = LinuxCluster(_names(cluster, place), seed)
+        opened = LinuxCluster(_names(cluster, place), seed, threads=cluster.threads)
     elif cluster.cluster_kind == SIMULATED:
         from clusters.sim.cluster import SimCluster  # noqa: PLC0415 - `--help` needs no world
 

@@ -166,9 +166,9 @@ def _settings(hunt: HuntOptions) -> dict[str, Sequence[Any]]:
     }
     if hunt.options.cluster.simulated and not subjects.by_programs(hunt.options):
         declared |= SIMULATED_SETTINGS
-    if subjects.placed(hunt.options).type.threaded:
-        # They come last, so that a run draws the others as it did without them.
-        declared |= hunted(type(hunt.options.cluster))
+    able = subjects.thread_options(hunt.options)
+    # They come last, so that a run draws the others as it did without them.
+    declared |= {name: values for name, values in hunted(type(hunt.options.cluster)).items() if name in able}
     return {name: values for name, values in declared.items() if name not in hunt.origins}
 
 

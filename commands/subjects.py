@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from clusters.options import MACHINES, OWN, PIPES, PROGRAMS, SIMULATED
 from clusters.sim.threads import Threads
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from harness.cluster import Cluster
     from harness.workload import Workload
     from nemesis.triggers import Subject
+
+PROGRAM_THREADS: Final = frozenset({"preempt", "stalls"})  # the options of threads that programs in virtual time have
 
 
 def workload_of(options: RunOptions) -> Workload:
@@ -53,18 +55,31 @@ def by_programs(options: RunOptions) -> bool:
     return options.cluster.cluster_kind == SIMULATED and not placed(options).type.simulated
 
 
+def thread_options(options: RunOptions) -> frozenset[str]:
+    """Returns the names of the options of simulated threads that have an effect."""
+    if by_programs(options):
+        return PROGRAM_THREADS
+    return frozenset(asdict(Threads())) if placed(options).type.threaded else frozenset()
+
+
 def without_threads(options: RunOptions) -> tuple[RunOptions, Sequence[str]]:
-    """Returns the options without those of simulated threads if nothing has such threads, and a line for each of them."""
-    none = Threads()
-    changed = {name: value for name, value in asdict(none).items() if getattr(options.cluster, name) != value}
-    if not changed or placed(options).type.threaded:
-        return options, ()
+    """Returns the options without those of simulated threads that have no effect, and a line for each of them."""
+    able = thread_options(options)
+    changed = {
+        name: value
+        for name, value in asdict(Threads()).items()
+        if name not in able and getattr(options.cluster, name) != value
+    }
     system = plain_name(options.system.name)
     return options.having(changed), [
-        f"--{name.replace('_', '-')} has no effect: the threads of {system} are not simulated with --cluster "
-        f"{options.cluster.cluster_kind}"
-        for name in changed
+        f"--{name.replace('_', '-')} has no effect: {_why_not(options, system)}" for name in changed
     ]
+
+
+def _why_not(options: RunOptions, system: str) -> str:
+    if by_programs(options):
+        return "Labrys does not see how programs write into mapped files"
+    return f"the threads of {system} are not simulated with --cluster {options.cluster.cluster_kind}"
 
 
 def goals_of(options: RunOptions) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""Where the threads of simulated programs in Java stop, besides where they block."""
+"""Where the threads of simulated programs stop, besides where they block."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ STALLS: Final = 0.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Threads:
-    """How often threads stop; `io.labrys.simjvm.run.Scheduler` and `Stalls` explain it.
+    """How often threads stop; see `io.labrys.simjvm.run.Scheduler` and `Stalls` for Java, and `linux/controller` for programs.
 
     Attributes:
-        preempt: The probability with which another thread runs first, at a lock, an unpark or the start of a thread.
+        preempt: The probability with which another thread runs first: in Java at a lock, an unpark or the start of a thread; in
+            programs at a system call.
         page_faults: The probability with which a write into a mapped file takes time, as if its page is not in memory.
-        stalls: The mean number of times in a virtual second that a thread stalls at an access of a field. If it is not 0,
-            threads have priorities, and `preempt` has no effect.
+        stalls: The mean number of times in a virtual second that a thread stalls: in Java at an access of a field, in programs
+            at a system call. In Java, threads then have priorities, and `preempt` has no effect.
     """
 
     preempt: float = PREEMPT

@@ -34,7 +34,7 @@ def controller(say: Callable[[str], object]) -> Path:
         version=VERSION,
         sources=SOURCES,
         files=("Cargo.toml", "Cargo.lock", "build.rs", "vdso/*", "src/**/*.rs"),
-        command=("cargo", "build", "--release", "--locked"),
+        command=("cargo", "build", "--release", "--locked", "--target-dir", "target"),
         product=f"target/release/{BINARY}",
         tools=(CARGO, CC),
     ).artifact(say)

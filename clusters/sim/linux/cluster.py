@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 from clusters.local import namespaces
 from clusters.sim.cores import Core
 from clusters.sim.linux.world import COPY_S, NO_DISK_FAULTS, PAUSED, RUNNING, LinuxWorld, Started
+from clusters.sim.threads import Threads
 from harness.capabilities import SIMULATED, SIMULATED_DISK, SIMULATED_MESSAGES, Capabilities
 from harness.errors import CommandFailed, CommandTimeout, NodeError
 from harness.node import Node
@@ -47,10 +48,16 @@ class LinuxCluster:
 
     name = "sim"
 
-    def __init__(self, names: Sequence[str], seed: int) -> None:
-        """Describes the nodes. Nothing starts before it is needed."""
+    def __init__(self, names: Sequence[str], seed: int, *, threads: Threads | None = None) -> None:
+        """Describes the nodes. Nothing starts before it is needed.
+
+        Args:
+            names: The names of the nodes.
+            seed: The root seed of the run.
+            threads: Where threads stop; None: as in runs that have no option.
+        """
         self._root = Path(tempfile.mkdtemp(prefix="labrys-linux-"))
-        self.world = LinuxWorld(names, seed, self._root)
+        self.world = LinuxWorld(names, seed, self._root, threads or Threads())
         self._nodes = tuple(Node(name=name, address=address) for name, address in self.world.addresses.items())
         self._remotes = {name: LinuxRemote(name, self.world) for name in names}
         self._processes = {name: LinuxProcesses(remote, self.world) for name, remote in self._remotes.items()}

@@ -39,7 +39,8 @@ class Parts:
         shown: The files and folders of this machine that the programs may read.
         log: The file for each call and each decision; None: no log.
         processor: The processor that the controller and all programs share; None: any.
-        preempt: At each call, another thread runs with the probability 1 / `preempt`; 0: only after its quantum.
+        preempt: The probability with which another thread runs before a call of a thread.
+        stalls: The mean number of times in a second that a thread stalls before a call, for 1 ms to 1 s.
         trace_all: Whether every system call stops and is in the digest.
     """
 
@@ -50,7 +51,8 @@ class Parts:
     shown: Sequence[Path] = ()
     log: Path | None = None
     processor: int | None = None
-    preempt: int = 0
+    preempt: float = 0.0
+    stalls: float = 0.0
     trace_all: bool = False
 
     def lines(self) -> list[str]:
@@ -63,7 +65,8 @@ class Parts:
             *(f"show {_digits(str(path))}" for path in self.shown),
             *([] if self.log is None else [f"log {_digits(str(self.log))}"]),
             *([] if self.processor is None else [f"cpu {self.processor}"]),
-            f"preempt {self.preempt}",
+            f"preempt {self.preempt!r}",
+            f"stalls {self.stalls!r}",
             *(["trace-all"] if self.trace_all else []),
             "ready",
         ]
@@ -236,6 +239,10 @@ class Controller:
             late: The share of messages that are later by 300 ms on average. It needs a mean.
         """
         self._say(f"link {source} {target} {least_ns} {most_ns} {mean_ns} {late!r}")
+
+    def set_disk(self, node: str, *, sync_ns: int) -> None:
+        """Sets the mean time of a sync on a node."""
+        self._say(f"sync {node} {sync_ns}")
 
     def set_clock(self, node: str, offset_ns: int) -> None:
         """Sets how far the wall clock of a node is ahead of the true time."""

@@ -26,6 +26,7 @@ from harness.cache import cache
 from harness.clock import run_virtual
 from harness.console.below import open_file
 from harness.errors import NodeError
+from harness.randomness import stream
 from harness.units import NS_PER_MS, NS_PER_S
 from harness.world import Arrival, Execution, Lost
 
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from clusters.sim.linux.driving import Event
+    from clusters.sim.threads import Threads
     from harness.daemon import Daemon
     from harness.world import Changed, Disturbance, Pair, RareMessage
 
@@ -43,16 +45,21 @@ MAX_WAIT_NS: Final = 600 * NS_PER_S  # a loop without timers stops waiting after
 LOOK_NS: Final = 10 * NS_PER_MS  # how often logs are read while somebody waits for a line
 HOST_ADDRESS: Final = "192.0.2.250"
 SHOWN: Final = (Path("/usr"),)
+# Go runs this many goroutines at once. With one, a goroutine would go on until it waits, wherever its thread stops.
+GO_THREADS: Final = "4"
 VARIABLES: Final = {
     "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
     "HOME": "/root",
     "LANG": "C.UTF-8",
     "PYTHONHASHSEED": "0",
     "GODEBUG": "asyncpreemptoff=1",
+    "GOMAXPROCS": GO_THREADS,
 }
 REALTIME_START_NS: Final = 1_700_000_000 * NS_PER_S  # of the controller
 NO_DISK_FAULTS: Final = "the disks of programs in virtual time are never full, and no fault damages their files"
 COPY_S: Final = 300.0  # the longest time for the files of a node
+LEAST_SYNC_NS: Final = 200_000  # the mean time of a sync on the fastest disk
+SLOWEST_DISK: Final = 100.0  # the slowest disk takes as many times longer
 MAX_LOG_BYTES: Final = 64 << 20
 PAUSED, RUNNING = "T", "S"  # state letters as in /proc/PID/stat
 
@@ -83,15 +90,17 @@ class LinuxWorld:
 
     real_time: ClassVar[bool] = False
 
-    def __init__(self, names: Sequence[str], seed: int, root: Path) -> None:
+    def __init__(self, names: Sequence[str], seed: int, root: Path, threads: Threads) -> None:
         """Describes a world. The controller starts with the first need for it.
 
         Args:
             names: The names of the nodes.
             seed: The run's root seed.
             root: An empty folder for the files of the nodes.
+            threads: Where threads stop.
         """
         self.seed = seed
+        self._threads = threads
         self.names = tuple(names)
         self.addresses = {name: f"192.0.2.{number}" for number, name in enumerate(names, 1)}
         self.processes: dict[tuple[str, str], Started] = {}
@@ -121,10 +130,13 @@ class LinuxWorld:
                 nodes={**self.addresses, HOST: HOST_ADDRESS},
                 variables=self.variables,
                 shown=self.shown,
+                preempt=self._threads.preempt,
+                stalls=self._threads.stalls,
             )
             self._started = Controller(controller(lambda _: None), parts)
             self.connections = Connections(self._started)
             self._set_links(self._started)
+            self._set_disks(self._started)
         return self._started
 
     def _set_links(self, started: Controller) -> None:
@@ -137,6 +149,12 @@ class LinuxWorld:
                     started.set_link(name, other, **nearest, mean_ns=mean_ns, late=late)
             started.set_link(name, HOST, **nearest)
             started.set_link(HOST, name, **nearest)
+
+    def _set_disks(self, started: Controller) -> None:
+        """Draws how long syncs take: on each node from 0.2 ms, as of a fast disk, to 20 ms, as of a slow one."""
+        draws = stream(self.seed, "sim/linux/disks")
+        for name in self.names:
+            started.set_disk(name, sync_ns=int(LEAST_SYNC_NS * SLOWEST_DISK ** draws.random()))
 
     @property
     def now_ns(self) -> int:

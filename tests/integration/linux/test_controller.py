@@ -37,7 +37,14 @@ def compiled(source: str, folder: Path) -> Path:
 
 
 def simulated(
-    binary: Path, folder: Path, arguments: Sequence[str], *, seed: int = 1, shown: Sequence[Path] = (), preempt: int = 0
+    binary: Path,
+    folder: Path,
+    arguments: Sequence[str],
+    *,
+    seed: int = 1,
+    shown: Sequence[Path] = (),
+    preempt: float = 0.0,
+    stalls: float = 0.0,
 ) -> tuple[str, int, Figures]:
     """Runs a program alone. Returns what it prints, its exit code, and what the run left."""
     root = folder / "root"
@@ -49,6 +56,7 @@ def simulated(
         variables={"PATH": "/usr/bin:/bin"},
         shown=[Path("/usr"), *shown],
         preempt=preempt,
+        stalls=stalls,
     )
     run = Controller(binary, parts)
     try:
@@ -67,7 +75,7 @@ def test_a_program_sees_what_the_kernel_shows_it(binary: Path, tmp_path: Path) -
     inside, code, _ = simulated(binary, tmp_path, [str(program)], shown=[program])
     assert inside.splitlines() == natively.splitlines()
     assert code == 0
-    preempted, _, ended = simulated(binary, tmp_path, [str(program)], shown=[program], preempt=3)
+    preempted, _, ended = simulated(binary, tmp_path, [str(program)], shown=[program], preempt=0.3)
     assert preempted == inside
     assert ended.calls["futex"] > 0
 
@@ -104,11 +112,58 @@ def test_every_call_can_be_in_the_digest(binary: Path, tmp_path: Path) -> None:
     """With preemption, another seed gives another schedule, and the same seed the same one."""
     program = compiled("calls.c", tmp_path)
     digests = [
-        simulated(binary, tmp_path, [str(program)], shown=[program], seed=seed, preempt=2)[2].digest
+        simulated(binary, tmp_path, [str(program)], shown=[program], seed=seed, preempt=0.5)[2].digest
         for seed in (5, 5, 6)
     ]
     assert digests[0] == digests[1]
     assert digests[0] != digests[2]
+
+
+SYNCS = """
+import os, threading, time
+file = os.open("/root/file", os.O_CREAT | os.O_WRONLY)
+meanwhile = []
+def others():
+    while True:
+        time.sleep(1e-4)
+        meanwhile.append(time.monotonic())
+threading.Thread(target=others, daemon=True).start()
+spans = []
+for _ in range(200):
+    os.write(file, b"x")
+    begin = time.monotonic()
+    os.fsync(file)
+    spans.append((begin, time.monotonic()))
+print(sum(end - begin for begin, end in spans) / len(spans))
+print(sum(any(begin < time < end for time in meanwhile) for begin, end in spans))
+"""
+
+
+def test_a_sync_takes_time_in_which_other_threads_run(binary: Path, tmp_path: Path) -> None:
+    """Its mean is 1 ms where nobody says another one."""
+    text, code, _ = simulated(binary, tmp_path, ["/usr/bin/python3", "-c", SYNCS])
+    assert code == 0
+    mean_s, with_others = map(float, text.split())
+    assert 0.0008 < mean_s < 0.0012
+    assert with_others > 150
+
+
+GAPS = """
+import time
+times = [time.monotonic() for _ in range(20_000)]
+print(sum(after - before >= 1e-3 for before, after in zip(times, times[1:])))
+"""
+
+
+@pytest.mark.parametrize(("stalls", "least", "most"), [(0.0, 0, 0), (50.0, 3, 30)])
+def test_a_thread_stalls_as_often_as_it_is_told(
+    binary: Path, tmp_path: Path, stalls: float, least: int, most: int
+) -> None:
+    """A read of the clock is a place for it, too, although it makes no call. In a stall, the time for the next one goes on."""
+    text, code, ended = simulated(binary, tmp_path, ["/usr/bin/python3", "-c", GAPS], stalls=stalls)
+    assert code == 0
+    assert least <= int(text) <= most
+    assert ended.figures["stalls"] >= int(text)
 
 
 SERVER = (

@@ -3,7 +3,7 @@
 //! Both write lines. Words are separated by a space; bytes and texts are hexadecimal digits. A run begins with what it consists of:
 //!
 //! ```text
-//! seed N | root FOLDER | node NAME ADDRESS | variable TEXT | show PATH | log PATH | preempt N | trace-all | cpu N | ready
+//! seed N | root FOLDER | node NAME ADDRESS | variable TEXT | show PATH | log PATH | preempt SHARE | stalls RATE | trace-all | cpu N | ready
 //! ```
 //!
 //! `variable` and `show` are for all nodes after it, and the last node is that of the program outside. The controller answers
@@ -11,6 +11,7 @@
 //!
 //! ```text
 //! start ID NODE FOLDER OUTPUT ARGUMENT... | kill ID | pause ID | resume ID | signal ID NUMBER | power NODE | remember NODE FOLDER | lose NODE FOLDER
+//! sync NODE MEAN
 //! link FROM TO LEAST MOST MEAN LATE | cut KEY FROM TO | disturb KEY FROM TO LOSE DUPLICATE DAMAGE DELAY JITTER HURRY | mend KEY
 //! probe ID FROM TO | dropped KEY | offset NODE NANOSECONDS | ahead NODE | calls ID | bound NODE PORT
 //! connect ID ADDRESS PORT | send ID BYTES | close ID | wait TIME | wait - | figures
@@ -41,13 +42,13 @@ use crate::calls;
 use crate::digest::Digest;
 use crate::kernel::{
     watch, Disturbance, Event, Fatal, Kernel, Kind, Loss, Nanos, Node, NodeId, ObjectId, Outside, Phase, ProcessId,
-    Run, Settings, MICROSECOND, MONOTONIC_START, REALTIME_START,
+    Run, Settings, MICROSECOND, MILLISECOND, MONOTONIC_START, REALTIME_START,
 };
 use crate::start::{Root, SharedPages};
 
 const CALL: Nanos = MICROSECOND;
 const CLOCK_READ: Nanos = 100;
-const SYNC: Nanos = 20 * MICROSECOND;
+const SYNC: Nanos = MILLISECOND;
 const QUANTUM: Nanos = 200 * MICROSECOND;
 const FIRST_PORT: u16 = 40_000;
 const DONE: &str = "done\n";
@@ -80,9 +81,9 @@ pub fn serve() -> Run<()> {
             seed: 0,
             call: CALL,
             clock_read: CLOCK_READ,
-            sync: SYNC,
             quantum: QUANTUM,
-            preempt: 0,
+            preempt: 0.0,
+            stalls: 0.0,
             trace_all: false,
         },
         root: None,
@@ -160,6 +161,7 @@ impl Parts {
             "show" => self.shown.push(text_of(word(&mut words, line)?)?.into()),
             "log" => self.log = Some(text_of(word(&mut words, line)?)?.into()),
             "preempt" => self.settings.preempt = value(&mut words, line)?,
+            "stalls" => self.settings.stalls = value(&mut words, line)?,
             "trace-all" => self.settings.trace_all = true,
             "cpu" => pin(value(&mut words, line)?)?,
             _ => return Err(Fatal(format!("the line {line:?} is not one of a run that begins"))),
@@ -187,6 +189,7 @@ impl Parts {
                 is_down: false,
                 next_port: FIRST_PORT,
                 syncs: 0,
+                sync_mean: SYNC,
                 writes: 0,
             })
             .collect();
@@ -321,6 +324,10 @@ impl Driven {
                 let node = self.node(word(words, line)?)?;
                 self.kernel.remember(node, &text_of(word(words, line)?)?);
             }
+            "sync" => {
+                let node = self.node(word(words, line)?)?;
+                self.kernel.nodes[node].sync_mean = value(words, line)?;
+            }
             "offset" => {
                 let node = self.node(word(words, line)?)?;
                 self.kernel.set_offset(node, value(words, line)?);
@@ -452,8 +459,9 @@ impl Driven {
         let total: u64 = counts.calls.values().sum();
         let mut answer = format!(
             "digest {digest}\ntime {}\ncalls {total}\nstops {}\nswitches {}\nclock-reads {reads}\ncounter-reads {}\nsignals {}\n\
-             loops {}\nmessages {}\n",
-            self.kernel.now, counts.stops, counts.switches, counts.counters_read, counts.signals, counts.loops, counts.messages
+             loops {}\nstalls {}\nmessages {}\n",
+            self.kernel.now, counts.stops, counts.switches, counts.counters_read, counts.signals, counts.loops,
+            counts.stalls, counts.messages
         );
         let mut by_count: Vec<_> = counts.calls.iter().collect();
         by_count.sort_by_key(|(number, count)| (std::cmp::Reverse(**count), **number));

@@ -12,7 +12,8 @@ use std::path::{Path, PathBuf};
 
 use libc::{c_int, c_long, pid_t};
 
-use super::{Kernel, NodeId, ProcessId, Run, ThreadId};
+use super::dispatch::Outcome;
+use super::{scaled, Kernel, NodeId, ProcessId, Run, ThreadId, Wait};
 use crate::chance::Chance;
 use crate::kernel::Fatal;
 use crate::tracee::{self, Registers};
@@ -22,8 +23,12 @@ const REMOVED: &str = ".removed";
 /// More than this is not kept of one change.
 const MOST_KEPT: u64 = 1 << 30;
 
+/// The least time of a sync, as a share of the mean; the rest is exponential.
+const LEAST_SYNC: f64 = 0.25;
+
 /// A change of a file, as what undoes it.
 struct Write {
+    change: u64,
     offset: u64,
     old: Vec<u8>,
     old_size: u64,
@@ -55,12 +60,15 @@ impl Named {
 }
 
 /// What is not durable on the disk of a node.
-#[derive(Default)]
 pub struct Disk {
+    /// How long syncs take.
+    chance: Chance,
     /// The folders with the data of the node's programs. Other files, such as logs, are on a disk that loses nothing.
     folders: Vec<PathBuf>,
+    /// How many changes there were so far, which is the number of the last one.
+    changes: u64,
     files: BTreeMap<u64, Dirty>,
-    names: Vec<Named>,
+    names: Vec<(u64, Named)>,
     losses: u64,
     /// Why what a loss takes is not known, e.g. since a program could write a file through memory.
     unknown: Option<String>,
@@ -75,6 +83,19 @@ pub struct Loss {
 }
 
 impl Disk {
+    /// Makes the disk of a node.
+    pub fn new(seed: u64, node: &str) -> Self {
+        Self {
+            chance: Chance::new(seed, &format!("disk of {node}")),
+            folders: Vec::new(),
+            changes: 0,
+            files: BTreeMap::new(),
+            names: Vec::new(),
+            losses: 0,
+            unknown: None,
+        }
+    }
+
     fn has(&self, path: &Path) -> bool {
         self.folders.iter().any(|folder| path.starts_with(folder))
     }
@@ -106,17 +127,26 @@ impl Disk {
         }
         let mut old = vec![0; end.saturating_sub(from) as usize];
         dirty.file.read_exact_at(&mut old, from)?;
-        dirty.writes.push(Write { offset: from, old, old_size });
+        self.changes += 1;
+        dirty.writes.push(Write { change: self.changes, offset: from, old, old_size });
         Ok(())
     }
 
-    /// A sync makes the content of a file durable, and all names so far; without a file, all of the node.
-    fn sync(&mut self, inode: Option<u64>) {
-        match inode {
-            Some(inode) => drop(self.files.remove(&inode)),
-            None => self.files.clear(),
+    fn name(&mut self, named: Named) {
+        self.changes += 1;
+        self.names.push((self.changes, named));
+    }
+
+    /// A sync makes the content of a file durable, and all names; without a file, all of the node. What came after a change stays.
+    fn sync(&mut self, inode: Option<u64>, last: u64) {
+        for (number, dirty) in &mut self.files {
+            if inode.is_none_or(|inode| inode == *number) {
+                dirty.writes.retain(|write| write.change > last);
+            }
         }
-        for name in self.names.drain(..) {
+        self.files.retain(|_, dirty| !dirty.writes.is_empty());
+        let durable = self.names.partition_point(|(change, _)| *change <= last);
+        for (_, name) in self.names.drain(..durable) {
             if let Named::Removed { kept, .. } | Named::Renamed { replaced: Some(kept), .. } = name {
                 let _ = fs::remove_file(kept); // nothing needs it any more
             }
@@ -147,10 +177,10 @@ impl Disk {
             }
         }
         let (names, others): (Vec<_>, Vec<_>) =
-            std::mem::take(&mut self.names).into_iter().partition(|name| name.path().starts_with(folder));
+            std::mem::take(&mut self.names).into_iter().partition(|(_, name)| name.path().starts_with(folder));
         self.names = others;
         let kept = draw(names.len());
-        for (place, name) in names.into_iter().enumerate().rev() {
+        for (place, (_, name)) in names.into_iter().enumerate().rev() {
             if place < kept {
                 if let Named::Removed { kept, .. } | Named::Renamed { replaced: Some(kept), .. } = name {
                     let _ = fs::remove_file(kept);
@@ -253,7 +283,7 @@ impl Kernel {
             libc::SYS_rmdir | libc::SYS_unlinkat => {
                 let (at, path) = if number == libc::SYS_rmdir { (here, one) } else { (directory(one), two) };
                 if let Some(path) = self.named(thread, at, path) {
-                    self.disks[node].names.push(Named::RemovedFolder(path));
+                    self.disks[node].name(Named::RemovedFolder(path));
                 }
             }
             libc::SYS_rename => self.renames(thread, (here, one), (here, two)),
@@ -272,13 +302,24 @@ impl Kernel {
         }
     }
 
-    /// A sync of a descriptor follows, or of all.
-    pub(super) fn keep_durable(&mut self, thread: ThreadId, descriptor: Option<i32>) {
+    /// A sync begins. Its thread waits for the disk, while others go on.
+    pub(super) fn begin_sync(&mut self, thread: ThreadId) -> Outcome {
+        let node = self.threads[thread].node;
+        self.nodes[node].syncs += 1;
+        self.threads[thread].syncing = Some(self.disks[node].changes);
+        let factor = LEAST_SYNC + (1.0 - LEAST_SYNC) * self.disks[node].chance.exponential();
+        let time = scaled(self.nodes[node].sync_mean, factor);
+        self.block(thread, Wait::Sync, Some(self.now + time));
+        Outcome::Block
+    }
+
+    /// A sync of a descriptor ends, or of all: all changes up to one are durable.
+    pub(super) fn keep_durable(&mut self, thread: ThreadId, descriptor: Option<i32>, last: u64) {
         let (tid, node) = (self.threads[thread].tid, self.threads[thread].node);
         let inode = descriptor.map(|descriptor| {
             fs::metadata(self.root.path_of(tid, &format!("fd/{descriptor}"))).map_or(0, |file| file.ino())
         });
-        self.disks[node].sync(inode);
+        self.disks[node].sync(inode, last);
     }
 
     /// A process is about to be killed: notes whether it could write a file through memory.
@@ -334,7 +375,7 @@ impl Kernel {
         let node = self.threads[thread].node;
         if path.symlink_metadata().is_err() {
             if flags & libc::O_CREAT != 0 {
-                self.disks[node].names.push(Named::Made(path));
+                self.disks[node].name(Named::Made(path));
             }
         } else if flags & libc::O_TRUNC != 0 {
             let device = self.root.device;
@@ -344,14 +385,14 @@ impl Kernel {
 
     fn makes(&mut self, thread: ThreadId, at: i32, path: u64) {
         if let Some(path) = self.named(thread, at, path).filter(|path| path.symlink_metadata().is_err()) {
-            self.disks[self.threads[thread].node].names.push(Named::Made(path));
+            self.disks[self.threads[thread].node].name(Named::Made(path));
         }
     }
 
     fn removes(&mut self, thread: ThreadId, at: i32, path: u64) {
         let Some(path) = self.named(thread, at, path) else { return };
         if let Some(kept) = self.kept(&path) {
-            self.disks[self.threads[thread].node].names.push(Named::Removed { path, kept });
+            self.disks[self.threads[thread].node].name(Named::Removed { path, kept });
         }
     }
 
@@ -361,7 +402,7 @@ impl Kernel {
         };
         if from.symlink_metadata().is_ok() {
             let replaced = self.kept(&to);
-            self.disks[self.threads[thread].node].names.push(Named::Renamed { from, to, replaced });
+            self.disks[self.threads[thread].node].name(Named::Renamed { from, to, replaced });
         }
     }
 
@@ -423,11 +464,11 @@ mod tests {
         let path = folder.join("log");
         fs::write(&path, b"one").expect("a file");
         let metadata = fs::metadata(&path).expect("its metadata");
-        let mut disk = Disk::default();
+        let mut disk = Disk::new(1, "n1");
         disk.keep(&path, metadata.dev(), 3, 6);
         let file = fs::OpenOptions::new().write(true).open(&path).expect("the file");
         file.write_all_at(b"two", 3).expect("written");
-        disk.sync(Some(metadata.ino()));
+        disk.sync(Some(metadata.ino()), disk.changes);
         disk.keep(&path, metadata.dev(), 1, 2);
         file.write_all_at(b"X", 1).expect("written");
         disk.keep(&path, metadata.dev(), 6, 9);
@@ -446,17 +487,17 @@ mod tests {
             (folder.join("old"), folder.join("new"), folder.join("gone"), folder.join("kept"));
         fs::write(&old, b"a").expect("a file");
         fs::write(&gone, b"b").expect("a file");
-        let mut disk = Disk::default();
+        let mut disk = Disk::new(1, "n1");
         fs::hard_link(&gone, &kept).expect("kept");
-        disk.names.push(Named::Removed { path: gone.clone(), kept: kept.clone() });
+        disk.name(Named::Removed { path: gone.clone(), kept: kept.clone() });
         fs::remove_file(&gone).expect("removed");
-        disk.names.push(Named::Renamed { from: old.clone(), to: new.clone(), replaced: None });
+        disk.name(Named::Renamed { from: old.clone(), to: new.clone(), replaced: None });
         fs::rename(&old, &new).expect("renamed");
         disk.lose(&folder, &mut chance(false), &mut BTreeSet::new()).expect("a loss");
         assert!(old.exists() && gone.exists() && !new.exists() && !kept.exists());
-        disk.names.push(Named::Renamed { from: old.clone(), to: new.clone(), replaced: None });
+        disk.name(Named::Renamed { from: old.clone(), to: new.clone(), replaced: None });
         fs::rename(&old, &new).expect("renamed");
-        disk.sync(Some(0));
+        disk.sync(Some(0), disk.changes);
         disk.lose(&folder, &mut chance(false), &mut BTreeSet::new()).expect("a loss");
         assert!(new.exists() && !old.exists());
         fs::remove_dir_all(folder).expect("removed");
@@ -471,7 +512,7 @@ mod tests {
         let file = fs::OpenOptions::new().write(true).open(&path).expect("the file");
         let mut sizes = BTreeSet::new();
         for seed in 0..200 {
-            let mut disk = Disk::default();
+            let mut disk = Disk::new(1, "n1");
             file.set_len(0).expect("empty");
             for place in 0..4 {
                 disk.keep(&path, device, place, place + 1);

@@ -6,7 +6,7 @@ use libc::{c_int, c_long, EAGAIN, EBADF, EFAULT, EINVAL, ENOTTY};
 
 use super::objects::{Kind, READABLE};
 use super::streams::MOST_AT_ONCE;
-use super::{Fatal, Kernel, ObjectId, Resume, Run, ThreadId, Wait, MICROSECOND};
+use super::{Fatal, Kernel, ObjectId, Resume, Run, ThreadId, Wait};
 use crate::calls::{self, Class};
 use crate::tracee::{self, Registers};
 
@@ -572,16 +572,11 @@ impl Kernel {
         }
     }
 
-    /// The cost of a call that syncs.
-    pub(super) fn pay_sync(&mut self) {
-        self.now += self.settings.sync.max(MICROSECOND);
-    }
-
     /// A blocked thread leaves its call, because a signal came.
     pub(super) fn interrupt(&mut self, thread: ThreadId) {
         match self.threads[thread].wait {
             Wait::Futex { address } => self.leave_futex(thread, address),
-            Wait::Vfork => return,
+            Wait::Vfork | Wait::Sync | Wait::Stall => return, // the signal comes when the thread goes on
             Wait::Loop => return self.wake(thread, Resume::Continue),
             _ => {}
         }

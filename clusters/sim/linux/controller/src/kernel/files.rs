@@ -46,16 +46,15 @@ impl Kernel {
             | libc::SYS_syncfs
             | libc::SYS_sync_file_range
             | libc::SYS_msync => {
-                self.nodes[node].syncs += 1;
-                self.pay_sync();
                 if self.object(thread, registers.rdi).is_some() && number != libc::SYS_msync {
                     return failed(EINVAL);
                 }
+                let Some(change) = self.threads[thread].syncing.take() else { return self.begin_sync(thread) };
                 match number {
                     libc::SYS_fsync | libc::SYS_fdatasync | libc::SYS_sync_file_range => {
-                        self.keep_durable(thread, Some(registers.rdi as i32));
+                        self.keep_durable(thread, Some(registers.rdi as i32), change);
                     }
-                    libc::SYS_sync | libc::SYS_syncfs => self.keep_durable(thread, None),
+                    libc::SYS_sync | libc::SYS_syncfs => self.keep_durable(thread, None, change),
                     _ => {}
                 }
                 Outcome::Native

@@ -14,6 +14,7 @@ mod objects;
 mod processes;
 mod running;
 mod sockets;
+mod stalls;
 mod streams;
 mod time;
 mod waiting;
@@ -37,6 +38,7 @@ pub use running::watch;
 pub use sockets::Phase;
 
 use objects::HUNG_UP;
+use stalls::Stalls;
 
 /// Virtual nanoseconds since the start of the run.
 pub type Nanos = u64;
@@ -53,6 +55,12 @@ pub type NodeId = usize;
 pub type ProcessId = usize;
 pub type ThreadId = usize;
 pub type ObjectId = usize;
+
+/// Returns a time multiplied by a factor of at least 0.
+#[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a simulation lasts days at most
+pub fn scaled(time: Nanos, factor: f64) -> Nanos {
+    (time as f64 * factor) as Nanos
+}
 
 /// An error that ends a run: the controller cannot go on with a true simulation.
 #[derive(Debug)]
@@ -74,12 +82,12 @@ pub struct Settings {
     pub call: Nanos,
     /// The virtual time of a read of the clock that makes no call.
     pub clock_read: Nanos,
-    /// The virtual time of a sync of a file.
-    pub sync: Nanos,
-    /// The mean time for which a thread runs before another one may.
+    /// The time after which another thread may run.
     pub quantum: Nanos,
-    /// At each call, another thread runs with the probability 1 / `preempt`; 0: only after its quantum.
-    pub preempt: u64,
+    /// The probability with which another thread runs before a call; a read of the clock counts as a tenth of a call.
+    pub preempt: f64,
+    /// How often a thread stalls for long before a call: the mean number of times in a second.
+    pub stalls: f64,
     /// Whether every call stops and is in the digest.
     pub trace_all: bool,
 }
@@ -110,6 +118,10 @@ pub enum Wait {
     Signal,
     /// A loop that waits for memory; see `running`.
     Loop,
+    /// The disk.
+    Sync,
+    /// Nothing: it stalls.
+    Stall,
 }
 
 /// How a thread goes on when it runs again.
@@ -142,6 +154,8 @@ pub struct Thread {
     pub processor_ns: Nanos,
     /// The flags and the clear-tid word of its call that makes a thread.
     pub making: (u64, u64),
+    /// Of a sync that goes on: up to which change of the disk it makes durable.
+    pub syncing: Option<u64>,
     /// The descriptor that its native call makes: the object, and whether an exec closes it.
     pub opening: Option<(ObjectId, bool)>,
 }
@@ -187,6 +201,8 @@ pub struct Node {
     pub is_down: bool,
     pub next_port: u16,
     pub syncs: u64,
+    /// The virtual time of a sync of a file: the mean.
+    pub sync_mean: Nanos,
     pub writes: u64,
 }
 
@@ -234,6 +250,7 @@ pub struct Kernel {
     /// How many files programs have removed, for the names under which they stay.
     removed: u64,
     scheduling: Chance,
+    stalls: Stalls,
     pub digest: Digest,
     pub counts: Counts,
     is_stale: bool,
@@ -260,6 +277,7 @@ pub struct Counts {
     pub signals: u64,
     pub counters_read: u64,
     pub loops: u64,
+    pub stalls: u64,
     pub messages: u64,
 }
 
@@ -269,9 +287,10 @@ impl Kernel {
         let seed = settings.seed;
         Self {
             links: network::Links::new(seed, nodes.len()),
-            disks: nodes.iter().map(|_| disk::Disk::default()).collect(),
+            disks: nodes.iter().map(|node| disk::Disk::new(seed, &node.name)).collect(),
             removed: 0,
             scheduling: Chance::new(seed, "threads"),
+            stalls: Stalls::new(seed, settings.stalls),
             settings,
             root,
             pages,
@@ -392,6 +411,7 @@ impl Kernel {
             }
             Wait::Sleep => self.wake(thread, Resume::Result(0)),
             Wait::Loop => self.wake(thread, Resume::Continue),
+            Wait::Stall => self.wake(thread, Resume::Retry(false)),
             _ => {
                 self.threads[thread].timed_out = true;
                 self.wake(thread, Resume::Retry(true));

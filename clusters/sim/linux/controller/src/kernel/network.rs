@@ -8,7 +8,7 @@ use std::net::SocketAddrV4;
 
 use super::objects::Kind;
 use super::sockets::Phase;
-use super::{Event, Kernel, Nanos, NodeId, ObjectId, MICROSECOND, MILLISECOND, SECOND};
+use super::{scaled, Event, Kernel, Nanos, NodeId, ObjectId, MICROSECOND, MILLISECOND, SECOND};
 use crate::chance::Chance;
 
 const LOCAL_DELAY: (Nanos, Nanos) = (5 * MICROSECOND, 25 * MICROSECOND);
@@ -264,12 +264,6 @@ impl Links {
         }
         waited + self.passage(from, to).delay
     }
-}
-
-/// Returns a time multiplied by a factor of at least 0.
-#[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a simulation lasts days at most
-fn scaled(time: Nanos, factor: f64) -> Nanos {
-    (time as f64 * factor) as Nanos
 }
 
 /// Returns the time of the first retransmission at or after a time, of a message that was sent earlier.

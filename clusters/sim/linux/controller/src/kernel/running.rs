@@ -10,7 +10,9 @@ use std::time::{Duration, Instant};
 
 use super::dispatch::{After, Outcome};
 use super::objects::Kind;
-use super::{Fatal, Kernel, Resume, Run, State, ThreadId, Wait, MICROSECOND, MONOTONIC_START};
+use super::{
+    scaled, Fatal, Kernel, Nanos, Resume, Run, Settings, State, ThreadId, Wait, MICROSECOND, MONOTONIC_START,
+};
 use crate::calls;
 use crate::tracee::{self, Registers, Stop, Until};
 
@@ -69,10 +71,19 @@ impl Kernel {
             let thread = self.runnable.swap_remove(place);
             self.counts.switches += 1;
             self.digest.number(thread as u64);
-            let quantum = self.settings.quantum;
-            self.quantum_ends = self.now + quantum / 2 + self.scheduling.below(quantum);
+            self.quantum_ends = self.now + self.quantum();
             self.go_on(thread)?;
         }
+    }
+
+    /// Draws the time for which a thread runs before another one may.
+    fn quantum(&mut self) -> Nanos {
+        let Settings { quantum, preempt, call, .. } = self.settings;
+        let longest = quantum / 2 + self.scheduling.below(quantum);
+        if preempt <= 0.0 {
+            return longest;
+        }
+        longest.min(scaled(call, self.scheduling.exponential() / preempt))
     }
 
     fn set_aside(&mut self, thread: ThreadId, resume: Resume) {
@@ -109,9 +120,13 @@ impl Kernel {
                     let first = self.processes[self.threads[thread].process].first;
                     self.processes[first].calls += 1;
                     self.deliver();
-                    let is_up = self.now > self.quantum_ends
-                        || self.is_paused(thread)
-                        || self.settings.preempt > 0 && self.scheduling.below(self.settings.preempt) == 0;
+                    if let Some(length) = self.stalls.before_call(self.now) {
+                        self.counts.stalls += 1;
+                        self.digest.line(format_args!("{:>14} thread {thread} stalls for {length} ns", self.now));
+                        self.block(thread, Wait::Stall, Some(self.now + length));
+                        return Ok(());
+                    }
+                    let is_up = self.now > self.quantum_ends || self.is_paused(thread);
                     if is_up && !self.runnable.is_empty() {
                         self.set_aside(thread, Resume::Retry(false));
                         return Ok(());
@@ -451,10 +466,11 @@ impl Kernel {
         }
     }
 
-    /// A thread may read the clock up to the next event or the end of its quantum.
+    /// A thread may read the clock up to the next event, the end of its quantum, or the next stall. Then a read is a call.
     fn share_time(&self) {
         if let Some(pages) = &self.pages {
-            pages.begin(self.now, self.next_event().unwrap_or(u64::MAX).min(self.quantum_ends));
+            let next = self.next_event().unwrap_or(u64::MAX);
+            pages.begin(self.now, next.min(self.quantum_ends).min(self.stalls.next()));
         }
     }
 
