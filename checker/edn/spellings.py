@@ -1,8 +1,9 @@
 """The usual spelling of values whose tags EDN defines: `#inst` and `#uuid`.
 
 Two texts may be one value: `#inst "2026-01-01T00:00:00Z"` and `#inst "2026-01-01T01:00:00.000+01:00"`, or a UUID in large and
-in small letters or without the zeros before a group. The usual spelling is the one that Clojure prints, so it is the same for both, and a value of Jepsen keeps its
-text. A text that EDN does not define, e.g. the 31st of April, stays as it is: it equals only itself.
+in small letters, or without the zeros before a group. The usual spelling is the one that Clojure prints, so it is the same for
+both, and a value of Jepsen keeps its text. A text that EDN does not define, e.g. the 31st of April, stays as it is: it equals
+only itself.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ _INSTANT: Final = re.compile(
     r"(\d{4})(?:-(\d\d)(?:-(\d\d)(?:T(\d\d)(?::(\d\d)(?::(\d\d)(?:\.(\d{1,30}))?)?)?)?)?)?(?:Z|([+-])(\d\d):(\d\d))?",
     re.ASCII,
 )
-# `java.util.UUID.fromString`, which Clojure calls: 36 characters at most, and in each group a positive number of 64 bits. The last
-# digits of a group count, if it has more than it should.
+# As `java.util.UUID.fromString`, which Clojure calls: 36 characters at most, and in each group a number below 2^63. If a group has
+# more digits than it should, the last ones count.
 _UUID: Final = re.compile(r"(?=.{,36}\Z)" + "-".join([r"\+?([0-9a-f]+)"] * 5), re.ASCII | re.IGNORECASE)
 _DIGITS: Final = (8, 4, 4, 4, 12)
 _LARGEST: Final = (1 << 63) - 1

@@ -37,7 +37,7 @@ UUID = "f81d4fae-7dec-11d0-a765-00a0c91e6bf6"
     ],
 )
 def test_two_spellings_are_one_value(one: str, other: str) -> None:
-    """In comparisons, as keys, in a set, and as the value of an operation. A UUID is read as `java.util.UUID.fromString` does."""
+    """In comparisons, as keys, in a set, and as the value of an operation; a UUID as Java's `UUID.fromString` reads it."""
     first, second = loads(one), loads(other)
     assert first == second
     assert hash(first) == hash(second)
