@@ -20,8 +20,8 @@ _INSTANT: Final = re.compile(
     r"(\d{4})(?:-(\d\d)(?:-(\d\d)(?:T(\d\d)(?::(\d\d)(?::(\d\d)(?:\.(\d{1,30}))?)?)?)?)?)?(?:Z|([+-])(\d\d):(\d\d))?",
     re.ASCII,
 )
-# As `java.util.UUID.fromString`, which Clojure calls: 36 characters at most, and in each group a number below 2^63. If a group has
-# more digits than it should, the last ones count.
+# As `java.util.UUID.fromString`, which Clojure calls: 36 characters at most, and in each group a number below 2^63. Of a group
+# that is too long, the last digits count.
 _UUID: Final = re.compile(r"(?=.{,36}\Z)" + "-".join([r"\+?([0-9a-f]+)"] * 5), re.ASCII | re.IGNORECASE)
 _DIGITS: Final = (8, 4, 4, 4, 12)
 _LARGEST: Final = (1 << 63) - 1
