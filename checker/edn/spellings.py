@@ -1,8 +1,9 @@
 """The usual spelling of values whose tags EDN defines: `#inst` and `#uuid`.
 
 Two texts may be one value: `#inst "2026-01-01T00:00:00Z"` and `#inst "2026-01-01T01:00:00.000+01:00"`, or a UUID in large and
-in small letters. The usual spelling is the one that Clojure prints, so it is the same for both, and a value of Jepsen keeps its
-text. A text that EDN does not define, e.g. the 31st of April, stays as it is: it equals only itself.
+in small letters, or without the zeros before a group. The usual spelling is the one that Clojure prints, so it is the same for
+both, and a value of Jepsen keeps its text. A text that EDN does not define, e.g. the 31st of April, stays as it is: it equals
+only itself.
 """
 
 from __future__ import annotations
@@ -19,7 +20,11 @@ _INSTANT: Final = re.compile(
     r"(\d{4})(?:-(\d\d)(?:-(\d\d)(?:T(\d\d)(?::(\d\d)(?::(\d\d)(?:\.(\d{1,30}))?)?)?)?)?)?(?:Z|([+-])(\d\d):(\d\d))?",
     re.ASCII,
 )
-_UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII | re.IGNORECASE)
+# As `java.util.UUID.fromString`, which Clojure calls: 36 characters at most, and in each group a number below 2^63. Of a group
+# that is too long, the last digits count.
+_UUID: Final = re.compile(r"(?=.{,36}\Z)" + "-".join([r"\+?([0-9a-f]+)"] * 5), re.ASCII | re.IGNORECASE)
+_DIGITS: Final = (8, 4, 4, 4, 12)
+_LARGEST: Final = (1 << 63) - 1
 _MILLISECONDS: Final = 3  # the digits of a fraction that Clojure always prints
 _MOST: Final = 23  # hours, of an offset
 _MINUTES: Final = 60
@@ -51,7 +56,11 @@ def _instant(text: str) -> str:
 
 
 def _uuid(text: str) -> str:
-    return text.lower() if _UUID.fullmatch(text) else text
+    match = _UUID.fullmatch(text)
+    groups = [int(group, 16) for group in match.groups()] if match else []
+    if not groups or max(groups) > _LARGEST:
+        return text
+    return "-".join(f"{group:0{digits}x}"[-digits:] for group, digits in zip(groups, _DIGITS, strict=True))
 
 
 _SPELLINGS: Final[Mapping[str, Callable[[str], str]]] = {"inst": _instant, "uuid": _uuid}

@@ -21,6 +21,7 @@ from checker.edn.values import Keyword, Symbol
 from checker.formats.errors import BadHistory, shown
 from checker.formats.foreign import MEMBERS, TYPE_KEYWORDS, ForeignEvents, Syntax
 from checker.formats.missing import FUNCTION, INDEX, OF_EVENTS, PROCESS, TIME, VALUE, May
+from checker.formats.texts import error_text
 from harness.errors import InputError
 from harness.event_lines import MAX_LINE_BYTES
 from harness.op import OpType
@@ -190,13 +191,22 @@ def _members(text: str, *, in_vain: bool) -> _Members:
         if not in_vain:
             raise
         return _Members(f, None, rest.strip(), has_value=False)
-    error = tail.strip()
+    error = _error(tail)
     if in_vain and isinstance(value, Keyword | Symbol):
         code = value.name
         return _Members(f, None, f"{code}: {error}" if error else code, has_value=False)
     if error and not in_vain and not tail.startswith("\t"):
         raise ValueError(f"expected nothing after the value, found {error}")
     return _Members(f, value, error or None, has_value=True)
+
+
+def _error(text: str) -> str:
+    """Returns the text of an error, which is one form, as in a map of EDN, or any words."""
+    try:
+        form, rest = first_form(text)
+        return text.strip() if rest.strip() else error_text(loads(form))
+    except (InputError, ValueError):
+        return text.strip()
 
 
 def conventions_of_log(source: TextLines) -> Mapping[str, str]:

@@ -73,6 +73,7 @@ class Judgement:
         figures: Other JSON values about this object, e.g. quantiles.
         plot: The plot over time for the report, made by `checker.judging.marks.plot`; None if there is none.
         cause: Why the verdict is unknown: `UNTESTED`, `UNSUITED`, `STEP_LIMIT` or `UNPROMISED`.
+        basis: A sentence about what the verdict was decided by, whatever it is; empty if there is nothing to say.
     """
 
     verdict: Verdict
@@ -83,6 +84,7 @@ class Judgement:
     figures: Mapping[str, Value] = field(default_factory=dict)
     plot: Mapping[str, Value] | None = None
     cause: str = UNTESTED
+    basis: str = ""
 
     @property
     def tells(self) -> bool:
@@ -214,6 +216,7 @@ def composed(
         reason = f"{first}{more} In all: {totals}."
     else:
         reason = f"{where}{first}{more}"
+    reason = f"{reason} {found[shown][0].basis}".rstrip()
     return Part(name=name, verdict=verdict, reason=reason, details=details, counterexamples=examples)
 
 

@@ -32,7 +32,7 @@ from checker.transactions.models import (
     searched,
 )
 from checker.transactions.twice import of_the_rest, written_twice
-from checker.transactions.words import CYCLIC_VERSIONS, MAX_LINKS, Words
+from checker.transactions.words import CYCLIC_VERSIONS, MAX_LINKS, REGISTERS, Words
 from harness.console.documents import shown
 from harness.console.plain import counted
 from harness.errors import InputError
@@ -240,6 +240,7 @@ class _Judged:
     def __init__(self, history: Columns, question: Question, found: Mapping[str, Any], size: int) -> None:
         self._history = history
         self._size = size
+        self._workload = question.workload
         self._model = question.model
         self._more = question.anomalies
         self._lacking = [each for each in history.lacks if each in _needed(order_of(self._model, self._more))]
@@ -279,6 +280,7 @@ class _Judged:
             + self._assumed(),
             counts={"transactions": self._size, **{name: self._counts[name] for name in wrong}},
             anomalies=_varied(anomalies)[:MAX_ANOMALIES],
+            basis=self._orders(),
             figures={
                 "consistency-model": self._model,
                 "anomaly-types": wrong,
@@ -297,6 +299,16 @@ class _Judged:
         """Returns the type of anomaly that each order of the versions of registers has."""
         strongest, order = class_of(self._model, self._more)
         return strongest if order == NONE else f"{strongest}-{order}"
+
+    def _orders(self) -> str:
+        """Returns a sentence that names the orders of versions that were used."""
+        if self._ordering is not None:
+            used = [f"implied by {self._model}: {', '.join(implied_orders(self._model))}"]
+        else:
+            used = ["the initial version comes first" if self._workload == REGISTERS else "the lists that were read"]
+        if self._sources:
+            used.append(f"assumed: {', '.join(self._sources)}")
+        return f"Orders of versions used: {'; '.join(used)}."
 
     def _assumed(self) -> str:
         """Returns a sentence about the system's own order, if it is assumed."""

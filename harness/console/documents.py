@@ -13,12 +13,13 @@ import tomllib
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from harness.errors import InputError
+from harness.values import MAX_NESTING
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 MAX_TOML_BYTES: Final = 1 << 20
-MAX_DEPTH: Final = 100
+MAX_DEPTH: Final = MAX_NESTING + 3  # a value of a history, in the entries of a log, in the body of a message
 MAX_TOML_DEPTH: Final = 16
 MAX_TOML_INTEGER: Final = 2**63 - 1  # the largest integer that TOML guarantees
 SHOWN_CHARACTERS: Final = 80

@@ -49,6 +49,8 @@ SHAPES = (
     Shape("proxy.py", "lin-kv", "linearizable", frozenset({"foreign-sender"}), "--seq-kv"),
     Shape("asks_in_init.py", "g-counter", "g-counter", frozenset({"before-init"}), "--one-key"),
     Shape("text_numbers.py", "g-set", "g-set", frozenset(), "--once", CUTS),
+    Shape("twice.py", "broadcast", "broadcast", frozenset(), "--own"),
+    Shape("deep_ids.py", "unique-ids", "unique-ids", frozenset(), "--same"),
     Shape("shards.py", "kafka", "kafka", frozenset({"foreign-sender"}), "--own"),
 )
 

@@ -44,6 +44,13 @@ class KafkaOptions(LogOptions):
         judges=True,
     )
 
+    strict_commits: bool = option(
+        default=False,
+        help="A list of committed offsets that contradicts commits is a violation. Without it, it is a warning: Maelstrom "
+        "does not look at it.",
+        judges=True,
+    )
+
     def __post_init__(self) -> None:
         LogOptions.__post_init__(self)
         if self.read_share + self.commit_share + self.list_share >= 1:
@@ -88,7 +95,11 @@ class KafkaWorkload(LogWorkload):
 
         options = self.options
         return judge_kafka(
-            history, linearizable=options.linearizable, follow=options.follow, fresh=options.fresh_commits
+            history,
+            linearizable=options.linearizable,
+            follow=options.follow,
+            fresh=options.fresh_commits,
+            strict=options.strict_commits,
         )
 
     def _further(self, stream: Stream, offsets: Offsets) -> Sequence[tuple[float, Source]]:

@@ -2,7 +2,8 @@
 
 Sends and polls are those of a log, so `workloads.log.judge` decides them. A commit says that a client has processed all
 messages up to an offset (Maelstrom's doc/workloads.md). That stays so, thus commits only raise the committed offset. Maelstrom
-itself does not check it. An operation precedes another if it ended before the other began. The further anomalies:
+itself does not check it, so a breach is only a warning unless commits are strict. An operation precedes another if it ended
+before the other began. The further anomalies:
 
 - `committed-back`: a list has a lower offset than an acknowledged commit, or another list, that preceded it. A list without
   the offset is lower than all. If commits need not be fresh, only a list that began after the last commit ended shows this.
@@ -40,7 +41,7 @@ FUNCTIONS: Final = (APPEND, READ, COMMIT, LIST)
 _NONE: Final = -(2**62)  # below all offsets
 
 
-def judge_kafka(history: Columns, *, linearizable: bool, follow: bool, fresh: bool) -> Judgement:
+def judge_kafka(history: Columns, *, linearizable: bool, follow: bool, fresh: bool, strict: bool = True) -> Judgement:
     """Decides the operations of one log.
 
     Args:
@@ -48,6 +49,7 @@ def judge_kafka(history: Columns, *, linearizable: bool, follow: bool, fresh: bo
         linearizable: Whether stale reads are invalid.
         follow: Whether reads follow the log.
         fresh: Whether each list must show the commits that preceded it.
+        strict: Whether a list that contradicts the commits is invalid. If not, a sentence warns of it.
 
     Raises:
         InputError: The workload has no such operation, or an offset is none.
@@ -66,7 +68,14 @@ def judge_kafka(history: Columns, *, linearizable: bool, follow: bool, fresh: bo
     too_high = _promised(history, of_log, above, highest)
     backs = _backs(history, commits, np.setdiff1d(lists, above), fresh=fresh)
     own = [*_explained_high(history, too_high[:MAX_ANOMALIES]), *_explained_back(history, backs[:MAX_ANOMALIES])]
-    verdict, reason = logged.verdict, logged.reason
+    verdict, reason, warning = logged.verdict, logged.reason, ""
+    if own and not strict:
+        count = counted(len(too_high) + len(backs), "list")
+        warning = (
+            f"Warning: {count} of committed offsets contradict commits. With --strict-commits, this is invalid. The first: "
+            f"{own[0].explanation}"
+        )
+        own = []
     if own:
         reason = own[0].explanation + (f" {logged.reason}" if verdict is Verdict.INVALID else "")
         verdict = Verdict.INVALID
@@ -75,6 +84,7 @@ def judge_kafka(history: Columns, *, linearizable: bool, follow: bool, fresh: bo
     return Judgement(
         verdict=verdict,
         reason=reason,
+        basis=warning,
         counts={
             **logged.counts, "commits": int(np.count_nonzero(history.type[commits] == OK)), "lists": len(lists),
             BACK: len(backs), UNCOMMITTED: len(too_high),

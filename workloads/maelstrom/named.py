@@ -21,15 +21,14 @@ class GrowOnlyOptions(SetOptions):
 
     reads_every: int = with_default(SetOptions, "reads_every", default=2)
     linearizable: bool = with_default(SetOptions, "linearizable", default=False)
+    exact_reads: bool = with_default(SetOptions, "exact_reads", default=False)
 
 
 class BroadcastWorkload(SetWorkload):
     """Messages that must reach every node."""
 
     name = "broadcast"
-    summary = (
-        "Messages to one node each, which all nodes must know in the end; the checker finds lost and unexpected ones."
-    )
+    summary = "Messages to one node each, which all nodes must know in the end; the checker finds lost ones."
     Options = GrowOnlyOptions
 
 
@@ -37,9 +36,7 @@ class GSetWorkload(SetWorkload):
     """A set that grows."""
 
     name = "g-set"
-    summary = (
-        "Adds to one node each, which all nodes must know in the end; the checker finds lost and unexpected elements."
-    )
+    summary = "Adds to one node each, which all nodes must know in the end; the checker finds lost elements."
     Options = GrowOnlyOptions
 
 

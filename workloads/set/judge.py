@@ -7,7 +7,7 @@ The kinds of elements (terms as in `Facts`; the module `facts` computes them):
   final read, after healing, or have begun `--rest` seconds after the last add had ended.
 - `unsettled`: the same with `--no-linearizable`, without such a read. It is lost, or only late. The set is unknown.
 - `unexpected`: a read returned the element and ended before any add of it began, or all its adds failed, or there was none.
-  Always invalid.
+  Invalid unless `--no-exact-reads`.
 - `stale`: a read missed it, and later reads returned it. Invalid unless `--no-linearizable`.
 - `ok`: an add of it succeeded, and every read that began after it was known returned it.
 - `recovered`: the same, but no add of it succeeded: only a read proves it.
@@ -15,16 +15,18 @@ The kinds of elements (terms as in `Facts`; the module `facts` computes them):
 - `unconfirmed`: no add of it succeeded and no later read returned it, so its state is not known.
 - `failed`: all its adds certainly did not happen, and no read returned it.
 
-Each element has one of these kinds. Three more kinds are about reads; the module `order` computes the last two:
+Each element has one of these kinds; with `--no-exact-reads`, one that was added may be unexpected besides. Three more kinds are
+about reads; the module `order` computes the last two:
 
-- `duplicated`: a read returned the element more than once. Always invalid.
+- `duplicated`: a read returned the element more than once. Invalid unless `--no-exact-reads`.
 - `out-of-order`: a read returned an element, but not another one whose add was acknowledged before the add of the first began.
   Invalid unless `--no-linearizable`.
 - `incomparable`: two reads each returned an element that the other did not. The judge compares neighbours in the order of size.
   Invalid unless `--no-linearizable`.
 
 These are the rules of Jepsen's `set-full`, where `stable` is ok, recovered or stale. But `set-full` allows a read before the
-add, has no failed adds, and does not compare reads.
+add, has no failed adds, ignores elements that nobody added, does not compare reads, and never notices a duplicate: it looks for
+elements that a read has less than once. With `--no-exact-reads`, the sentence of the verdict warns of what it allows.
 """
 
 from __future__ import annotations
@@ -57,17 +59,19 @@ if TYPE_CHECKING:
 QUANTILES: Final = (0, 0.5, 0.95, 0.99, 1)
 WORST_STALE: Final = 8
 _MS: Final = 1_000_000
-_ALWAYS: Final = ("lost", "unexpected", "duplicated")
+_ALWAYS: Final = ("lost",)
+_OF_EXACT: Final = ("unexpected", "duplicated")
 _OF_LINEARIZABLE: Final = ("stale", "out-of-order", "incomparable")
 
 
-def judge(history: Columns, *, linearizable: bool, rest_s: float = 0.0) -> Judgement:
+def judge(history: Columns, *, linearizable: bool, rest_s: float = 0.0, exact: bool = True) -> Judgement:
     """Decides a set.
 
     Args:
         history: The operations of one set.
         linearizable: Whether reads must be linearizable. Then stale elements and inconsistent reads are invalid.
         rest_s: If they need not be: the seconds after the last add after which a read must return all elements.
+        exact: Whether duplicated and unexpected elements are invalid. If not, they are only counted.
 
     Raises:
         InputError: A function is neither `add` nor `read`, or the result of a read is not a list.
@@ -76,7 +80,7 @@ def judge(history: Columns, *, linearizable: bool, rest_s: float = 0.0) -> Judge
     elements = Elements(history, adds, reads)
     facts = facts_of(history, adds, reads, elements)
     proof = None if linearizable else _last_at_rest(history, adds, reads, rest_s)
-    return _Judge(history, elements, facts, proof, rest_s).judgement(linearizable=linearizable)
+    return _Judge(history, elements, facts, proof, rest_s, exact=exact).judgement(linearizable=linearizable)
 
 
 def _last_at_rest(history: Columns, adds: Int64s, reads: Int64s, rest_s: float) -> int:
@@ -113,22 +117,30 @@ class _Judge:
     """One set with its facts."""
 
     def __init__(
-        self, history: Columns, elements: Elements, facts: Facts, proof: int | None = None, rest_s: float = 0.0
+        self,
+        history: Columns,
+        elements: Elements,
+        facts: Facts,
+        proof: int | None = None,
+        rest_s: float = 0.0,
+        *,
+        exact: bool = True,
     ) -> None:
         """Takes the facts; `proof` is the last read that can prove a loss, None if each read can."""
+        self.exact = exact
         self.history = history
         self.elements = elements
         self.facts = facts
         self.proof = proof
         self.rest_s = rest_s
-        self.classes = _classes(facts, proof)
+        self.classes = _classes(facts, proof, exact=exact)
         wrong = self.classes["lost"] | self.classes["stale"] | self.classes["unexpected"] | self.classes["unsettled"]
         self.skipped = skipped(facts, ~wrong)
         self.crossed = crossed(facts, ~wrong)
 
     def judgement(self, *, linearizable: bool) -> Judgement:
         counts = self._counts()
-        deciding = (*_ALWAYS, *(_OF_LINEARIZABLE if linearizable else ()))
+        deciding = (*_ALWAYS, *(_OF_EXACT if self.exact else ()), *(_OF_LINEARIZABLE if linearizable else ()))
         found = [kind for kind in deciding if counts[kind]]
         verdict = Verdict.INVALID if found else Verdict.VALID
         reason = " ".join(_SENTENCES[kind].format(number=counts[kind]) for kind in found)
@@ -152,12 +164,19 @@ class _Judge:
         return Judgement(
             verdict=verdict,
             reason=reason,
+            basis=self._warning(counts),
             counts=counts,
             anomalies=self._anomalies(found),
             last=self._last(),
             figures=self._figures(counts),
             plot=picture(self.history, self.facts, self.classes),
         )
+
+    def _warning(self, counts: Mapping[str, int]) -> str:
+        """Returns a sentence about what `exact` would make invalid; empty if there is nothing."""
+        found = [] if self.exact else [kind for kind in _OF_EXACT if counts[kind]]
+        said = " ".join(_SENTENCES[kind].format(number=counts[kind]) for kind in found)
+        return f"Warning: {said} With --exact-reads, this is invalid." if said else ""
 
     def _counts(self) -> dict[str, int]:
         facts, number = self.facts, {name: int(np.count_nonzero(members)) for name, members in self.classes.items()}
@@ -363,12 +382,15 @@ _SENTENCES: Final = {
 }
 
 
-def _classes(facts: Facts, proof: int | None) -> dict[str, Bools]:
-    """Returns the elements of each kind; each element has one kind. `proof`: see `_Judge`."""
+def _classes(facts: Facts, proof: int | None, *, exact: bool) -> dict[str, Bools]:
+    """Returns the elements of each kind; each element has one. `proof`: see `_Judge`.
+
+    If reads need not be exact, an element that was added may be unexpected besides.
+    """
     tried = facts.add != NONE
     unexpected = facts.too_early != NONE
     missed = facts.first_missed != NONE
-    left = tried & ~unexpected
+    left = tried & ~unexpected if exact else tried
     gone = left & missed & (facts.last_present < facts.last_absent)
     stale = left & missed & ~gone
     lost = gone if proof is None else gone & (np.maximum(facts.last_present + 1, facts.first_missed) <= proof)

@@ -41,6 +41,11 @@ class SetOptions:
         judges=True,
     )
 
+    exact_reads: bool = option(
+        default=True,
+        help="Each read must return an element once, and only if an add of it may have begun; without it, a warning says so.",
+        judges=True,
+    )
     rest: float = option(
         5.0,
         "Without --linearizable: a read shows a loss if it is a final one, or begins this many seconds after the last add.",
@@ -76,7 +81,8 @@ class SetWorkload(JudgedWorkload[SetOptions]):
         """Decides one set."""
         from workloads.set.judge import judge  # noqa: PLC0415 - `--help` needs no judge
 
-        return judge(history, linearizable=self.options.linearizable, rest_s=self.options.rest)
+        options = self.options
+        return judge(history, linearizable=options.linearizable, rest_s=options.rest, exact=options.exact_reads)
 
     def _operations(self, stream: Stream) -> Source:
         options, added = self.options, [0] * self.options.keys

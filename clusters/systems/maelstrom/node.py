@@ -17,7 +17,7 @@ from clusters.pipes.program import Program
 from clusters.sim.host import Reply, Request
 from clusters.systems.maelstrom import violations as v
 from clusters.systems.maelstrom.clients import Asked, Missing
-from clusters.systems.maelstrom.vocabulary import Unfit, is_code
+from clusters.systems.maelstrom.vocabulary import Other, Unfit, is_code
 from harness.console.documents import parse_json, shown
 from harness.errors import InputError
 
@@ -217,7 +217,9 @@ class MaelstromNode(Program):
         try:
             asked.check(body)
         except Unfit as error:
-            self._note(v.UNFIT, f"gave an answer that does not fit: {error}", line)
+            self._note(
+                v.OTHER if isinstance(error, Other) else v.UNFIT, f"gave an answer that does not fit: {error}", line
+            )
         else:
             if body["type"] == "error" and not is_code(body.get("code")):
                 self._note(v.CODELESS, f'answered {of} with an error without an integer "code"', line)

@@ -30,13 +30,15 @@ EARLY: Final = "before-init"
 UNASKED: Final = "unasked-answer"
 TWICE: Final = "second-answer"
 UNFIT: Final = "unfit-answer"
+OTHER: Final = "other-transaction"
 CODELESS: Final = "error-without-code"
 NOBODY: Final = "unknown-sender"
 NOWHERE: Final = "unknown-receiver"
 CRASH: Final = "crash"
 # Sources: `validate-msg` and `recv!` in net.clj and client.clj of Maelstrom. A sender is any node, service or client that
-# there is; a client ignores a message that does not answer its request; an error of an unknown code is indefinite.
-WARNINGS: Final = frozenset({FOREIGN, EARLY, UNASKED, TWICE, CODELESS})
+# there is; a client ignores a message that does not answer its request; an error of an unknown code is indefinite. The schemas
+# in txn_list_append.clj and txn_rw_register.clj do not compare an answer with its request.
+WARNINGS: Final = frozenset({FOREIGN, EARLY, UNASKED, TWICE, CODELESS, OTHER})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

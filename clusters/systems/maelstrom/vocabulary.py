@@ -30,6 +30,10 @@ class Unfit(ValueError):  # noqa: N818 - it reads as a sentence
     """An answer does not fit its request; the text is a clause, e.g. `it has no list "messages"`."""
 
 
+class Other(Unfit):
+    """A transaction came back with other micro-operations. Maelstrom takes it; nobody knows then what happened."""
+
+
 @dataclass(frozen=True, slots=True)
 class Verb:
     """A request.
@@ -88,11 +92,13 @@ def _integer(name: str) -> Callable[[Invocation, Body], Value]:
 
 
 def _list(name: str) -> Callable[[Invocation, Body], Value]:
+    """Returns the reader of a list. Null is the empty one, as in Maelstrom; programs in Go write it."""
+
     def result(_: Invocation, body: Body) -> Value:
         value = _member(body, name)
-        if not isinstance(value, list):
+        if value is not None and not isinstance(value, list):
             raise Unfit(f'"{name}" is not a list, but {shown(value)}')
-        return value
+        return value or []
 
     return result
 
@@ -140,7 +146,8 @@ def _entries(invocation: Invocation, body: Body) -> Value:
     messages = _member(body, "msgs")
     if not isinstance(messages, dict):
         raise Unfit(f'"msgs" is not an object, but {shown(messages)}')
-    entries = messages.get(str(invocation.key), [])
+    entries = messages.get(str(invocation.key))
+    entries = [] if entries is None else entries
     if not isinstance(entries, list) or not all(
         isinstance(each, list) and len(each) == 2 and _is_integer(each[0]) for each in entries
     ):
@@ -176,17 +183,31 @@ def _is_key(value: Value, key: Value) -> bool:
     return value == str(key) or (_is_integer(value) and value == key)
 
 
+_WRITES: Final = frozenset({"append", "w"})
+
+
+def _is_micro(value: Value, write: str | None) -> bool:
+    """Returns whether a value has the form of a micro-operation: a read, or a write of the workload, if that is known."""
+    if not isinstance(value, list) or len(value) != 3 or not isinstance(value[0], str):
+        return False
+    return value[0] == "r" or (value[0] in _WRITES and write in {None, value[0]})
+
+
 def _done(invocation: Invocation, body: Body) -> Value:
     """Returns the micro-operations with the results of the reads. All else must be as it was asked."""
     answer, asked = _member(body, "txn"), invocation.value
-    if not isinstance(answer, list) or len(answer) != len(asked):
-        raise Unfit(f'"txn" is not a list of {len(asked)} micro-operations, but {shown(answer)}')
+    answer = [] if answer is None else answer
+    write = next((f for f, *_ in asked if f != "r"), None)
+    if not isinstance(answer, list) or not all(_is_micro(each, write) for each in answer):
+        raise Unfit(f'"txn" is not a list of micro-operations, but {shown(answer)}')
+    if len(answer) != len(asked):
+        raise Other(f'"txn" is not a list of {len(asked)} micro-operations, but {shown(answer)}')
     found = []
     for number, (each, (f, key, value)) in enumerate(zip(answer, asked, strict=True), 1):
-        if not isinstance(each, list) or len(each) != 3 or each[0] != f or not _is_key(each[1], key):
-            raise Unfit(f"micro-operation {number} was {shown([f, key, value])}, and came back as {shown(each)}")
+        if each[0] != f or not _is_key(each[1], key):
+            raise Other(f"micro-operation {number} was {shown([f, key, value])}, and came back as {shown(each)}")
         if f != "r" and each[2] != value:
-            raise Unfit(f"micro-operation {number} writes {shown(value)}, and came back with {shown(each[2])}")
+            raise Other(f"micro-operation {number} writes {shown(value)}, and came back with {shown(each[2])}")
         found.append([f, key, each[2]])
     return found
 

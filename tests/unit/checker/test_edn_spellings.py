@@ -31,10 +31,13 @@ UUID = "f81d4fae-7dec-11d0-a765-00a0c91e6bf6"
         ('#inst "2026"', '#inst "2026-01-01"'),
         ('#inst "2026-03-01T12"', '#inst "2026-03-01T12:00Z"'),
         (f'#uuid "{UUID}"', f'#uuid "{UUID.upper()}"'),
+        ('#uuid "1-2-3-4-5"', '#uuid "00000001-0002-0003-0004-000000000005"'),
+        ('#uuid "+1-2-3-4-0000000000005"', '#uuid "00000001-0002-0003-0004-000000000005"'),
+        ('#uuid "923456789-a1-b1-c1234-1"', '#uuid "23456789-00a1-00b1-1234-000000000001"'),
     ],
 )
 def test_two_spellings_are_one_value(one: str, other: str) -> None:
-    """In comparisons, as keys, in a set, and as the value of an operation."""
+    """In comparisons, as keys, in a set, and as the value of an operation; a UUID as Java's `UUID.fromString` reads it."""
     first, second = loads(one), loads(other)
     assert first == second
     assert hash(first) == hash(second)
@@ -59,6 +62,10 @@ def test_two_spellings_are_one_value(one: str, other: str) -> None:
         ('#inst "2026"', '"2026"'),
         (f'#uuid "{UUID}"', f'#uuid "{UUID[:-1]}7"'),
         ('#uuid "A"', '#uuid "a"'),
+        ('#uuid "1-2-3-4"', '#uuid "00000001-0002-0003-0004-000000000000"'),
+        ('#uuid "1-2-3-4-"', '#uuid "00000001-0002-0003-0004-000000000000"'),
+        ('#uuid "ffffffffffffffff-2-3-4-5"', '#uuid "ffffffff-0002-0003-0004-000000000005"'),
+        (f'#uuid "{UUID.replace("-", "-0", 1)}"', f'#uuid "{UUID}"'),
     ],
 )
 def test_other_values_stay_apart(one: str, other: str) -> None:

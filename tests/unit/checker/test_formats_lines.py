@@ -63,7 +63,7 @@ def test_the_same_events_with_each_prefix(kind: str, prefix: str, gap: str) -> N
     assert [(op.process, op.f, op.value, op.result, str(op.type), op.error) for op in history.operations] == [
         (0, "write", 2, None, "info", "indeterminate: 5 > 3 (no answer"),
         ("c1", "read", None, 2, "ok", None),
-        (2, "cas", [2, 3], None, "fail", '[:not-leader "n3"]'),
+        (2, "cas", [2, 3], None, "fail", "not-leader: n3"),
         (3, "read", None, None, "fail", "timed-out"),
     ]
     # The compare-and-set failed because there was no leader, so it says nothing about the value.

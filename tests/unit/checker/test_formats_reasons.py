@@ -115,6 +115,26 @@ def test_an_explicit_key_is_no_reason() -> None:
         read(lines(*events, own=True))
 
 
+@pytest.mark.parametrize("kind", ["fail", "info"])
+@pytest.mark.parametrize(
+    ("written", "text"),
+    [
+        ('1\t[:dup "x y"]', "dup: x y"),
+        ("1\t:dup", "dup"),
+        ('1\t(:dup 7 "x")', "dup: 7 x"),
+        (':dup\t"x y"', "dup: x y"),
+        (":dup", "dup"),
+        (":dup x y", "dup: x y"),
+        ("1\tindeterminate: timeout", "indeterminate: timeout"),
+        ("1\tjava.io.IOException [x", "java.io.IOException [x"),
+    ],
+)
+def test_an_error_on_a_line_has_the_text_that_it_has_in_edn(kind: str, written: str, text: str) -> None:
+    """A form after the value, or in its place, loses no word, and keeps no sign of EDN; other words stay as they are."""
+    [operation] = read(f"0\t:invoke\t:write\t1\n0\t:{kind}\t:write\t{written}\n").operations
+    assert (operation.type, operation.value, operation.error) == (OpType(kind), 1, text)
+
+
 CAS_OF_THREE = (
     event("invoke", "cas", ["b", None, "v1"]), event("fail", "cas", ["b", None, "v1"]),
     event("invoke", "cas", ["a", "v8", "v9"], 1), event("ok", "cas", ["a", "v8", "v9"], 1),

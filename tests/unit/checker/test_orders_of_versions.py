@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from checker.checking import Request, check_file
 from checker.columns import of_operations
+from checker.deciders import Wanted
+from checker.formats.jepsen import write_history
+from checker.judging.judged import Judged
+from checker.presentation import as_text
 from checker.transactions.judge import judge
 from checker.transactions.models import (
     CLASSES,
@@ -20,6 +25,7 @@ from checker.transactions.models import (
     searched,
 )
 from harness.op import OpType
+from harness.pairing import events_of
 from harness.verdict import Verdict
 from tests.unit.checker.test_transaction_order import operations
 from tests.unit.checker.transaction_orders import transaction
@@ -168,6 +174,47 @@ def test_nil_is_a_value_like_others_beside_another_initial_value() -> None:
     assert of("wx wy1", "rx ry1").verdict is Verdict.VALID
     assert of("wx wy1", "rx ry0").verdict is Verdict.INVALID
     assert of("wx0 wy1", "rx0 ry1").verdict is Verdict.UNKNOWN
+
+
+IMPLIED: Final = "implied by strict-serializable: writes-follow-reads, realtime, dependencies, atomic-visibility"
+
+
+@pytest.mark.parametrize(
+    ("transactions", "setting", "verdict", "orders"),
+    [
+        (("wx1", "rx1"), None, Verdict.VALID, IMPLIED),
+        (("wx1", "rx1"), "linearizable-keys=true", Verdict.VALID, f"{IMPLIED}; assumed: linearizable-keys"),
+        (PATH, None, Verdict.INVALID, IMPLIED),
+        (("wx1", "rx7"), None, Verdict.INVALID, "the initial version comes first"),
+        (("wx1", "wx1", "rx1"), None, Verdict.UNKNOWN, IMPLIED),
+    ],
+)
+def test_the_text_says_which_orders_a_verdict_used(
+    tmp_path: Path, transactions: tuple[str, ...], setting: str | None, verdict: Verdict, orders: str
+) -> None:
+    """At the end of the line with the reason, whatever the verdict is; a report shows the same line."""
+    found = checked(tmp_path / "h.edn", operations(*transactions), "rw-register", setting)
+    assert found.verdict is verdict
+    assert as_text([found]).splitlines()[1].endswith(f" Orders of versions used: {orders}.")
+    assert found.part.reason.endswith(f" Orders of versions used: {orders}.")
+
+
+def test_the_text_says_which_orders_of_lists_a_verdict_used(tmp_path: Path) -> None:
+    """The lists that were read are one, and the assumed orders are others."""
+    history = [transaction(0, OpType.OK, [["append", "x", 1]], start=0, end=1)]
+    history.append(transaction(0, OpType.OK, [["r", "x", [1]]], start=2, end=3))
+    found = checked(tmp_path / "h.edn", history, "list-append", "sequential-keys=true")
+    assert found.verdict is Verdict.VALID
+    assert as_text([found]).endswith("Orders of versions used: the lists that were read; assumed: sequential-keys.")
+
+
+def checked(path: Path, history: Sequence[Operation], workload: str, setting: str | None) -> Judged:
+    """Returns the result of `labrys check` for a history."""
+    write_history(path, events_of(history))
+    wanted = Wanted(workload=workload, settings=[] if setting is None else [setting])
+    [found] = check_file(str(path), Request(wanted=wanted))
+    assert isinstance(found, Judged)
+    return found
 
 
 def test_the_kernel_is_tested_with_the_models_of_the_checker() -> None:

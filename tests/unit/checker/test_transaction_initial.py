@@ -143,7 +143,7 @@ def test_each_format_takes_it(tmp_path: Path, text: str) -> None:
     assert checked(tmp_path / "h").verdict is Verdict.INVALID
     assert checked(tmp_path / "h", initial="0").verdict is Verdict.VALID
     assert checked(tmp_path / "h", settings=["initial=0"]).verdict is Verdict.VALID
-    assert checked(tmp_path / "h", initial="1").verdict is Verdict.UNKNOWN
+    assert checked(tmp_path / "h", initial="1").verdict is Verdict.INVALID  # nobody wrote 0, and 1 is not it
     if text[0] != "[":
         (tmp_path / "long").write_text(text + " " * (1 << 20))
         assert checked(tmp_path / "long", initial="0").verdict is Verdict.VALID

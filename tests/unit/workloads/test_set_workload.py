@@ -87,9 +87,9 @@ def test_options_out_of_range_are_refused(wrong: dict[str, Any]) -> None:
         SetOptions(**wrong)
 
 
-def test_the_verdict_depends_on_one_option() -> None:
-    """`labrys check` and `labrys analyze` have the option `linearizable`, and the rest that counts without it."""
-    assert [each.name for each in click_options(SetOptions, judging=True)] == ["linearizable", "rest"]
+def test_the_verdict_depends_on_options_about_reads() -> None:
+    """`labrys check` and `labrys analyze` have the options about reads, and the rest that counts without one of them."""
+    assert [each.name for each in click_options(SetOptions, judging=True)] == ["linearizable", "exact_reads", "rest"]
     assert build(SetOptions, {"linearizable": False}) == SetOptions(linearizable=False)
 
 
