@@ -20,6 +20,7 @@ from clusters.systems.maelstrom.clients import Asked, Missing
 from clusters.systems.maelstrom.vocabulary import Other, Unfit, is_code
 from harness.console.documents import parse_json, shown
 from harness.errors import InputError
+from harness.units import NS_PER_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -114,6 +115,7 @@ class MaelstromNode(Program):
         self._told: set[int] = set()  # the numbers of what the harness has asked
         self._initialised_once = False
         self._how = ""  # how it ended by itself
+        self._began_ns = self._ended_ns = 0
 
     @property
     def lacks(self) -> str:
@@ -121,13 +123,16 @@ class MaelstromNode(Program):
         if self.ready:
             return ""
         if self._how:
-            return f"{self._how} {'after' if self._initialised_once else 'before'} it had answered init with init_ok"
+            when = f"{(self._ended_ns - self._began_ns) / NS_PER_S:.1f} s after its start"
+            since = "after" if self._initialised_once else "before"
+            return f"{self._how} {when}, {since} it had answered init with init_ok"
         if self.child is None:
             return "was killed and does not run"
         return "answered init, but not topology with topology_ok" if self._initialised_once else NO_INIT
 
     def began(self) -> None:
         """Sends `init`."""
+        self._began_ns = self.machine.world.now_ns
         body = {"type": "init", "node_id": self.host.name, "node_ids": list(self.host.peers)}
         self._tell(INIT, body, self._initialised)
 
@@ -238,7 +243,7 @@ class MaelstromNode(Program):
     def ended(self, how: str) -> None:
         """Notes the crash, with the last lines of stderr."""
         self.ready = False
-        self._how = how
+        self._how, self._ended_ns = how, self.machine.world.now_ns
         last = " | ".join(self.tail)
         why = f"{how}; its stderr ends with: {last}" if last else f"{how}, and wrote nothing to stderr"
         self._note(v.CRASH, why, "", line_number=False)

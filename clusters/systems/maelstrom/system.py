@@ -148,7 +148,7 @@ class MaelstromSystem(SimNodes):
                 states = "; ".join(f"{', '.join(names)} {lack}" for lack, names in same.items())
                 part = self._ledger.part()
                 broke = part.reason if part.verdict is Verdict.INVALID else "They broke no rule of the protocol."
-                raise NotServing(f"after {timeout_s:g} s, {states}. {broke}", lacks)
+                raise NotServing(f"not all programs were ready within {timeout_s:g} s: {states}. {broke}", lacks)
             await asyncio.sleep(POLL_S)
 
     def _lacks(self, node: Node) -> str:
