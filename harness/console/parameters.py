@@ -9,7 +9,7 @@ import math
 import os
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import click
 from click.core import ParameterSource
@@ -48,7 +48,13 @@ class Choice(click.Choice[str]):
 
 
 class Number(click.FloatRange):
-    """A number with two finite bounds."""
+    """A number with two finite bounds.
+
+    Attributes:
+        also: What else a value can be, as the end of an error.
+    """
+
+    also: ClassVar[str] = ""
 
     def __init__(self, low: float, high: float, *, above: bool = False) -> None:
         """Sets the bounds.
@@ -68,6 +74,8 @@ class Number(click.FloatRange):
         """
         if isinstance(value, bool):
             self.fail(f"{str(value).lower()} is not a number.", param, ctx)
+        if isinstance(value, str) and not _is_number(value):
+            self.fail(f"{shown(value)} is not a number{self.also}.", param, ctx)
         try:
             number = float(super().convert(value, param, ctx))
         except OverflowError:
@@ -80,6 +88,8 @@ class Number(click.FloatRange):
 class Seconds(Number):
     """A number of seconds, or a text with units such as `90s`, `1m`, `1.5h`, `1h30m` or `14d`."""
 
+    also = " of seconds, or a time with the units d, h, m and s in this order, e.g. 90s, 1.5h or 1h30m"
+
     def convert(self, value: Any, param: Parameter | None, ctx: Context | None) -> float:
         """Returns the seconds.
 
@@ -88,6 +98,22 @@ class Seconds(Number):
         """
         seconds = seconds_of(value) if isinstance(value, str) else None
         return super().convert(value if seconds is None else seconds, param, ctx)
+
+
+def _is_whole(text: str) -> bool:
+    try:
+        int(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def seconds_of(text: str) -> float | None:
@@ -113,6 +139,8 @@ class Whole(click.IntRange):
         """
         if isinstance(value, bool) or (isinstance(value, float) and not value.is_integer()):
             self.fail(f"{str(value).lower()} is not a whole number.", param, ctx)
+        if isinstance(value, str) and not _is_whole(value):
+            self.fail(f"{shown(value)} is not a whole number.", param, ctx)
         return int(super().convert(value, param, ctx))
 
 

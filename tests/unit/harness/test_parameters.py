@@ -9,7 +9,7 @@ import click
 import pytest
 
 from cli import labrys
-from harness.console.parameters import Choice, Number, PathType, Whole, existing_file
+from harness.console.parameters import Choice, Number, PathType, Seconds, Whole, existing_file
 from harness.console.sources import options_of
 
 
@@ -43,6 +43,26 @@ def test_a_whole_number_outside_of_its_range_is_refused(value: Any) -> None:
     """A fraction is not cut off, and true is not a number."""
     with pytest.raises(click.BadParameter):
         Whole(1, 100).convert(value, None, None)
+
+
+@pytest.mark.parametrize("value", ["2q", "1h 5m", "5m1h", "s", ""])
+def test_the_error_about_a_time_has_the_units(value: str) -> None:
+    """Click would speak of a float range."""
+    with pytest.raises(click.BadParameter) as raised:
+        Seconds(1, 100).convert(value, None, None)
+    assert raised.value.message == (
+        f"'{value}' is not a number of seconds, or a time with the units d, h, m and s in this order, e.g. 90s, 1.5h or 1h30m."
+    )
+
+
+def test_every_option_of_a_duration_says_what_it_takes() -> None:
+    """An option that takes a number says that, and not what click calls its range."""
+    types = {type(option.type): option for command in commands(labrys) for option in options_of(command)}
+    for kind, also in ((Number, "number."), (Whole, "whole number."), (Seconds, "1h30m.")):
+        with pytest.raises(click.BadParameter) as raised:
+            types[kind].type.convert("2q", None, None)
+        assert raised.value.message.startswith("'2q' is not a ")
+        assert raised.value.message.endswith(also)
 
 
 def test_numbers_in_range_are_taken() -> None:
