@@ -16,6 +16,7 @@ from click.core import ParameterSource, iter_params_for_processing
 from clusters.options import ALONE
 from commands import promised
 from commands.suite_case import SUITE_CASE
+from harness.blame import Plugin, blaming
 from harness.console import plugins
 from harness.console import sources as opt
 from harness.console.config import DEFAULTS_OF
@@ -189,6 +190,15 @@ class ChoosingCommand(opt.DefaultsCommand):
             ) from None
         self._follow_promise(ctx, of_suite=of_suite)
         return left
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Carries the command out.
+
+        Raises:
+            PluginError: The code of the system or of the workload failed.
+        """
+        with blaming(*(Plugin(each.type, each.label) for each in getattr(ctx, "chosen", ()))):
+            return super().invoke(ctx)
 
     def context_of(self, root: click.Context, given: Mapping[str, Any]) -> ChoosingContext:
         """Returns the context of this command with given values, which count as typed.

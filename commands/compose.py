@@ -20,7 +20,7 @@ from commands.promised import promise_tested
 from commands.run_options import reproduce_line
 from commands.suite_case import SUITE_CASE
 from harness import phases as ph
-from harness.blame import blaming
+from harness.blame import Plugin, blaming
 from harness.console.documents import shown
 from harness.console.plain import name as plain_name
 from harness.console.terminal import echo
@@ -116,6 +116,11 @@ def fitted(options: RunOptions, sources: Sources, *, assume_nodes: bool = False)
     Raises:
         InputError: The options contradict each other.
     """
+    with options.blaming():
+        return _fitted(options, sources, assume_nodes=assume_nodes)
+
+
+def _fitted(options: RunOptions, sources: Sources, *, assume_nodes: bool) -> tuple[Settled, Sequence[str]]:
     cluster, names, lines = clusters.options.settle_nodes(
         options.cluster, options.place, sources.origins, assume=assume_nodes
     )
@@ -183,7 +188,7 @@ def composed(
         LabrysError: The cluster cannot be opened, the nodes cannot take the plan, or an option is not valid.
     """
     options, measured = settled.options, Phases() if phases is None else phases
-    with contextlib.ExitStack() as stack:
+    with options.blaming(), contextlib.ExitStack() as stack:
         with measured.during(ph.CLUSTER):
             opened = clusters.options.open_cluster(
                 options.cluster, options.place, options.seed, by_programs=subjects.by_programs(options)
@@ -207,9 +212,8 @@ def compose(settled: Settled, cluster: Cluster, artifact: Artifact | None = None
     Raises:
         InputError: The nodes cannot take the plan, or an option is not valid.
     """
-    system = subjects.system_of(cluster, settled.options, artifact)
-    with blaming(type(system), f"system {system.name}"):
-        return _composed(settled, cluster, system)
+    with settled.options.blaming():
+        return _composed(settled, cluster, subjects.system_of(cluster, settled.options, artifact))
 
 
 def _composed(settled: Settled, cluster: Cluster, system: System) -> tuple[Test, Plan]:
@@ -290,7 +294,7 @@ def _versions_of(system: System) -> dict[str, str]:
         PluginError: The code of the system failed, or returned something else.
     """
     called = f"system {plain_name(system.name)}"
-    with blaming(type(system), called):
+    with blaming(Plugin(type(system), called)):
         versions: object = system.versions()
     if not isinstance(versions, Mapping) or not all(
         isinstance(text, str) for pair in versions.items() for text in pair

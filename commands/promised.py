@@ -6,23 +6,24 @@ does not set `promises`, the workload has its own defaults, as in Labrys before 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
 from click.core import ParameterSource
 
+from harness.blame import Plugin, blaming
 from harness.console import sources as opt
+from harness.console.documents import shown
 from harness.console.plain import name as plain_name
 from harness.console.suggest import did_you_mean
 from harness.declare import build, click_options, option
-from harness.errors import InputError
+from harness.errors import InputError, PluginError
 from harness.promise import Promise, PromiseTested
 from harness.system import System
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     import click
 
 PROMISES: Final = "promises"
@@ -47,8 +48,18 @@ def promise_of(system: type, options: Any, workload: str) -> Promise | None:
         system: The class of the system.
         options: An object of its `Options`.
         workload: The name of the workload.
+
+    Raises:
+        PluginError: The code of the system failed, or returned something else.
     """
-    return system.promises(options).get(workload) if issubclass(system, System) else None
+    if not issubclass(system, System):
+        return None
+    called = f"system {plain_name(getattr(system, 'name', system.__qualname__))}"
+    with blaming(Plugin(system, called)):
+        promises: object = system.promises(options)
+    if not isinstance(promises, Mapping):
+        raise PluginError(f"{called}: promises returned {shown(repr(promises))}, not a mapping; correct the system")
+    return promises.get(workload)
 
 
 def values_of(promise: Promise | None, workload: Any) -> dict[str, Any]:

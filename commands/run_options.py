@@ -6,6 +6,7 @@ reproduce line, and the options in `test.json` follow from the declarations.
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 from dataclasses import dataclass, field, fields, replace
 from enum import Enum
@@ -16,16 +17,19 @@ from clusters.options import ClusterOptions, PlaceOptions
 from commands.choosing import SYSTEM, WORKLOAD, NameOptions, chosen
 from commands.promised import PromiseOptions, promised_options
 from commands.suite_case import SuiteCaseType
+from harness.blame import Plugin, blaming
 from harness.console import plugins
 from harness.console import sources as opt
 from harness.console.choices import LoadOptions
 from harness.console.parameters import Choice, ThresholdText, Whole, folder
+from harness.console.plain import name as plain_name
 from harness.declare import build, click_options, option
 from harness.suites.expectation import SuiteCase  # noqa: TC001 - `harness.declare` reads the types
+from harness.system import System
 from nemesis.choices import DRAWING, PLAN_FILE, FaultOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
     import click
 
@@ -139,6 +143,13 @@ class Picked:
         found = chosen(group, name, by_place=True).type
         return cls(name=name, type=found, options=build(found.Options, values))
 
+    @property
+    def plugin(self) -> Plugin:
+        """Returns it with its name for messages, e.g. `system dledger`."""
+        is_system = isinstance(self.type, type) and issubclass(self.type, System)
+        group = plugins.SYSTEMS if is_system else plugins.WORKLOADS
+        return Plugin(self.type, f"{plugins.SINGULAR[group]} {plain_name(self.name)}")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
@@ -212,6 +223,12 @@ class RunOptions:
         if left:
             raise TypeError(f"expected options of a run, found {', '.join(left)}")
         return replace(self, **parts)
+
+    @contextlib.contextmanager
+    def blaming(self) -> Iterator[None]:
+        """Raises an exception from the code of the system or of the workload as `PluginError`; see `harness.blame`."""
+        with blaming(self.system.plugin, self.workload.plugin):
+            yield
 
     def seeded(self, seed: int) -> RunOptions:
         """Returns the options with a seed."""

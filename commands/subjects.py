@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import asdict, replace
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from clusters.options import MACHINES, OWN, PIPES, PROGRAMS, SIMULATED
 from clusters.sim.threads import Threads
 from commands.choosing import loadable
+from harness.blame import blaming
 from harness.console import plugins
 from harness.console.plain import name as plain_name
 from harness.declare import shrinking
@@ -46,7 +46,8 @@ def placed_in(system: Picked, cluster_kind: str, carrier: str | None = None) -> 
     """Returns the system with the class for a kind of cluster; see `placed`."""
     if cluster_kind != SIMULATED or not issubclass(system.type, System) or carrier == PROGRAMS:
         return system
-    inside = system.type.in_simulator()
+    with blaming(system.plugin):
+        inside = system.type.in_simulator()
     return system if inside is None else replace(system, type=inside)
 
 
@@ -107,7 +108,16 @@ def builder_of(system: Picked) -> Callable[[Callable[[str], object]], Artifact |
 
     Its argument is called with sentences about what goes on; see `System.build`.
     """
-    return partial(system.type.build, system.options) if system.type.builds() else None
+    with blaming(system.plugin):
+        if not system.type.builds():
+            return None
+
+    def build(say: Callable[[str], object]) -> Artifact | None:
+        with blaming(system.plugin):
+            artifact: Artifact | None = system.type.build(system.options, say)
+        return artifact
+
+    return build
 
 
 def subject_of(options: RunOptions) -> Subject:

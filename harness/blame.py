@@ -10,16 +10,17 @@ from __future__ import annotations
 import sys
 import traceback
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from harness.console.plain import name as plain_name
 from harness.console.plain import one_line
 from harness.errors import LabrysError, PluginError, sentence
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Collection, Iterator
+    from collections.abc import Awaitable, Collection, Iterator, Sequence
 
 T = TypeVar("T")
+ErrorT = TypeVar("ErrorT", bound=BaseException)
 
 MAX_REASON: Final = 300
 OURS: Final = ("harness.", "checker.", "clusters.", "workloads.", "nemesis.", "results.", "commands.")
@@ -43,7 +44,8 @@ def files_of(cls: type, ours: Collection[str]) -> frozenset[str | None]:
 
 
 def _modules_of(cls: type, ours: Collection[str]) -> set[str]:
-    names = {base.__module__ for base in cls.__mro__ if base is not object}
+    bases = getattr(cls, "__mro__", (cls,))  # the object of an entry point may be a function
+    names = {base.__module__ for base in bases if base is not object}
     return {name for name in names if name.startswith(OWN_FILES) or not name.startswith(tuple(ours))}
 
 
@@ -58,16 +60,27 @@ def _files_of_package(cls: type) -> frozenset[str | None]:
     return frozenset(map(_file_of, theirs | {name for name in sys.modules if name.startswith(packages)}))
 
 
+class Plugin(NamedTuple):
+    """A plug-in that is to blame for exceptions of its code.
+
+    Attributes:
+        cls: Its class.
+        called: Its name in messages, e.g. `system etcd`.
+    """
+
+    cls: type
+    called: str
+
+
 @contextmanager
-def blaming(cls: type, called: str) -> Iterator[None]:
+def blaming(*plugins: Plugin) -> Iterator[None]:
     """Raises an exception from the code of a plug-in as `PluginError`; other errors stay as they are.
 
     Args:
-        cls: The class of the plug-in.
-        called: The plug-in in messages, e.g. `system etcd`.
+        plugins: The plug-ins. Two of them may be in one file.
 
     Raises:
-        PluginError: The code of the plug-in failed; the message names the function, the file and the line.
+        PluginError: The code of a plug-in failed; the message names the function, the file and the line.
     """
     try:
         yield
@@ -76,20 +89,43 @@ def blaming(cls: type, called: str) -> Iterator[None]:
     except BaseException as error:
         if _cancels(error):
             raise
-        blamed = blame(error, cls, called)
+        blamed = blame(error, *plugins)
         if blamed is None:
             raise
         raise blamed from error
 
 
-def blame(error: BaseException, cls: type, called: str) -> PluginError | None:
+def blamed(error: ErrorT, *plugins: Plugin) -> ErrorT | PluginError:
+    """Returns the sentence about an exception if it is from the code of a plug-in, and else the exception."""
+    return error if isinstance(error, LabrysError) else blame(error, *plugins) or error
+
+
+def blame(error: BaseException, *plugins: Plugin) -> PluginError | None:
     """Returns the sentence about an exception from the code of a plug-in; None if it is from other code."""
-    place = place_in(error, _files_of_package(cls))
+    files = [_files_of_package(each.cls) for each in plugins]
+    place = place_in(error, frozenset().union(*files))
     if place is None:
         return None
+    called = _whose(error, plugins, files).called
     kind = "" if isinstance(error, CalledExit) else f"{type(error).__name__}: "
     text = plain_name(one_line(sentence(error)), MAX_REASON)
     return PluginError(f"{called}: {place} failed: {kind}{text}; correct the {called.partition(' ')[0]}")
+
+
+def _whose(error: BaseException, plugins: Sequence[Plugin], files: Sequence[Collection[str | None]]) -> Plugin:
+    """Returns the plug-in whose method was called last; if none was, the first one with a file of the exception."""
+    names = [{base.__qualname__ for base in getattr(each.cls, "__mro__", (each.cls,))} for each in plugins]
+    codes = [frame.f_code for frame, _ in traceback.walk_tb(error.__traceback__)]
+    for code in reversed(codes):
+        for plugin, own, methods in zip(plugins, files, names, strict=True):
+            if code.co_filename in own and code.co_qualname.rpartition(".")[0] in methods:
+                return plugin
+    return next(
+        plugin
+        for code in reversed(codes)
+        for plugin, own in zip(plugins, files, strict=True)
+        if code.co_filename in own
+    )
 
 
 def _cancels(error: BaseException) -> bool:

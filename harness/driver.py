@@ -20,7 +20,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from harness.blame import without_exit
+from harness.blame import OURS, files_of, place_in, without_exit
 from harness.client import via_of
 from harness.errors import InputError
 from harness.generator import Asker
@@ -212,7 +212,9 @@ class Driver(ABC):
         except InputError:
             raise  # the options allow no client, so no operation can ever be sent
         except (Exception, SystemExit, GeneratorExit) as error:  # noqa: BLE001 - no client can stop the run
-            outcome = Fail(_described("no-client", error))  # without a client, no request was sent
+            outcome = Fail(
+                _described("no-client", error, self._setting.clients)
+            )  # without a client, no request was sent
         else:
             seat.client = client
             outcome = await _answer(client, invocation)
@@ -306,7 +308,7 @@ class Driver(ABC):
         elif closing.cancelled():
             self._close_failed(client, "it was cancelled")
         elif (error := closing.exception()) is not None:
-            self._close_failed(client, _described(type(error).__name__, error))
+            self._close_failed(client, _described(type(error).__name__, error, client))
 
     def _close_failed(self, client: Client, how: str) -> None:
         self.counts.close_errors += 1
@@ -340,9 +342,9 @@ async def _answer(client: Client, invocation: Invocation) -> Outcome:
         task = asyncio.current_task()
         if task is not None and task.cancelling():
             raise
-        return Info(_described("exception", error))  # the client cancelled itself
+        return Info(_described("exception", error, client))  # the client cancelled itself
     except (Exception, SystemExit, GeneratorExit) as error:  # noqa: BLE001 - no client can stop the run
-        return Info(_described("exception", error))
+        return Info(_described("exception", error, client))
 
 
 def _typed(invocation: Invocation, outcome: Outcome) -> tuple[OpType, Value, str | None]:
@@ -357,9 +359,17 @@ def _typed(invocation: Invocation, outcome: Outcome) -> tuple[OpType, Value, str
     return OpType.INFO, invocation.value, described[:MAX_ERROR_CHARACTERS]
 
 
-def _described(code: str, error: BaseException) -> str:
+def _described(code: str, error: BaseException, foreign: object = None) -> str:
+    """Returns the error of an operation.
+
+    Args:
+        code: Its code.
+        error: The exception.
+        foreign: The client, or the bound method that makes clients: if it is from a plug-in, the error has the place.
+    """
     try:
         text = str(error)
     except Exception as worse:  # noqa: BLE001 - even the text of an exception may raise one
         text = f"(its text could not be read: {type(worse).__name__})"
-    return f"{code}: {type(error).__name__}: {text}"[:MAX_ERROR_CHARACTERS]
+    place = None if foreign is None else place_in(error, files_of(type(getattr(foreign, "__self__", foreign)), OURS))
+    return f"{code}: {type(error).__name__}: {text}"[:MAX_ERROR_CHARACTERS] + (f", in {place}" if place else "")

@@ -64,6 +64,11 @@ def sentence(error: BaseException) -> str:
         return type(error).__name__
 
 
+def described(error: BaseException) -> str:
+    """Returns the text of an error; with the name of its class if Labrys did not raise it on purpose."""
+    return sentence(error) if isinstance(error, LabrysError) else f"{type(error).__name__}: {sentence(error)}"
+
+
 class Terminated(KeyboardInterrupt):
     """SIGTERM or SIGHUP came. It counts as Ctrl-C, but the processes that this one started may not have got it."""
 

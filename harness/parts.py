@@ -14,7 +14,7 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 from harness.about import MEMBER, About
-from harness.blame import blaming
+from harness.blame import Plugin, blaming
 from harness.console.plain import counted, counted_of
 from harness.errors import LabrysError, headline
 from harness.faults import called
@@ -486,7 +486,7 @@ def of_run(
 def _of_system(system: System, name: str, made: Callable[[], Sequence[Part]]) -> list[Part]:
     """Returns the parts that the code of the system makes; one unknown part of this name if it fails."""
     try:
-        with blaming(type(system), f"system {system.name}"):
+        with blaming(Plugin(type(system), f"system {system.name}")):
             return list(made())
     except LabrysError as error:
         return [Part(name=name, verdict=Verdict.UNKNOWN, reason=f"The system did not judge the run: {error}")]
@@ -498,9 +498,10 @@ def _log_patterns(system: System, result: RunResult, nodes: Sequence[str]) -> li
 
 
 def of_workload(test: Test, operations: Sequence[Operation], observed: Observed) -> list[Part]:
-    """Returns the parts of the workload; one unknown part if the operations cannot be judged."""
+    """Returns the parts of the workload; one unknown part if the operations cannot be judged, or a user's workload fails."""
     try:
-        return list(test.workload.check(operations, observed))
+        with blaming(Plugin(type(test.workload), f"workload {test.workload.name}")):
+            return list(test.workload.check(operations, observed))
     except LabrysError as error:
         reason = f"The operations could not be judged: {error}"
         return [Part(name=test.workload.name, verdict=Verdict.UNKNOWN, reason=reason)]

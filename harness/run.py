@@ -28,14 +28,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 from harness import phases as ph
 from harness import readiness
 from harness.aftermath import Aftermath
-from harness.blame import blame, blaming, without_exit
+from harness.blame import Plugin, blamed, blaming, without_exit
 from harness.children import Left
 from harness.clock import Clock, in_virtual_time
 from harness.cluster import on_all, on_nodes
 from harness.combinators import time_limit
 from harness.console.plain import counted
 from harness.daemon import preloads
-from harness.errors import InterruptedEarly, LabrysError
+from harness.errors import InterruptedEarly, LabrysError, described
 from harness.final_reads import FinalReads
 from harness.indexes import Indexes
 from harness.interpreter import drive
@@ -116,6 +116,22 @@ class Test:
     final_reads_timeout_s: float = 60.0
     lead_timeout_s: float = 15.0
     damaging: Collection[str] = frozenset()
+
+    @property
+    def plugins(self) -> tuple[Plugin, Plugin]:
+        """The system and the workload, whose code may be foreign."""
+        system = Plugin(type(self.system), f"system {self.system.name}")
+        return system, Plugin(type(self.workload), f"workload {self.workload.name}")
+
+    def blamed(self, error: BaseException) -> BaseException:
+        """Returns the sentence about an exception if it is from the code of the system or of the workload, and else itself."""
+        return blamed(error, *self.plugins)
+
+    @contextlib.contextmanager
+    def blaming(self) -> Iterator[None]:
+        """Raises an exception from the code of the system or of the workload as `PluginError`; see `harness.blame`."""
+        with blaming(*self.plugins):
+            yield
 
 
 @dataclass(slots=True, kw_only=True)
@@ -219,7 +235,7 @@ def run(
         KeyboardInterrupt: A second signal came.
     """
     # What no stage of the run caught, e.g. a `sys.exit` in a task, has ended the event loop.
-    with test.cluster.entered(), blaming(type(test.system), f"system {test.system.name}"):
+    with test.cluster.entered(), test.blaming():
         whole = go(test, history=history, logs_dir=logs_dir, observer=observer, phases=phases, recorded=recorded)
         world = world_of(test.cluster)
         return asyncio.run(whole) if world is None else world.run(whole)
@@ -275,7 +291,7 @@ class _Run:
         self.clock = Clock(loop)
         self.stop = asyncio.Event()
         self.left = Left()
-        with self._signals(loop), blaming(type(self.test.system), f"system {self.test.system.name}"):
+        with self._signals(loop), self.test.blaming():
             try:
                 await self._stages()
             finally:
@@ -325,9 +341,7 @@ class _Run:
             raise
         except BaseException as error:
             logger.exception("the run ended by an unexpected error")
-            system = self.test.system
-            blamed = blame(error, type(system), f"system {system.name}")
-            self._broke_off(f"{type(error).__name__}: {error}" if blamed is None else str(blamed))
+            self._broke_off(described(self.test.blamed(error)))
 
     def _broke_off(self, error: str) -> None:
         self.result.error = error
@@ -493,7 +507,7 @@ class _Run:
         await ended([self.watching], GRACE_S)
         # An error of the watch must not hide another error.
         if self.watching.done() and not self.watching.cancelled() and (error := self.watching.exception()) is not None:
-            self._problem(f"watching the nodes ended early: {type(error).__name__}: {error}")
+            self._problem(f"watching the nodes ended early: {described(self.test.blamed(error))}")
 
     def _problem(self, text: str) -> None:
         self.result.problems.append(text)
@@ -545,7 +559,7 @@ class _Run:
             collected = await asyncio.to_thread(on_nodes, self.nodes, collect)
         for name, logs in collected.items():
             if isinstance(logs, Exception):
-                self._problem(f"the logs of {name} could not be collected: {logs}")
+                self._problem(f"the logs of {name} could not be collected: {described(self.test.blamed(logs))}")
             else:
                 self.result.logs[name] = logs
         world = world_of(cluster)
@@ -554,7 +568,7 @@ class _Run:
         with self.phases.during(ph.STOP):
             for name, ended in (await asyncio.to_thread(on_nodes, self.nodes, system.stop)).items():
                 if isinstance(ended, Exception):
-                    self._problem(f"{system.name} could not be stopped on {name}: {ended}")
+                    self._problem(f"{system.name} could not be stopped on {name}: {described(self.test.blamed(ended))}")
             try:
                 await self.test.nemesis.release()
             except LabrysError as error:

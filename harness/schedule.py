@@ -23,7 +23,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from harness.blame import without_exit
-from harness.errors import LabrysError
+from harness.errors import LabrysError, described
 from harness.fault_events import event_name
 from harness.faults import FaultRecord, Proof, Sight, unseen_at_the_end
 from harness.op import NEMESIS, OpType
@@ -250,7 +250,7 @@ class _Performance:
             how = "was cut short by the end of the run" if self._stop.is_set() else f"took longer than {timeout_s:g} s"
             self._errors.append(f"its {action} {how}")
         except Exception as error:  # noqa: BLE001 - kept for the record; a fault never stops the run
-            self._errors.append(f"its {action} failed: {_described(error)}")
+            self._errors.append(f"its {action} failed: {described(error)}")
         finally:
             for waiting in waits_for:
                 waiting.cancel()
@@ -277,7 +277,3 @@ class _Performance:
         except LabrysError as error:
             self._errors.append(f"recording its {'start' if begins else 'stop'} failed: {error}")
         return now_ns
-
-
-def _described(error: Exception) -> str:
-    return str(error) if isinstance(error, LabrysError) else f"{type(error).__name__}: {error}"

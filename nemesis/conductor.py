@@ -7,10 +7,12 @@ which records it and continues. `heal` does not depend on the state of this obje
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from harness.blame import Plugin, blaming
 from harness.capabilities import CLOCK, JAVA, SIMULATED_POWER
 from harness.errors import InputError
 from harness.faults import ROLE, lasting, unseen_at_the_end
@@ -29,7 +31,7 @@ from nemesis.triggers import find_trigger
 from nemesis.volume import attach
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from collections.abc import Set as AbstractSet
 
     from harness.cluster import Cluster
@@ -183,17 +185,20 @@ class Conductor:
         Raises:
             FaultError: A node lacks a capability, there is no leader or no free target, or the injection fails on all targets.
         """
-        made = await self._make(fault)
-        self._field.faults[fault.id] = made
-        if self._world is not None and made.SIMULATED is not None:
-            self._effects[fault.id] = made.SIMULATED(made, self._world)
-        begun = await self._actor(made).begin()
-        return replace(begun, effect=made.effect(begun.targets))
+        with self._blaming(fault):
+            made = await self._make(fault)
+        with self._blaming(fault, made):
+            self._field.faults[fault.id] = made
+            if self._world is not None and made.SIMULATED is not None:
+                self._effects[fault.id] = made.SIMULATED(made, self._world)
+            begun = await self._actor(made).begin()
+            return replace(begun, effect=made.effect(begun.targets))
 
     async def prove(self, fault: PlannedFault) -> Proof:
         """Measures the effect of a fault that began."""
         made = self._field.faults[fault.id]
-        made.proof = await self._actor(made).prove()
+        with self._blaming(fault, made):
+            made.proof = await self._actor(made).prove()
         return made.proof
 
     async def look_again(self, fault: PlannedFault) -> Proof | None:
@@ -203,7 +208,8 @@ class Conductor:
             return None
         first = made.proof
         made.proof = unseen_at_the_end(first)  # if the second look fails
-        second = await self._actor(made).again()
+        with self._blaming(fault, made):
+            second = await self._actor(made).again()
         made.proof = first if second is None else lasting(first, second)
         return None if second is None else made.proof
 
@@ -218,13 +224,24 @@ class Conductor:
             return None
         self._ending.add(fault.id)
         try:
-            proof = await self._actor(made).end()
+            with self._blaming(fault, made):
+                proof = await self._actor(made).end()
         finally:
             self._ending.discard(fault.id)
             self._field.over.add(fault.id)
         self._field.faults.pop(fault.id, None)
         self._effects.pop(fault.id, None)
         return proof
+
+    @contextlib.contextmanager
+    def _blaming(self, fault: PlannedFault, made: Fault | None = None) -> Iterator[None]:
+        """Raises an exception from the code of the system or of a fault as `PluginError`; see `harness.blame`."""
+        system = self._field.system
+        plugins = [Plugin(type(system), f"system {system.name}")]
+        if made is not None:
+            plugins.append(Plugin(type(made), f"fault {fault.kind}"))
+        with blaming(*plugins):
+            yield
 
     def _actor(self, made: Fault) -> Actor:
         """Returns the object that carries out a fault: its simulated effect, or the fault itself."""

@@ -19,6 +19,8 @@ from clusters.sim.disk import SimDisk
 from clusters.sim.explore.form import digest
 from clusters.sim.explore.host import SearchHost
 from clusters.sim.host import Reply, Request
+from harness.console.documents import shown
+from harness.errors import PluginError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -251,8 +253,9 @@ class Nodes:
         number = self._message_numbers.setdefault(key, len(self.messages))
         if number == len(self.messages):
             if message.target not in self.names:
-                raise ValueError(
-                    f"expected a node or a Reply; {message.source} sent {message.body!r} to {message.target!r}"
+                raise PluginError(
+                    f"expected a message to a node, or a Reply; {message.source} sent {shown(repr(message.body))} to "
+                    f"{shown(message.target)}; correct the system"
                 )
             self.messages.append(message)
             self.targets.append(self.names.index(message.target))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from datetime import UTC, datetime
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import pytest
 
@@ -20,6 +21,7 @@ from harness.run import RunResult, Test
 from harness.verdict import Part, Verdict
 from results.store.record import TestInfo
 from results.store.store import Store
+from workloads.register.workload import RegisterWorkload
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -52,7 +54,7 @@ class Workload:
         return [Part(name="count", verdict=Verdict.VALID, reason=f"{len(operations)} operations")]
 
 
-def judge(workload: Workload, tmp_path: Path) -> EarlyJudge:
+def judge(workload: Any, tmp_path: Path) -> EarlyJudge:
     """A judge of one write."""
     history = HistoryWriter(tmp_path / "history.jsonl", {})
     for kind in (OpType.INVOKE, OpType.OK):
@@ -115,14 +117,35 @@ def test_a_second_file_that_cannot_be_written_costs_no_verdict(tmp_path: Path) -
     assert problem.startswith(f"{file} could not be made: ")
 
 
-def test_an_error_of_the_thread_is_raised_after_the_run(tmp_path: Path) -> None:
-    """An error on purpose is a part that is unknown; any other error is one of Labrys, and nobody swallows it."""
-    early = judge(Workload(LabrysError("too large")), tmp_path)
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (LabrysError("too large"), r"The operations could not be judged: too large"),
+        (
+            ZeroDivisionError("oops"),
+            r"The operations could not be judged: workload w: check \(\S*py:\d+\) failed: ZeroDivisionError: oops; correct .*",
+        ),
+    ],
+)
+def test_an_error_of_a_users_workload_is_a_part_that_is_unknown(tmp_path: Path, error: Exception, reason: str) -> None:
+    """On purpose or not: it costs the part, and not the verdict."""
+    early = judge(Workload(error), tmp_path)
     early.recorded(RunResult())
     (part,) = early.outcome(RunResult()).parts
-    assert part.verdict is Verdict.UNKNOWN
-    (tmp_path / "other").mkdir()
-    broken = judge(Workload(ZeroDivisionError("oops")), tmp_path / "other")
+    assert (part.name, part.verdict) == ("w", Verdict.UNKNOWN)
+    assert re.fullmatch(reason, part.reason)
+
+
+def test_an_error_of_a_workload_of_labrys_is_raised_after_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is a bug, and nobody swallows it."""
+
+    def check(*_: object) -> NoReturn:
+        raise ZeroDivisionError("oops")
+
+    monkeypatch.setattr(RegisterWorkload, "check", check)
+    broken = judge(RegisterWorkload(), tmp_path)
     broken.recorded(RunResult())
     with pytest.raises(ZeroDivisionError, match="oops"):
         broken.outcome(RunResult())
