@@ -312,4 +312,5 @@ def name_of(options: RunOptions) -> str:
     kinds = options.faults.nemesis.replace(",", "+").replace(":", "-")
     faults = "edited-plan" if options.faults.plan_file else kinds
     name = f"{options.system.name}-{options.workload.name}-{faults or 'no-faults'}"
-    return re.sub(r"[^A-Za-z0-9._+-]", "_", name)[:MAX_NAME]
+    # A folder of the store begins with a letter or a digit; the place of a system may begin with `/`.
+    return re.sub(r"[^A-Za-z0-9._+-]", "_", name).lstrip("._+-")[:MAX_NAME]

@@ -133,6 +133,15 @@ def test_the_right_plug_in_is_valid(commands: Commands, tmp_path: Path) -> None:
     assert (ended.status, "failed" in ended.err + ended.out) == (ExitCode.VALID, False), ended.err
 
 
+def test_a_system_may_be_named_by_an_absolute_path(commands: Commands, tmp_path: Path) -> None:
+    """The name of the test comes from its place, and a folder of the store does not begin with the mark of a slash."""
+    (tmp_path / "mine.py").write_text(RIGHT)
+    place = f"{tmp_path / 'mine.py'}:System"
+    words = [word if "--system" not in word else f"--system={place}" for word in COMMAND]
+    ended = commands.run(["test", *words], tmp_path, cluster=True)
+    assert ended.status == ExitCode.VALID, ended.err
+
+
 @pytest.mark.parametrize("name", [name for name in members(SimNodes) if name not in UNUSED])
 def test_a_system_that_fails_is_named(commands: Commands, tmp_path: Path, name: str) -> None:
     """An error before the workload ends the run with 255; a later one costs its part."""
