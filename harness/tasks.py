@@ -71,8 +71,6 @@ async def ended(tasks: Collection[asyncio.Task[Any]], grace_s: float) -> None:
     deaf = [task for task in running if not task.done()]
     for task in deaf:
         _close(task)
-    if deaf:
-        await asyncio.wait(deaf, timeout=grace_s)
     for task in tasks:
         if not task.done():
             task.add_done_callback(_retrieve)
@@ -98,4 +96,4 @@ def _close(task: asyncio.Task[Any]) -> None:
             pass
         except BaseException as error:  # noqa: BLE001 - it is foreign code
             logger.info("a task that was closed ended with %s", described(error))
-        task.cancel()  # wakes it, so that it sees its end
+        task.cancel()  # it sees its end after the caller has seen that it did not end by itself
