@@ -126,7 +126,7 @@ def test_options_that_judge_come_from_the_run_and_the_person(
         ({"workload": "tests.judges:Ids"}, [], "which labrys never takes from a file"),
         ({"workload": "broken"}, [], "the workload broken of the package tests cannot be loaded"),
         ({"workload": [1]}, [], "expected the workload's name, found [1]"),
-        ({}, ["--workload-option", "times=x"], "--workload-option times: 'x' is not a valid integer"),
+        ({}, ["--workload-option", "times=x"], "--workload-option times: 'x' is not a whole number"),
         ({}, ["--workload-option", "pace=1"], "the workload ids has no option pace that a verdict depends on"),
         ({}, ["--workload-option", "times"], "expected NAME=VALUE, found times"),
         ({}, ["--certificate", "--time-limit", "3"], "--time-limit, --certificate: only models support this"),

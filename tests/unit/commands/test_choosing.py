@@ -179,7 +179,7 @@ def test_options_come_from_the_environment_and_the_file(
     monkeypatch.setenv("LABRYS_TEST_FSYNC", "no")
     assert planned(capsys, "--seed", "1")["reproduce"].endswith("--system kv --lease-ms 90 --no-fsync")
     (elsewhere / "labrys.toml").write_text('[test]\nsystem = "kv"\nlease-ms = "long"\n')
-    assert "'long' is not a valid integer" in refused(capsys, "plan")
+    assert "'long' is not a whole number" in refused(capsys, "plan")
 
 
 def test_an_option_of_another_system_is_refused_with_its_owner(
