@@ -125,7 +125,7 @@ class MaelstromNode(Program):
         if self._how:
             when = f"{(self._ended_ns - self._began_ns) / NS_PER_S:.1f} s after its start"
             since = "after" if self._initialised_once else "before"
-            return f"{self._how} {when}, {since} it had answered init with init_ok"
+            return f"{self._how}, {when} and {since} it had answered init with init_ok"
         if self.child is None:
             return "was killed and does not run"
         return "answered init, but not topology with topology_ok" if self._initialised_once else NO_INIT

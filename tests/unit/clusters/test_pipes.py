@@ -175,12 +175,12 @@ def test_an_answer_that_does_not_fit_is_a_violation(tmp_path: Path) -> None:
         (
             "gone",
             "echo",
-            r"n0 ended with status 4 0\.\d s after its start, before it had answered init .*\. n0 .*ends with: no license",
+            r"n0 ended with status 4, 0\.\d s after its start and before it had answered init .*\. n0 .*ends with: no license",
         ),
         (
             "leaves",
             "broadcast",
-            r"n0 ended with status 5 0\.\d s after its start, after it had answered init with init_ok\.",
+            r"n0 ended with status 5, 0\.\d s after its start and after it had answered init with init_ok\.",
         ),
     ],
 )
