@@ -157,6 +157,8 @@ pub struct Thread {
     pub clear_tid: u64,
     pub futex_bits: u32,
     pub processor_ns: Nanos,
+    /// How often it has slept in a loop since its last stop.
+    pub loops: u32,
     /// How many yields it has made in a row.
     pub yields: u32,
     /// The flags and the clear-tid word of its call that makes a thread.
