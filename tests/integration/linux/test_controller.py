@@ -119,6 +119,18 @@ def test_every_call_can_be_in_the_digest(binary: Path, tmp_path: Path) -> None:
     assert digests[0] != digests[2]
 
 
+def test_a_loop_that_waits_for_another_thread_takes_time(binary: Path, tmp_path: Path) -> None:
+    """It makes no call, so the controller finds it by its registers. The place where it sleeps is the same in each run."""
+    program = compiled("spin.c", tmp_path)
+    (text, code, ended), again = (
+        simulated(binary, tmp_path, [str(program)], shown=[program], preempt=0.1) for _ in range(2)
+    )
+    assert code == 0
+    assert 2000 <= int(text.removesuffix(" ms\n")) <= 2010
+    assert 100 < ended.figures["loops"] < 1000
+    assert again[2].digest == ended.digest
+
+
 SYNCS = """
 import os, threading, time
 file = os.open("/root/file", os.O_CREAT | os.O_WRONLY)

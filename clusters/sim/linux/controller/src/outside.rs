@@ -188,6 +188,7 @@ impl Parts {
                 clock_offset: 0,
                 is_down: false,
                 next_port: FIRST_PORT,
+                heard: 0,
                 syncs: 0,
                 sync_mean: SYNC,
                 writes: 0,

@@ -63,7 +63,8 @@ pub(super) fn natively(after: After) -> Outcome {
     Outcome::Natively(None, after)
 }
 
-const YIELDS: u64 = 5; // a yield costs as many calls: it asks others to run
+/// Each yield in a row takes twice as long as the one before, up to about a millisecond: such a thread waits for another one.
+const MOST_YIELDS: u32 = 10;
 const MESSAGE_SIZE: usize = 56; // of a msghdr
 const MANY_MESSAGE_SIZE: u64 = 64; // of an mmsghdr
 const FIONBIO: u64 = 0x5421;
@@ -110,6 +111,9 @@ impl Kernel {
             Class::Passes => return Ok(Outcome::Native),
             Class::Refused(error) => return Ok(failed(error)),
             Class::Handled => {}
+        }
+        if number != libc::SYS_sched_yield {
+            self.threads[thread].yields = 0;
         }
         Ok(self.answer(thread, number, &registers, again))
     }
@@ -166,7 +170,9 @@ impl Kernel {
                 Outcome::Value(0)
             }
             libc::SYS_sched_yield => {
-                self.now += YIELDS * self.settings.call;
+                let yields = &mut self.threads[thread].yields;
+                *yields = (*yields + 1).min(MOST_YIELDS);
+                self.now += self.settings.call << *yields;
                 Outcome::Yield(0)
             }
             libc::SYS_futex => self.futex(thread, registers),

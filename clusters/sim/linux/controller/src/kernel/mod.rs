@@ -47,6 +47,11 @@ pub const MICROSECOND: Nanos = 1_000;
 pub const MILLISECOND: Nanos = 1_000_000;
 pub const SECOND: Nanos = 1_000_000_000;
 
+/// After this time without a message to a node, waits there of at most `SHORT` take longer by `LATER`.
+const QUIET: Nanos = 3 * MILLISECOND;
+const SHORT: Nanos = 10 * MILLISECOND;
+const LATER: Nanos = 8 * MILLISECOND;
+
 /// What the clocks of all nodes say at the start of a run.
 pub const MONOTONIC_START: Nanos = 1_000 * SECOND;
 pub const REALTIME_START: Nanos = 1_700_000_000 * SECOND;
@@ -152,6 +157,10 @@ pub struct Thread {
     pub clear_tid: u64,
     pub futex_bits: u32,
     pub processor_ns: Nanos,
+    /// How often it has slept in a loop since its last stop.
+    pub loops: u32,
+    /// How many yields it has made in a row.
+    pub yields: u32,
     /// The flags and the clear-tid word of its call that makes a thread.
     pub making: (u64, u64),
     /// Of a sync that goes on: up to which change of the disk it makes durable.
@@ -200,6 +209,8 @@ pub struct Node {
     pub clock_offset: i64,
     pub is_down: bool,
     pub next_port: u16,
+    /// When the last message came to it.
+    pub heard: Nanos,
     pub syncs: u64,
     /// The virtual time of a sync of a file: the mean.
     pub sync_mean: Nanos,
@@ -357,6 +368,8 @@ impl Kernel {
 
     /// Blocks a thread, at most until a deadline.
     fn block(&mut self, thread: ThreadId, wait: Wait, deadline: Option<Nanos>) {
+        let deadline =
+            deadline.map(|deadline| if self.polls(thread, &wait, deadline) { deadline + LATER } else { deadline });
         let blocked = &mut self.threads[thread];
         blocked.state = State::Blocked;
         blocked.wait = wait;
@@ -366,6 +379,16 @@ impl Kernel {
         if let Some(deadline) = deadline {
             self.at(deadline.max(self.now), Event::Timeout { thread, turn });
         }
+    }
+
+    /// Returns whether a thread begins a short wait on a node to which nothing happens. Such a wait takes longer, as on a busy
+    /// machine: programs that look for work every millisecond would take most of the time of a run.
+    fn polls(&self, thread: ThreadId, wait: &Wait, deadline: Nanos) -> bool {
+        let Thread { node, deadline: earlier, .. } = self.threads[thread];
+        matches!(wait, Wait::Futex { .. } | Wait::Sleep | Wait::Ready(_))
+            && earlier.is_none()
+            && deadline <= self.now + SHORT
+            && self.now >= self.nodes[node].heard + QUIET
     }
 
     /// Lets a blocked thread run again; other threads stay as they are.

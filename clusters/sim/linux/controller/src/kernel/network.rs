@@ -363,6 +363,7 @@ impl Kernel {
 
     /// The node that a message goes to acts on it.
     fn take_in(&mut self, message: Message, to: NodeId) {
+        self.nodes[to].heard = self.now;
         match message {
             Message::Connect { client } => self.connect_arrives(client, to),
             Message::Accepted { client, server } => {

@@ -99,6 +99,8 @@ impl Kernel {
             futex_bits: u32::MAX,
             processor_ns: 0,
             making: (0, 0),
+            loops: 0,
+            yields: 0,
             syncing: None,
             opening: None,
         });

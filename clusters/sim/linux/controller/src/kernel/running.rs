@@ -3,7 +3,8 @@
 //! A thread runs until it blocks, or until a call after its quantum, which the seed draws. Computing costs no virtual time. A
 //! thread that computes without a call is interrupted after a while of real time and stepped. If all its registers come back to a
 //! state that they had, it waits in a loop for another thread. It then sleeps for some virtual time at the lowest address of the
-//! loop. This place does not depend on when the controller looked, so the run stays the same.
+//! loop. This place does not depend on when the controller looked, so the run stays the same. After the sleep, the thread is
+//! stepped at once: it waits in the loop for as long as nobody changes what it looks at.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -20,7 +21,8 @@ const LOOK: Duration = Duration::from_millis(50); // how often the controller lo
 const FIRST_LOOK: Duration = Duration::from_millis(100);
 const MOST_COMPUTING: Duration = Duration::from_secs(120);
 const MOST_STEPS: u32 = 5_000;
-const LOOP_SLEEP: u64 = 50 * MICROSECOND;
+const LOOP_SLEEP: u64 = 50 * MICROSECOND; // twice as long after each sleep in the same loop
+const MOST_LOOPS: u32 = 6;
 const COUNTER_READ: u64 = 20; // ns of virtual time
 const TRAP_FLAGS: u64 = 0x1_0100; // of eflags, which stepping sets
 
@@ -177,15 +179,35 @@ impl Kernel {
 
     /// Lets a thread run to its next stop.
     fn advance(&mut self, thread: ThreadId, signal: libc::c_int) -> Run<Ran> {
-        let tid = self.threads[thread].tid;
         self.counts.stops += 1;
         self.share_time();
+        let was_in_loop = self.threads[thread].loops > 0 && signal == 0;
+        let still = if was_in_loop { self.step_through_loop(thread)? } else { None };
+        let ran = match still {
+            Some(ran) => ran,
+            None => self.run_until_stop(thread, signal)?,
+        };
+        self.take_time();
+        if matches!(ran, Ran::Loops) {
+            self.counts.loops += 1;
+            let loops = &mut self.threads[thread].loops;
+            let wakes = self.now + (LOOP_SLEEP << *loops);
+            *loops = (*loops + 1).min(MOST_LOOPS);
+            self.block(thread, Wait::Loop, Some(wakes));
+        } else {
+            self.threads[thread].loops = 0;
+        }
+        Ok(ran)
+    }
+
+    fn run_until_stop(&mut self, thread: ThreadId, signal: libc::c_int) -> Run<Ran> {
+        let tid = self.threads[thread].tid;
         tracee::resume(tid, Until::Stops, signal)?;
         let began = Instant::now();
         let mut next_look = FIRST_LOOK;
-        let ran = loop {
+        loop {
             if let Some(stop) = tracee::wait(tid)? {
-                break Ran::Stopped(stop);
+                return Ok(Ran::Stopped(stop));
             }
             if !LOOKED.swap(false, Ordering::Relaxed) || began.elapsed() < next_look {
                 continue;
@@ -194,18 +216,16 @@ impl Kernel {
             if began.elapsed() > MOST_COMPUTING {
                 return Err(self.computes_for_long(thread));
             }
-            match self.find_loop(thread)? {
-                Some(ran) => break ran,
+            tracee::interrupt(tid)?;
+            match tracee::wait_on(tid)? {
+                Stop::Other => {}
+                stop => return Ok(Ran::Stopped(stop)),
+            }
+            match self.step_through_loop(thread)? {
+                Some(ran) => return Ok(ran),
                 None => tracee::resume(tid, Until::Stops, 0)?,
             }
-        };
-        self.take_time();
-        if matches!(ran, Ran::Loops) {
-            self.counts.loops += 1;
-            let wakes = self.now + LOOP_SLEEP;
-            self.block(thread, Wait::Loop, Some(wakes));
         }
-        Ok(ran)
     }
 
     fn computes_for_long(&self, thread: ThreadId) -> Fatal {
@@ -222,8 +242,8 @@ impl Kernel {
         ))
     }
 
-    /// Steps a thread that makes no calls. Returns `Loops` if it waits in a loop, and None if it only computes.
-    fn find_loop(&mut self, thread: ThreadId) -> Run<Option<Ran>> {
+    /// Steps a thread that stands still. Returns `Loops` if it waits in a loop, and None if it only computes.
+    fn step_through_loop(&mut self, thread: ThreadId) -> Run<Option<Ran>> {
         let tid = self.threads[thread].tid;
         let state = |registers: &Registers| {
             [
@@ -247,11 +267,6 @@ impl Kernel {
                 registers.eflags & !TRAP_FLAGS,
             ]
         };
-        tracee::interrupt(tid)?;
-        match tracee::wait_on(tid)? {
-            Stop::Other => {}
-            stop => return Ok(Some(Ran::Stopped(stop))),
-        }
         let first = tracee::registers(tid)?;
         let mut lowest = first.rip;
         let mut returns = false;
