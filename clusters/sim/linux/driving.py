@@ -97,11 +97,13 @@ class Figures:
 
     Attributes:
         digest: The digest of its execution: of all calls, results, messages and decisions.
+        trace: The digest at the end of each virtual second; see `harness.world.Execution`.
         figures: E.g. `time` in virtual nanoseconds, `calls` and `messages`.
         calls: The number of calls by name.
     """
 
     digest: str
+    trace: str
     figures: Mapping[str, int]
     calls: Mapping[str, int]
 
@@ -181,9 +183,12 @@ class Controller:
         """Returns whether a socket of a node has a port."""
         return self._ask(f"bound {node} {port}") > 0
 
-    def lose_power(self, node: str) -> None:
-        """Kills all programs of a node; its connections vanish without a word to their other ends."""
-        self._do(f"power {node}")
+    def lose_power(self, program: int) -> None:
+        """Kills a program as a power loss does: the other ends of its connections hear nothing.
+
+        If no other program runs on its node, the node answers nothing until one starts. Does nothing if the program has ended.
+        """
+        self._do(f"power {program}")
 
     def remember(self, node: str, folder: str) -> None:
         """Lets the disk of a node remember from now on what is durable below a folder."""
@@ -289,17 +294,19 @@ class Controller:
     def figures(self) -> Figures:
         """Returns what the run did so far."""
         self._say("figures")
-        digest, figures, calls = "", dict[str, int](), dict[str, int]()
+        digest, trace, figures, calls = "", "", dict[str, int](), dict[str, int]()
         while (line := self._line()) != END:
             kind, _, rest = line.partition(" ")
             if kind == "digest":
                 digest = rest
+            elif kind == "trace":
+                trace = rest
             elif kind == "call":
                 name, _, count = rest.partition(" ")
                 calls[name] = int(count)
             else:
                 figures[kind] = int(rest)
-        return Figures(digest=digest, figures=figures, calls=calls)
+        return Figures(digest=digest, trace=trace, figures=figures, calls=calls)
 
     def stop(self) -> None:
         """Ends the controller, and with it all its programs. Idempotent."""

@@ -25,7 +25,7 @@ from clusters.sim.linux.loop import HOST, Connections, LinuxLoop
 from harness.cache import cache
 from harness.clock import run_virtual
 from harness.console.below import open_file
-from harness.errors import NodeError
+from harness.errors import InputError, NodeError
 from harness.randomness import stream
 from harness.units import NS_PER_MS, NS_PER_S
 from harness.world import Arrival, Execution, Lost
@@ -116,6 +116,7 @@ class LinuxWorld:
         self._probes: list[tuple[list[Arrival], int]] = []
         self._strobes: dict[str, int] = {}  # for each clock that jumps to and fro, the number of its fault
         self.loses_power = False
+        self._calls_log: Path | None = None
         self.daemons: dict[tuple[str, str], Daemon] = {}
         self._readers: dict[asyncio.Future[tuple[str, str]], tuple[AbstractSet[str], re.Pattern[str]]] = {}
         self._read: dict[tuple[str, str], int] = {}
@@ -132,12 +133,24 @@ class LinuxWorld:
                 shown=self.shown,
                 preempt=self._threads.preempt,
                 stalls=self._threads.stalls,
+                trace_all=self._threads.trace_all,
+                log=self._calls_log,
             )
             self._started = Controller(controller(lambda _: None), parts)
             self.connections = Connections(self._started)
             self._set_links(self._started)
             self._set_disks(self._started)
         return self._started
+
+    def log_calls(self, path: Path) -> None:
+        """Lets the controller write each call and each decision to a file.
+
+        Raises:
+            InputError: The controller has started without it.
+        """
+        if self._started is not None:
+            raise InputError(f"the programs have started without a log of calls, so {path} cannot have them")
+        self._calls_log = path
 
     def _set_links(self, started: Controller) -> None:
         links = Links(self.seed, self.names)
@@ -171,6 +184,7 @@ class LinuxWorld:
         figures = self.controller.figures()
         return Execution(
             digest=figures.digest,
+            trace=figures.trace,
             controller=hashlib.sha256(controller(lambda _: None).read_bytes()).hexdigest(),
             kernel=platform.release(),
             processor=_processor(),
@@ -333,6 +347,11 @@ class LinuxWorld:
     def prepare_loss(self) -> None:
         """Lets the disks remember what is synced, from now on."""
         self.loses_power = True
+
+    def power_off(self, node: str, role: str | None = None) -> None:
+        """Ends the processes of a node; the other ends of their connections hear nothing, as after a power loss."""
+        for process in self.of(node, role):
+            self.controller.lose_power(process.program)
 
     def lose_power(self, node: str) -> Lost:
         """Removes all unsynced data from the folders of the processes of a node that do not run."""

@@ -256,8 +256,11 @@ fn first_process(processes: &Path) -> io::Result<pid_t> {
         if pid == 0 {
             let kind = c"proc".as_ptr();
             let is_mounted = libc::mount(kind, target.as_ptr(), kind, 0, ptr::null()) == 0;
-            libc::write(gate[1], [u8::from(is_mounted)].as_ptr().cast(), 1);
             libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+            libc::close(gate[0]);
+            if libc::write(gate[1], [u8::from(is_mounted)].as_ptr().cast(), 1) < 1 {
+                libc::_exit(1); // the controller ended before it was heard of
+            }
             libc::signal(libc::SIGCHLD, libc::SIG_IGN);
             libc::signal(libc::SIGINT, libc::SIG_IGN);
             libc::signal(libc::SIGTERM, libc::SIG_IGN);
@@ -430,6 +433,7 @@ pub fn start(program: &Program, pages: Option<&SharedPages>) -> io::Result<pid_t
         check(libc::pipe2(gate.as_mut_ptr(), libc::O_CLOEXEC), "pipe")?;
         let pid = check(libc::fork(), "fork")?;
         if pid == 0 {
+            libc::close(gate[1]);
             let step = prepare(&root, &others, gate[0], pages, &filter);
             if step == 0 {
                 libc::execve(argument_list[0], argument_list.as_ptr(), environment_list.as_ptr());
@@ -480,7 +484,9 @@ unsafe fn prepare(
         return 103;
     }
     let mut byte = 0_u8;
-    libc::read(gate, (&raw mut byte).cast(), 1); // until the controller has seized this process
+    if libc::read(gate, (&raw mut byte).cast(), 1) < 1 {
+        return 105; // the controller ended before it had seized this process
+    }
     libc::dup2(null, 0);
     libc::dup2(out, 1);
     libc::dup2(out, 2);

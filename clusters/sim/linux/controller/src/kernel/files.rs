@@ -90,7 +90,7 @@ impl Kernel {
         let node = self.threads[thread].node;
         let path = tracee::read_text(tid, if is_at { registers.rsi } else { registers.rdi });
         if self.digest.logs() {
-            self.digest.line(format_args!("{:>14}   opens {path}", self.now));
+            self.digest.line(format_args!("{:>14}   opens {path:?}", self.now));
         }
         if path == "/dev/urandom" || path == "/dev/random" {
             let object = self.make(node, Kind::Random, false);
