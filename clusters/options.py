@@ -100,9 +100,7 @@ class ClusterOptions:
     @property
     def threads(self) -> Threads:
         """Returns where the threads of simulated programs in Java stop."""
-        return Threads(
-            preempt=self.preempt, page_faults=self.page_faults, stalls=self.stalls, trace_all=self.trace_all
-        )
+        return Threads(preempt=self.preempt, page_faults=self.page_faults, stalls=self.stalls, trace_all=self.trace_all)
 
     @property
     def simulated(self) -> bool:

@@ -1,8 +1,8 @@
 """Compares what programs in virtual time did in two runs of one seed, and finds where they differ first.
 
 A stored run has the digest of all that its programs did, and a digest at the end of each virtual second. So a comparison says
-in which second two runs differ first. It cannot say by which call: for that, two runs need a log of calls. If a run differs from
-an earlier one, and nothing around it has changed, Labrys carries out two more runs with such logs, and compares them.
+in which second two runs differ first. It cannot say by which call: for that, two runs need a log of calls. If a run differs
+from an earlier one, and nothing around it has changed, Labrys carries out two more runs with such logs, and compares them.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ def _two_more(settled: Settled, now: Execution, folder: Run) -> str:
     if digests[0] != digests[1]:
         return f"Two more runs differ, too. {said} `labrys calls {' '.join(map(str, logs))}` shows it."
     if digests[0] == now.digest:
-        return "Two more runs did the same as this one. So something has changed since then that no version tells, e.g. a library."
+        return "Two more runs did the same as this one. So something has changed that no version tells, e.g. a library."
     return "Two more runs did the same, but not the same as this one. So something on this machine changed meanwhile."
 
 

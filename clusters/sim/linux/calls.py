@@ -1,8 +1,8 @@
 """Finds the first difference of two logs of calls, which the controller writes (`controller/src/digest.rs`).
 
-A line has the virtual time in nanoseconds, the node, the program and the number of the thread, and a call with its result. It ends
-with a part of the digest of all before. So lines differ at once, even if what differs is no call, e.g. bytes that a program
-got. A log may come from anyone, and be larger than the memory.
+A line has the virtual time in nanoseconds, the node, the program and the number of the thread, and a call with its result. It
+ends with a part of the digest of all before. So lines differ at once, even if what differs is no call, e.g. bytes that a
+program got. A log may come from anyone, and be larger than the memory.
 """
 
 from __future__ import annotations

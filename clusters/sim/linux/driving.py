@@ -7,6 +7,7 @@ what the other said. The lines of both are part of Labrys, and a line that does 
 from __future__ import annotations
 
 import contextlib
+import signal
 import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -357,8 +358,16 @@ class Controller:
             self._process.kill()
             status = self._process.wait()
         errors = cast("IO[bytes]", self._process.stderr)
-        said = errors.read(MAX_ERROR).decode(errors="replace").strip() or f"it ended with status {status}"
+        said = errors.read(MAX_ERROR).decode(errors="replace").strip() or _end(status)
         return InfrastructureError(f"the simulation of Linux programs broke off: {said}")
+
+
+def _end(status: int) -> str:
+    """Returns how a controller ended that said nothing."""
+    if status >= 0:
+        return f"its controller ended with status {status}"
+    name = signal.Signals(-status).name
+    return f"its controller was killed with {name}" + (", perhaps for want of memory" if name == "SIGKILL" else "")
 
 
 def _digits(text: str) -> str:
