@@ -126,6 +126,7 @@ class Controller:
         self._root = parts.root
         self._connections = 0
         self._programs = 0
+        self._broken: InfrastructureError | None = None
         try:
             self._process = subprocess.Popen(
                 [binary], env=own_environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
@@ -336,6 +337,8 @@ class Controller:
         return int(self._line())
 
     def _say(self, line: str) -> None:
+        if self._broken is not None:
+            raise InfrastructureError(str(self._broken))
         try:
             self._to.write(f"{line}\n".encode())
             self._to.flush()
@@ -349,7 +352,7 @@ class Controller:
         return line[:-1].decode()
 
     def _lost(self) -> InfrastructureError:
-        """Returns the error about a controller that ended by itself."""
+        """Returns the error about a controller that ended by itself. All that follows has the same error."""
         with contextlib.suppress(OSError):
             self._to.close()
         try:
@@ -359,7 +362,8 @@ class Controller:
             status = self._process.wait()
         errors = cast("IO[bytes]", self._process.stderr)
         said = errors.read(MAX_ERROR).decode(errors="replace").strip() or _end(status)
-        return InfrastructureError(f"the simulation of Linux programs broke off: {said}")
+        self._broken = InfrastructureError(f"the simulation of Linux programs broke off: {said}")
+        return self._broken
 
 
 def _end(status: int) -> str:

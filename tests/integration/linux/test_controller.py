@@ -201,6 +201,79 @@ def test_this_process_is_a_node(binary: Path, tmp_path: Path) -> None:
         run.stop()
 
 
+PEER = """
+import socket, sys, time
+def said(text): print(text, flush=True)
+c = socket.create_connection((sys.argv[1], 80))
+said(c.recv(9))
+c.settimeout(3)
+try:
+    said(c.recv(9))
+except TimeoutError:
+    said("heard nothing")
+try:
+    socket.create_connection((sys.argv[1], 80), timeout=3)
+except OSError as error:
+    said(type(error).__name__)
+c.settimeout(60)
+c.sendall(b"are you there?")
+try:
+    said(c.recv(9))
+except OSError as error:
+    said(type(error).__name__)
+"""
+GREETER = """
+import socket
+server = socket.create_server(("0.0.0.0", 80))
+connections = [server.accept()[0] for _ in range(2)]
+for connection in connections:
+    connection.sendall(b"hello")
+connections[0].recv(1)
+"""
+PYTHON = ("/usr/bin/python3", "-I", "-S", "-c")
+
+
+@pytest.mark.parametrize(
+    ("how", "heard"),
+    [
+        ("power", ["b'hello'", "heard nothing", "TimeoutError", "ConnectionResetError"]),
+        ("kill", ["b'hello'", "b''", "ConnectionRefusedError", "ConnectionResetError"]),
+        (
+            "power, beside another program",
+            ["b'hello'", "heard nothing", "ConnectionRefusedError", "ConnectionResetError"],
+        ),
+    ],
+)
+def test_nobody_hears_of_a_power_loss(binary: Path, tmp_path: Path, how: str, heard: list[str]) -> None:
+    """A node without power answers nothing; what comes after its restart is answered with a reset. A kill is heard of at once."""
+    root = tmp_path / "root"
+    root.mkdir()
+    run = Controller(
+        binary, Parts(seed=3, root=root, nodes=NODES, variables={"PATH": "/usr/bin"}, shown=[Path("/usr")])
+    )
+    try:
+        server = run.start("n1", [*PYTHON, GREETER], folder="/root", output="/root/output")
+        if how.endswith("program"):
+            run.start("n1", ["/usr/bin/sleep", "1000"], folder="/root", output="/root/output")
+        run.wait(SECOND_NS)
+        run.start("n2", [*PYTHON, PEER, "10.0.0.1"], folder="/root", output="/root/output")
+        mine = run.connect("10.0.0.1", 80)
+        kinds = [event.kind for _ in range(2) for event in run.wait(2 * SECOND_NS)]
+        assert kinds == ["connected", "bytes"]
+        (run.kill if how == "kill" else run.lose_power)(server)
+        events = [event for event in run.wait(run.now_ns + 1) if event.kind != "exited"]
+        events += [event for event in run.wait(10 * SECOND_NS) if event.kind != "exited"]
+        assert {event.kind for event in events if event.id == mine} == ({"ended"} if how == "kill" else set())
+        run.start("n1", ["/usr/bin/sleep", "1000"], folder="/root", output="/root/output")
+        while (events := run.wait(run.now_ns + 60 * SECOND_NS)) and all(event.kind != "exited" for event in events):
+            pass
+        assert run.path_of("n2", "/root/output").read_text().splitlines() == heard
+        run.lose_power(server)  # it has ended, so nothing happens
+        run.figures()
+    finally:
+        run.stop()
+
+
 def test_an_unknown_call_ends_the_run_with_its_number(binary: Path, tmp_path: Path) -> None:
     """A guess would be a wrong simulation."""
     root = tmp_path / "root"

@@ -94,7 +94,7 @@ def running(folder: Path) -> Iterator[tuple[subprocess.Popen[str], int, set[int]
 
 
 def test_a_killed_controller_ends_the_run_with_a_sentence(tmp_path: Path) -> None:
-    """The run has no verdict of what it did not see, and its folder of files is gone."""
+    """There is no verdict, the history up to then stays, and the folder of files is gone."""
     with running(tmp_path) as (labrys, controlling, programs, mounts):
         os.kill(controlling, signal.SIGKILL)
         output, _ = labrys.communicate(timeout=END_S)
@@ -103,6 +103,7 @@ def test_a_killed_controller_ends_the_run_with_a_sentence(tmp_path: Path) -> Non
         assert "Traceback" not in output
         assert not is_left(programs, mounts)
         assert list(tmp_path.glob("labrys-linux-*")) == []
+        assert list(tmp_path.glob("*/2*/results.json")) == []
 
 
 COMPUTING = """
