@@ -42,6 +42,9 @@ pub enum After {
     Stat(u64, Option<ObjectId>),
     Statx(u64),
     Statfs(u64),
+    /// It wrote the entries of a folder, or the text of a link here.
+    Entries(u64),
+    Link(u64),
     /// It read these bytes of a file.
     Read(u64),
     Waited,
@@ -63,6 +66,7 @@ pub(super) fn natively(after: After) -> Outcome {
     Outcome::Natively(None, after)
 }
 
+const NO_NICENESS: i64 = 20; // of a process that is not nice: getpriority(2) of the kernel
 const YIELDS: u64 = 5; // a yield costs as many calls: it asks others to run
 const MESSAGE_SIZE: usize = 56; // of a msghdr
 const MANY_MESSAGE_SIZE: u64 = 64; // of an mmsghdr
@@ -154,6 +158,7 @@ impl Kernel {
                     Outcome::Value(8)
                 }
             }
+            libc::SYS_getpriority => Outcome::Value(NO_NICENESS),
             libc::SYS_sched_setaffinity
             | libc::SYS_sched_setscheduler
             | libc::SYS_sched_setparam

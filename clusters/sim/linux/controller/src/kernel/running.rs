@@ -413,6 +413,8 @@ impl Kernel {
                 self.duplicated(thread, registers.rdi, result as i32, closes_at_exec);
             }
             After::Stat(..) | After::Statx(_) | After::Statfs(_) if result == 0 => self.clean(thread, after),
+            After::Entries(address) if result > 0 => self.clean_entries(thread, address, result as usize),
+            After::Link(address) if result > 0 => self.clean_link(thread, address, result as usize),
             After::Read(address) if result > 0 && address != 0 => {
                 if let Some(bytes) = tracee::read(tid, address, result as usize) {
                     self.digest.bytes(&bytes);
