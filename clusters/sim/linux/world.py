@@ -47,6 +47,11 @@ HOST_ADDRESS: Final = "192.0.2.250"
 SHOWN: Final = (Path("/usr"),)
 # Go runs this many goroutines at once. With one, a goroutine would go on until it waits, wherever its thread stops.
 GO_THREADS: Final = "4"
+# The C library takes the code of x86-64-v2, and looks for no libraries of newer processors, so that its calls are the same.
+NEWER: Final = (
+    "AVX", "AVX2", "AVX512F", "AVX512VL", "AVX512BW", "AVX512DQ", "AVX512CD", "AVX512ER", "AVX512PF", "FMA", "F16C", "BMI1",
+    "BMI2", "LZCNT", "MOVBE", "XSAVEC", "ERMS", "FSRM", "RTM",
+)  # fmt: skip
 VARIABLES: Final = {
     "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
     "HOME": "/root",
@@ -54,6 +59,7 @@ VARIABLES: Final = {
     "PYTHONHASHSEED": "0",
     "GODEBUG": "asyncpreemptoff=1",
     "GOMAXPROCS": GO_THREADS,
+    "GLIBC_TUNABLES": f"glibc.cpu.hwcaps={','.join(f'-{feature}' for feature in NEWER)}",
 }
 REALTIME_START_NS: Final = 1_700_000_000 * NS_PER_S  # of the controller
 NO_DISK_FAULTS: Final = "the disks of programs in virtual time are never full, and no fault damages their files"

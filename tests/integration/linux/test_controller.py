@@ -13,6 +13,7 @@ import pytest
 
 from clusters.sim.linux.building import controller
 from clusters.sim.linux.driving import Controller, Parts
+from clusters.sim.linux.world import VARIABLES
 from harness.errors import InfrastructureError
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.integration
 HERE = Path(__file__).parent
 SECOND_NS = 1_000_000_000
+PYTHON = ("/usr/bin/python3", "-I", "-S", "-c")
 NODES = {"n1": "10.0.0.1", "n2": "10.0.0.2", "us": "10.0.0.9"}
 
 
@@ -208,6 +210,25 @@ def test_every_call_can_be_in_the_digest(binary: Path, tmp_path: Path) -> None:
     assert digests[0] != digests[2]
 
 
+def test_the_c_library_takes_no_code_of_newer_processors(binary: Path, tmp_path: Path) -> None:
+    """Where it looks for libraries does not depend on the model of the processor."""
+    log = tmp_path / "calls.log"
+    (tmp_path / "root").mkdir()
+    parts = Parts(
+        seed=1, root=tmp_path / "root", nodes=NODES, variables=VARIABLES, shown=[Path("/usr")], log=log, trace_all=True
+    )
+    run = Controller(binary, parts)
+    try:
+        run.start("n1", [*PYTHON, "pass"], folder="/root", output="/root/output")
+        run.wait(300 * SECOND_NS)
+        run.figures()
+    finally:
+        run.stop()
+    opened = [line for line in log.read_text().splitlines() if " opens " in line]
+    assert any("x86-64-v2" in line for line in opened)
+    assert [line for line in opened if "x86-64-v3" in line or "haswell" in line] == []
+
+
 SYNCS = """
 import os, threading, time
 file = os.open("/root/file", os.O_CREAT | os.O_WRONLY)
@@ -319,7 +340,6 @@ for connection in connections:
     connection.sendall(b"hello")
 connections[0].recv(1)
 """
-PYTHON = ("/usr/bin/python3", "-I", "-S", "-c")
 
 
 @pytest.mark.parametrize(
