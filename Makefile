@@ -4,7 +4,8 @@
 #   make test   all tests; those on real nodes too, where this user may make network namespaces (root)
 #
 # `make test-night` runs what `make test` leaves to the night: more seeds of tests that it has too. `make fuzz-night` runs the
-# command on damaged files and hostile programs for an hour, or for MINUTES, with the seed SEED.
+# command on damaged files and hostile programs for an hour, or for MINUTES, with the seed SEED. `make pairs-night` compares pairs of
+# runs of programs in virtual time: 100 of each system, or PAIRS of SYSTEMS, and with earlier nights in the file DIGESTS.
 # `make dist` builds a wheel and a source distribution in dist/. `make programs` builds all that a test on nodes needs; what a
 # system builds itself (`labrys build`) is in the user's cache.
 # `make docs` writes the documentation as a site to build/site; a link that leads nowhere is an error.
@@ -35,7 +36,7 @@ TEST_TARGET := build/cargo-test
 
 export MATURIN_NO_INSTALL_RUST := 1
 
-.PHONY: demo test test-night fuzz-night lint docs bench dist clean setup programs dledger-node vm-box vm-night
+.PHONY: demo test test-night fuzz-night pairs-night lint docs bench dist clean setup programs dledger-node vm-box vm-night
 
 demo:
 	@$(SUDO) true
@@ -51,6 +52,10 @@ test-night: programs
 
 fuzz-night: setup
 	$(BIN)/python -m benchmarks fuzz --minutes $(or $(MINUTES),60) $(if $(SEED),--seed $(SEED))
+
+pairs-night: programs
+	$(BIN)/python -m benchmarks linux --pairs $(or $(PAIRS),100) --trace-all --seconds 10 --digests $(or $(DIGESTS),build/digests.json) \
+	    $(if $(SYSTEMS),--systems $(SYSTEMS))
 
 lint: setup build/clippy.stamp docs
 	$(BIN)/ruff check $(PYTHON)

@@ -31,6 +31,7 @@ from harness.errors import ExitCode, InputError
 COMMANDS = {
     "analyze": ("commands.analyze:analyze", "Check and plot many histories, with Spark if they are large."),
     "build": ("commands.build:build", "Build what a system installs on its nodes."),
+    "calls": ("commands.calls:compare_calls", "Print the first difference of two logs of calls."),
     "check": ("commands.check:check", "Check a history."),
     "cluster": ("commands.clusters:cluster", "Make, show, heal and remove local clusters."),
     "doctor": ("commands.clusters:doctor", "Show what this machine and its nodes lack."),

@@ -90,10 +90,17 @@ class ClusterOptions:
         hunted=(STALLS, 0.3, 3.0),
     )
 
+    trace_all: bool = option(
+        False,  # noqa: FBT003 - it takes no keyword
+        "With --cluster sim and programs: each system call stops its thread and is in the digest, also one without a part in "
+        "time, chance, threads or the network. The run is slower.",
+        flag="--trace-all",
+    )
+
     @property
     def threads(self) -> Threads:
         """Returns where the threads of simulated programs in Java stop."""
-        return Threads(preempt=self.preempt, page_faults=self.page_faults, stalls=self.stalls)
+        return Threads(preempt=self.preempt, page_faults=self.page_faults, stalls=self.stalls, trace_all=self.trace_all)
 
     @property
     def simulated(self) -> bool:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from commands.compose import Settled
     from harness.run import RunResult
+    from results.store.store import Run
 
 REPEATABLE: Final = "repeatable"
 MESSAGES: Final = "messages.log"
@@ -27,12 +28,13 @@ MAX_LINE: Final = 200
 NO_LINE: Final = "nothing"
 
 
-def repeated(settled: Settled, first: RunResult) -> Part:
+def repeated(settled: Settled, first: RunResult, folder: Run) -> Part:  # noqa: ARG001 - as `commands.executions.compared`
     """Carries out a run again, and returns the part `repeatable`.
 
     Args:
         settled: The options of the run.
         first: What the first run left, with its logs.
+        folder: The folder of the run.
     """
     try:
         with carried_out(settled, lambda _: Unobserved()) as (_, again, _):

@@ -273,18 +273,23 @@ def _opened(name: str, inventory: Path | None, *, vagrant: bool) -> Iterator[Clu
 def doctor(inventory: Path | None, output: str, system: str, *, vagrant: bool) -> None:
     """Shows what this machine and its nodes lack, its purpose, and how to install it.
 
-    The command starts a local node for this, if the user may do so. The exit code is 0 if nothing essential is missing.
+    The command starts a local node for this, if the user may do so. It also tries what programs in virtual time need of this
+    machine (--cluster sim). The exit code is 0 if nothing essential is missing.
     """
     from clusters.doctor import as_lines, examine_machine
+    from clusters.local.namespaces import find_program
+    from clusters.sim.linux.needs import examine_for_programs
 
     under_test = plugins.load(plugins.SYSTEMS, system, by_place=True)
     programs = under_test.programs
     machine = examine_machine(programs, libraries=under_test.libraries)
     lacking = [finding.what for finding in machine if finding.needed and not finding.ok]
+    virtual = examine_for_programs(find_program)
     nodes, why_not = _examine_nodes(inventory, vagrant=vagrant, lacking=lacking, programs=programs)
     if output == "json":
         document: Mapping[str, object] = {
             "machine": [asdict(finding) for finding in machine],
+            "programs_in_virtual_time": [asdict(finding) for finding in virtual],
             "nodes": [asdict(finding) for finding in nodes],
             "nodes_error": why_not,
         }
@@ -292,6 +297,9 @@ def doctor(inventory: Path | None, output: str, system: str, *, vagrant: bool) -
     else:
         echo("this machine")
         for line in as_lines(machine):
+            echo(f"  {line}")
+        echo("programs in virtual time (--cluster sim)")
+        for line in as_lines(virtual):
             echo(f"  {line}")
         echo("nodes" if not why_not else f"nodes: not examined: {why_not}")
         for line in as_lines(nodes):

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from commands.choosing import Chosen
+    from commands.executions import Earlier
     from harness.op import Value
     from nemesis.planfile import Plan
     from results.store.record import RunRecord
@@ -130,11 +131,43 @@ def replay_run(ctx: click.Context, /, run: str, targets: str, store_dir: Path, *
         if ctx.get_parameter_source(lonely) is ParameterSource.COMMANDLINE:
             raise InputError(f"--{lonely} needs --node, the node whose messages the program gets")
     always = more["repeat"] > 1
-    (options, sources), repeated, _ = recalled(
+    (options, sources), repeated, found = recalled(
         ctx, run, store_dir=store_dir, targets=targets, more=more, always_plan=always
     )
     opt.tell_defaults(sources.defaults)
-    ctx.exit(run_tests(options, sources, repeated))
+    ctx.exit(run_tests(options, sources, repeated, earlier=_earlier(found, options, targets)))
+
+
+def _earlier(found: Run, options: RunOptions, targets: str) -> Earlier | None:
+    """Returns the replayed run, if the new one is to do the same; None, with a line, if it had programs and is to differ."""
+    from commands.executions import Earlier
+    from results.store.load import load_record
+
+    record = load_record(found)
+    earlier = Earlier.of(found, record)
+    if earlier is None or not subjects.by_programs(options):
+        return None
+    plan = _plan_of(found, record, subjects.roles_of(options, record.test.nodes))
+    if targets == "name" or _edited(plan, record):
+        why = "--targets name changes the plan" if targets == "name" else "its plan was edited"
+        echo(f"replay     what the programs do is not compared with the run: {why}", err=True)
+        return None
+    return earlier
+
+
+def _plan_of(found: Run, record: RunRecord, roles: Mapping[str, Sequence[str]]) -> Plan:
+    """Returns the plan in the folder of a run.
+
+    Raises:
+        InputError: There is none, or it is not valid.
+    """
+    from nemesis.planfile import from_json
+
+    try:
+        text = found.read_bytes(found.plan_json, MAX_PLAN_BYTES).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{found.path} has no plan to replay: {error}") from error
+    return from_json(text, nodes=record.test.nodes, source=str(found.plan_json), roles=roles)
 
 
 def _refuse_others(ctx: click.Context) -> None:
@@ -199,17 +232,13 @@ def recalled(
     """
     from dataclasses import replace
 
-    from nemesis.planfile import by_name, from_json, to_json
+    from nemesis.planfile import by_name, to_json
     from results.store.load import load_record
     from results.store.store import Store, is_test_name
 
     replaced = {name: more[name] for name in (choosing.SYSTEM, choosing.WORKLOAD) if more[name] is not None}
     found = Store(store_dir).open_run(run)
     record = load_record(found)
-    try:
-        text = found.read_bytes(found.plan_json, MAX_PLAN_BYTES).decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{found.path} has no plan to replay: {error}") from error
     known = _known(record, replaced, more, str(found.test_json))
     system, workload = _chosen(known, replaced, str(found.test_json))
     options = [*opt.options_of(run_test), *system.options, *workload.options]
@@ -221,7 +250,7 @@ def recalled(
     values, missing = opt.recorded(options, known, places=PLACES, source=str(found.test_json))
     recorded = RunOptions.of(values)
     roles = subjects.roles_of(recorded, record.test.nodes)
-    plan = from_json(text, nodes=record.test.nodes, source=str(found.plan_json), roles=roles)
+    plan = _plan_of(found, record, roles)
     faults = by_name(plan.faults, record.faults) if targets == "name" else plan.faults
     edited = _edited(plan, record)
     if plan.time_limit_s is not None and TIME_LIMIT in missing:

@@ -67,6 +67,11 @@ class OutputOptions:
         "Also write history.edn and results.edn, as Jepsen does.",
         flag="--edn",
     )
+    calls: bool = option(
+        False,  # noqa: FBT003 - it takes no keyword
+        "With --cluster sim and programs: also write calls.log, with each call of the programs; see `labrys calls`.",
+        flag="--calls",
+    )
     output: str = option(
         "text",
         "Format of standard output; github writes annotations for GitHub Actions.",
@@ -92,7 +97,7 @@ class RepeatOptions:
     )
     same_seed: bool = option(
         False,  # noqa: FBT003 - it takes no keyword
-        "With --repeat, on real nodes: all runs have --seed.",
+        "With --repeat, on real nodes: all runs have --seed. With programs in virtual time: the runs must do the same.",
         flag="--same-seed",
     )
 

@@ -14,8 +14,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+from clusters.sim.linux.cluster import log_calls
 from commands.again import repeated
 from commands.compose import composed, info_of
+from commands.executions import compared
 from commands.judging import EarlyJudge
 from harness import parts
 from harness import phases as ph
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from commands.compose import Settled
+    from commands.executions import Earlier
     from harness.op import Operation, Value
     from harness.run import RunResult, Test
     from harness.verdict import Part
@@ -65,13 +68,16 @@ class Session:
     operations: Sequence[Operation]
 
 
-def compose_and_carry_out(settled: Settled, *, store: Store, console: Console) -> Session:
+def compose_and_carry_out(
+    settled: Settled, *, store: Store, console: Console, earlier: Earlier | None = None
+) -> Session:
     """Opens the cluster that the options name, and carries out one run on it.
 
     Args:
         settled: The options.
         store: The store for the run's folder.
         console: The console for progress.
+        earlier: The run of programs in virtual time that this one is to repeat; None: it repeats none.
 
     Raises:
         LabrysError: The options do not fit together, or the system could not be set up.
@@ -84,7 +90,11 @@ def compose_and_carry_out(settled: Settled, *, store: Store, console: Console) -
         info = info_of(settled, test, plan)
         for kind, why in info.left_out.items():
             console.print(f"left out   {one_line(f'{kind}: {why}')}", soft_wrap=True)
-        again = partial(repeated, settled) if settled.options.cluster.of_programs else None
+        again: Callable[[RunResult, Run], Part] | None = None
+        if settled.options.cluster.of_programs:
+            again = partial(repeated, settled)
+        elif earlier is not None and earlier.seed == settled.options.seed:
+            again = partial(compared, earlier, settled, info.versions)
         return carry_out(
             test,
             info,
@@ -94,6 +104,7 @@ def compose_and_carry_out(settled: Settled, *, store: Store, console: Console) -
             phases=phases,
             again=again,
             edn=settled.options.output.edn,
+            calls=settled.options.output.calls,
         )
 
 
@@ -105,8 +116,9 @@ def carry_out(
     store: Store,
     console: Console,
     phases: Phases | None = None,
-    again: Callable[[RunResult], Part] | None = None,
+    again: Callable[[RunResult, Run], Part] | None = None,
     edn: bool = False,
+    calls: bool = False,
 ) -> Session:
     """Runs a test once, judges its history, and writes its folder.
 
@@ -117,8 +129,9 @@ def carry_out(
         store: The store for the run's folder.
         console: The console for progress.
         phases: The phases so far; the run adds its own.
-        again: Carries out the run again, and returns a part about it; None: the run is not repeated.
+        again: Compares the run, given its folder, with another one, and returns a part about it; None: with none.
         edn: Whether to write the history and the results in Jepsen's format, too.
+        calls: Whether to write each call of programs in virtual time.
 
     Raises:
         LabrysError: The system could not be set up, so there is no verdict; the folder has the logs.
@@ -134,6 +147,8 @@ def carry_out(
         with folder.hold():
             announce(folder, info)
             folder.write_text(folder.plan_json, plan)
+            if calls:
+                log_calls(test.cluster, folder.calls_log)
             return _run_and_judge(
                 test, info, folder, console, Phases() if phases is None else phases, again=again, edn=edn
             )
@@ -150,7 +165,7 @@ def _run_and_judge(
     console: Console,
     phases: Phases,
     *,
-    again: Callable[[RunResult], Part] | None,
+    again: Callable[[RunResult, Run], Part] | None,
     edn: bool,
 ) -> Session:
     began_s = time.monotonic()
@@ -180,8 +195,8 @@ def _run_and_judge(
             operations = judged.operations
             verdicts = parts.of_run(test, result, operations, workload=judged.parts)
             if again is not None and result.error is None and not result.interrupted:
-                progress.phase("the same run again, to see whether its seed repeats it")
-                verdicts.append(again(result))
+                progress.phase("comparing the run with another one of its seed")
+                verdicts.append(again(result, folder))
             checked_s = time.monotonic()
             progress.phase("writing the report")
             record = RunRecord(

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from harness.workload import Workload
     from nemesis.triggers import Subject
 
-PROGRAM_THREADS: Final = frozenset({"preempt", "stalls"})  # the options of threads that programs in virtual time have
+PROGRAM_THREADS: Final = frozenset(
+    {"preempt", "stalls", "trace_all"}
+)  # the options of threads that programs in virtual time have
 
 
 def workload_of(options: RunOptions) -> Workload:
@@ -60,7 +62,7 @@ def thread_options(options: RunOptions) -> frozenset[str]:
     """Returns the names of the options of simulated threads that have an effect."""
     if by_programs(options):
         return PROGRAM_THREADS
-    return frozenset(asdict(Threads())) if placed(options).type.threaded else frozenset()
+    return frozenset(asdict(Threads())) - {"trace_all"} if placed(options).type.threaded else frozenset()
 
 
 def without_threads(options: RunOptions) -> tuple[RunOptions, Sequence[str]]:
@@ -78,6 +80,8 @@ def without_threads(options: RunOptions) -> tuple[RunOptions, Sequence[str]]:
 
 
 def _why_not(options: RunOptions, system: str) -> str:
+    if options.cluster.cluster_kind == SIMULATED and not by_programs(options):
+        return f"the processes of {system} are no programs there"
     if by_programs(options):
         return "Labrys does not see how programs write into mapped files"
     return f"the threads of {system} are not simulated with --cluster {options.cluster.cluster_kind}"
@@ -226,4 +230,9 @@ def check(options: RunOptions) -> None:
             f"{plain_name(workload)}; {which}"
         )
     check_cluster(options.system, options.cluster.cluster_kind, options.cluster.carrier)
+    if options.output.calls and not by_programs(options):
+        raise InputError(
+            f"--calls needs programs in virtual time: --cluster {SIMULATED} and a system that runs there as "
+            "`labrys systems` says, or --carrier programs"
+        )
     workload_of(options)

@@ -7,12 +7,16 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 import click
+from rich.text import Text
 
 from commands import needs
+from commands.again import REPEATABLE
 from commands.choosing import ChoosingCommand
 from commands.compose import settle
 from commands.run_options import OUTPUT, RUN, RepeatOptions, RunOptions, Sources, ThresholdOptions
+from commands.subjects import by_programs
 from harness.console import sources as opt
+from harness.console.plain import one_line
 from harness.console.terminal import annotation, echo, open_console
 from harness.declare import build, click_options, with_options
 from harness.errors import InputError
@@ -22,6 +26,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+    from commands.executions import Earlier
     from commands.repeating import Tally
     from commands.session import Session
     from harness.errors import ExitCode
@@ -60,17 +65,25 @@ def recalled_options(root: click.Context, given: Mapping[str, Any]) -> tuple[Run
     return RunOptions.of(ctx.params), Sources.of(ctx)
 
 
-def run_tests(options: RunOptions, sources: Sources, repeated: RepeatOptions) -> ExitCode:
+def run_tests(
+    options: RunOptions, sources: Sources, repeated: RepeatOptions, *, earlier: Earlier | None = None
+) -> ExitCode:
     """Carries out a test, once or many times, and returns the exit code of the worst run.
+
+    Args:
+        options: The options.
+        sources: Where their values come from.
+        repeated: How often.
+        earlier: The run of programs in virtual time that the first run is to repeat; None: it repeats none.
 
     Raises:
         InputError: The options are not valid.
     """
     if repeated.repeat > 1:
-        return _repeat(options, sources, repeated)
+        return _repeat(options, sources, repeated, earlier)
     if repeated.until_fail or repeated.same_seed:
         raise InputError("--until-fail and --same-seed need --repeat N with more than one run")
-    return run_once(options, sources, summary=_summary_console(options))
+    return run_once(options, sources, summary=_summary_console(options), earlier=earlier)
 
 
 def _summary_console(options: RunOptions) -> Console:
@@ -78,13 +91,14 @@ def _summary_console(options: RunOptions) -> Console:
     return open_console(stderr=options.output.output != "text")
 
 
-def run_once(options: RunOptions, sources: Sources, *, summary: Console) -> ExitCode:
+def run_once(options: RunOptions, sources: Sources, *, summary: Console, earlier: Earlier | None = None) -> ExitCode:
     """Carries out a test, and returns the exit code of its verdict.
 
     Args:
         options: The options.
         sources: Where their values come from.
         summary: The console of the verdict. Progress goes to standard error.
+        earlier: The run of programs in virtual time that this one is to repeat; None: it repeats none.
 
     Raises:
         InputError: The options are not valid.
@@ -100,9 +114,10 @@ def run_once(options: RunOptions, sources: Sources, *, summary: Console) -> Exit
     needs.warn(settled)
     output, reproduce = settled.options.output, settled.reproduce
     console.print(f"reproduce  {reproduce}", style="dim", soft_wrap=True)
-    session = compose_and_carry_out(settled, store=Store(output.store_dir), console=console)
+    session = compose_and_carry_out(settled, store=Store(output.store_dir), console=console, earlier=earlier)
     outcome, run, document = session.outcome, session.run, session.document
     print_summary(summary, document, report=run.report_html)
+    print_repeated(summary, document)
     if outcome.alone is Verdict.INVALID and (real := confirmation(settled, run.path)) is not None:
         summary.print(f"confirm    this find on real nodes: {real.line}", style="dim", soft_wrap=True, markup=False)
         for sentence in real.changes:
@@ -116,7 +131,15 @@ def run_once(options: RunOptions, sources: Sources, *, summary: Console) -> Exit
     return outcome.exit_code
 
 
-def _repeat(options: RunOptions, sources: Sources, repeated: RepeatOptions) -> ExitCode:
+def print_repeated(console: Console, document: Mapping[str, Value]) -> None:
+    """Prints whether a run of programs in virtual time did the same as an earlier one, if it was compared with one."""
+    if document.get("execution") is None or (part := document["parts"].get(REPEATABLE)) is None:
+        return
+    style = "dim" if part["valid"] is True else "bold yellow"
+    console.print(Text(f"{REPEATABLE} {one_line(part['reason'])}", style=style), soft_wrap=True)
+
+
+def _repeat(options: RunOptions, sources: Sources, repeated: RepeatOptions, earlier: Earlier | None) -> ExitCode:
     """Carries out a test many times, and returns the exit code of the worst run.
 
     Raises:
@@ -126,15 +149,17 @@ def _repeat(options: RunOptions, sources: Sources, repeated: RepeatOptions) -> E
 
     from commands import repeating
     from commands.compose import name_of
+    from commands.executions import Earlier
     from commands.repeat_summary import print_run, print_tally
     from commands.session import compose_and_carry_out
     from harness.randomness import repeat_seed
     from harness.verdict import Verdict
+    from results.store.load import load_record
     from results.store.repeats import RepeatFolder
     from results.store.store import Store
 
     simulated = options.cluster.simulated
-    if repeated.same_seed and simulated:
+    if repeated.same_seed and simulated and not by_programs(options):
         raise InputError("in the simulator, runs with the same seed are the same run; leave out --same-seed")
     console = open_console()
     settled = settle(options, sources)
@@ -147,8 +172,15 @@ def _repeat(options: RunOptions, sources: Sources, repeated: RepeatOptions) -> E
     quiet = simulated and not console.is_terminal  # such a run takes seconds, and prints its line at its end
 
     def carry_out(own: int) -> Session:
+        nonlocal earlier
         shown = open_console(quiet=True) if quiet else console
-        return compose_and_carry_out(settled.seeded(own), store=Store(output.store_dir), console=shown)
+        session = compose_and_carry_out(
+            settled.seeded(own), store=Store(output.store_dir), console=shown, earlier=earlier
+        )
+        print_repeated(console, session.document)
+        if repeated.same_seed and simulated and earlier is None:
+            earlier = Earlier.of(session.run, load_record(session.run))
+        return session
 
     def document_of(tally: Tally) -> dict[str, Value]:
         return repeating.document_of(tally, test=name, seed=seed, reproduce=whole, folder=str(folder.path))

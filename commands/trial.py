@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from clusters.sim.linux.cluster import log_calls
 from commands.compose import composed
 from harness import parts
 from harness.history import MemoryHistory, pair
@@ -91,7 +92,11 @@ def _uncollected() -> Iterator[None]:
 
 @contextlib.contextmanager
 def carried_out(
-    settled: Settled, observer_of: Callable[[Test], Observer], *, history: Recorder | None = None
+    settled: Settled,
+    observer_of: Callable[[Test], Observer],
+    *,
+    history: Recorder | None = None,
+    calls: Path | None = None,
 ) -> Iterator[tuple[Test, RunResult, Sequence[Operation]]]:
     """Carries out one run in memory, with a folder for its logs until the end of the context.
 
@@ -99,6 +104,7 @@ def carried_out(
         settled: The options.
         observer_of: Makes the observer of the test.
         history: The recorder of the operations; by default one in memory.
+        calls: The file for each call of programs in virtual time; None: no such log.
 
     Yields:
         The test, the result of the run, and the operations of the clients.
@@ -108,6 +114,8 @@ def carried_out(
     """
     recorder = MemoryHistory() if history is None else history
     with composed(settled) as (test, _), tempfile.TemporaryDirectory(prefix="labrys-") as logs:
+        if calls is not None:
+            log_calls(test.cluster, calls)
         result = run(test, history=recorder, logs_dir=Path(logs), observer=observer_of(test))
         yield test, result, pair(recorder.ops)
 

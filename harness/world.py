@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar, cast
 
-from harness.console.members import Whole  # noqa: TC001 - members are read by their annotations
+from harness.console.members import Trace, Whole  # noqa: TC001 - members are read by their annotations
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterable, Mapping, Sequence
@@ -117,6 +117,8 @@ class Execution:
 
     Attributes:
         digest: The digest of all calls, results, messages and decisions, in hexadecimal digits.
+        trace: The digest of what came before, at the end of each virtual second: eight hexadecimal digits each. Empty in files
+            of earlier versions.
         controller: The SHA-256 of the controller.
         kernel: The release of the kernel.
         processor: The model of the processor.
@@ -128,6 +130,7 @@ class Execution:
     kernel: str
     processor: str
     figures: dict[str, Whole]
+    trace: Trace = ""
 
 
 class World(Protocol):
@@ -225,6 +228,13 @@ class World(Protocol):
 
     def prepare_loss(self) -> None:
         """Lets the disks remember what is synced, from now on. Without it, `lose_power` is not possible. No process may run."""
+        ...
+
+    def power_off(self, node: str, role: str | None = None) -> None:
+        """Ends the processes of a role, or all, as a power loss does: the other ends of their connections hear nothing.
+
+        A world where a killed process is not heard of either has nothing to do.
+        """
         ...
 
     def lose_power(self, node: str) -> Lost:

@@ -3,6 +3,9 @@
 `python -m benchmarks linux [--seconds 20] [--runs 3] [--simulated]`: for each system, virtual seconds for a second on one core,
 from the start of the nodes to the end of the final reads. A run on nodes takes one second for a second, so its column is the
 time of the same phases. `--simulated` leaves the nodes out; they need root.
+
+`--pairs N [--trace-all] [--systems redis,etcd] [--digests FILE]` measures nothing: it carries out N pairs of runs of each
+system, and says how many did the same; see `pairs.py`.
 """
 
 from __future__ import annotations
@@ -15,6 +18,11 @@ import sys
 import tempfile
 from pathlib import Path
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from benchmarks.linux.pairs import compare_pairs
+from harness.errors import InputError
 
 SYSTEMS = {
     "redis": (),
@@ -48,17 +56,37 @@ def real_s(results: dict[str, Any]) -> float:
     return float(sum(phase["end_s"] - phase["start_s"] for phase in phases))
 
 
-def main() -> None:
-    """Prints a row for each system."""
+def main() -> int:
+    """Prints a row for each system. Returns the exit code."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--seconds", type=int, default=20, help="virtual seconds of the workload")
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--simulated", action="store_true", help="leave out the runs on nodes")
+    parser.add_argument("--systems", default=",".join(SYSTEMS), help="names, separated by commas")
+    parser.add_argument("--pairs", type=int, help="compare so many pairs of runs of each system, and measure nothing")
+    parser.add_argument("--trace-all", action="store_true", help="with --pairs: every system call is in the digest")
+    parser.add_argument("--digests", type=Path, help="with --pairs: the file of what programs did in earlier nights")
     options = parser.parse_args()
+    names = options.systems.split(",")
+    if unknown := sorted(set(names) - set(SYSTEMS)):
+        parser.error(f"--systems: expected some of {', '.join(SYSTEMS)}, found {unknown[0]!r}")
+    systems = {name: SYSTEMS[name] for name in names}
+    if options.pairs is not None:
+        try:
+            return compare_pairs(
+                systems,
+                pairs=options.pairs,
+                seconds=options.seconds,
+                trace_all=options.trace_all,
+                digests=options.digests,
+            )
+        except InputError as error:
+            print(error, file=sys.stderr)
+            return 1
     limit = ("--time-limit", str(options.seconds))
     print(f"| {'system':<10} | virtual s a second | runs | calls | run on nodes | ratio of the times |")
     print("|---|---|---|---|---|---|")
-    for system, words in SYSTEMS.items():
+    for system, words in systems.items():
         runs = [carried_out(system, seed, ("--cluster", "sim", *words, *limit)) for seed in range(1, options.runs + 1)]
         speeds = [run["execution"]["figures"]["time"] / NS / real_s(run) for run in runs]
         calls = statistics.median(run["execution"]["figures"]["calls"] for run in runs)
@@ -68,7 +96,8 @@ def main() -> None:
             peer, ratio = f"{on_nodes_s:.1f} s", f"{on_nodes_s / real_s(runs[0]):.1f}"
         speed = f"{statistics.median(speeds):.1f} ({min(speeds):.1f} to {max(speeds):.1f})"
         print(f"| {system:<10} | {speed} | {len(runs)} | {calls:,.0f} | {peer} | {ratio} |", flush=True)
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -20,8 +20,10 @@ class Threads:
         page_faults: The probability with which a write into a mapped file takes time, as if its page is not in memory.
         stalls: The mean number of times in a virtual second that a thread stalls: in Java at an access of a field, in programs
             at a system call. In Java, threads then have priorities, and `preempt` has no effect.
+        trace_all: Of programs: whether every system call stops its thread and is in the digest of the run.
     """
 
     preempt: float = PREEMPT
     page_faults: float = PAGE_FAULTS
     stalls: float = STALLS
+    trace_all: bool = False

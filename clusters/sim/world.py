@@ -314,6 +314,9 @@ class SimWorld:
         """Lets the disks remember what is synced. Those of this process always do."""
         self.loses_power = True
 
+    def power_off(self, node: str, role: str | None = None) -> None:
+        """Does nothing: the other ends hear of a power loss as of a kill."""
+
     def lose_power(self, node: str) -> Lost:
         """Removes everything from a node's disk that was written and not synced."""
         return self.machines[node].disk.lose_power()

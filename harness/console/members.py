@@ -26,6 +26,7 @@ MAX_WHOLE: Final = 2**63 - 1
 Seconds = Annotated[float, msgspec.Meta(ge=-MAX_S, le=MAX_S)]
 Duration = Annotated[float, msgspec.Meta(ge=0, le=MAX_S)]
 Whole = Annotated[int, msgspec.Meta(ge=0, le=MAX_WHOLE)]
+Trace = Annotated[str, msgspec.Meta(pattern="^([0-9a-f]{8})*$")]  # eight digits for each virtual second
 Integer = Annotated[int, msgspec.Meta(ge=-MAX_WHOLE, le=MAX_WHOLE)]
 
 _PROBLEM: Final = re.compile(r"(?P<what>.*?)(?: - at `\$(?P<path>.*)`)?", re.DOTALL)

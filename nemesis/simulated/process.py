@@ -116,7 +116,9 @@ class PowerLost(Killed):
         for option in ("after", "stall"):
             if self.fault.options.get(option) is not None:
                 raise FaultError(f"a simulated process does not outlive its disk; leave out power-loss.{option}")
-        super().inject(name)
+        self.before[name] = self._pid(name)
+        self.world.power_off(name, self.fault.role)
+        self.fault.field.system.kill(self.fault.field.node(name), self.fault.role)
         self._lost[name] = self.world.lose_power(name)
 
     def further(self, name: str) -> str:

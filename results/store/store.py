@@ -103,6 +103,11 @@ class Run:
         return self.path / "results.edn"
 
     @property
+    def calls_log(self) -> Path:
+        """Returns the path of the log of calls of programs in virtual time; see `labrys test --calls`."""
+        return self.path / "calls.log"
+
+    @property
     def report_html(self) -> Path:
         """Returns the path of the report."""
         return self.path / "report.html"

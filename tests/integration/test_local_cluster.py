@@ -435,6 +435,9 @@ def test_doctor_without_root() -> None:
     root = next(finding for finding in document["machine"] if finding["what"] == "root")
     assert not root["ok"]
     assert "sudo" in root["fix"]
+    rights = {finding["what"]: finding["ok"] for finding in document["programs_in_virtual_time"]}
+    assert not rights["namespaces"]
+    assert rights["ptrace"]
     assert document["nodes"] == []
     assert "root" in document["nodes_error"]
 
@@ -445,6 +448,7 @@ def test_doctor_looks_at_a_node(name: str) -> None:
 
     assert done.returncode == 0, done.stdout
     assert " iptables-statistic " in done.stdout
+    assert "  ok       ptrace " in done.stdout
     assert "shares this machine's clock" in done.stdout
     assert not [one.name for one in list_clusters() if one.name.startswith("doctor-") and not _is_running(one.name)]
 

@@ -1,4 +1,5 @@
 """Unmodified Linux programs in virtual time: a controller in Rust that owns their time, threads and network.
 
-No command uses it yet. `controller/` has the controller, `building` makes it, and `driving` starts one and speaks its protocol.
+`controller/` has the controller, `building` makes it, and `driving` starts one and speaks its protocol. `world` and `cluster`
+let a run use it. `calls` finds the first difference of two logs of calls.
 """

@@ -20,13 +20,14 @@ from clusters.sim.cores import Core
 from clusters.sim.linux.world import COPY_S, NO_DISK_FAULTS, PAUSED, RUNNING, LinuxWorld, Started
 from clusters.sim.threads import Threads
 from harness.capabilities import SIMULATED, SIMULATED_DISK, SIMULATED_MESSAGES, Capabilities
-from harness.errors import CommandFailed, CommandTimeout, NodeError
+from harness.errors import CommandFailed, CommandTimeout, InputError, NodeError
 from harness.node import Node
 from harness.remote.protocol import DEFAULT_TIMEOUT_S, Result
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from harness.cluster import Cluster
     from harness.daemon import Daemon
 
 LACKS: Final[Mapping[str, str]] = MappingProxyType(
@@ -97,6 +98,21 @@ class LinuxCluster:
         """Ends the programs, and removes their files."""
         self.world.close()
         shutil.rmtree(self._root, ignore_errors=True)
+
+
+def log_calls(cluster: Cluster, path: Path) -> None:
+    """Lets the programs of a cluster in virtual time leave a log of calls, before anything of it starts.
+
+    Args:
+        cluster: A `LinuxCluster`.
+        path: The file, which is replaced.
+
+    Raises:
+        InputError: The cluster has no programs in virtual time, or they have started.
+    """
+    if not isinstance(cluster, LinuxCluster):
+        raise InputError(f"a log of calls needs programs in virtual time; the cluster {cluster.name} has none")
+    cluster.world.log_calls(path)
 
 
 class LinuxProcesses:

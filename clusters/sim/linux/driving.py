@@ -7,6 +7,7 @@ what the other said. The lines of both are part of Labrys, and a line that does 
 from __future__ import annotations
 
 import contextlib
+import signal
 import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -97,11 +98,13 @@ class Figures:
 
     Attributes:
         digest: The digest of its execution: of all calls, results, messages and decisions.
+        trace: The digest at the end of each virtual second; see `harness.world.Execution`.
         figures: E.g. `time` in virtual nanoseconds, `calls` and `messages`.
         calls: The number of calls by name.
     """
 
     digest: str
+    trace: str
     figures: Mapping[str, int]
     calls: Mapping[str, int]
 
@@ -123,6 +126,7 @@ class Controller:
         self._root = parts.root
         self._connections = 0
         self._programs = 0
+        self._broken: InfrastructureError | None = None
         try:
             self._process = subprocess.Popen(
                 [binary], env=own_environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
@@ -181,9 +185,12 @@ class Controller:
         """Returns whether a socket of a node has a port."""
         return self._ask(f"bound {node} {port}") > 0
 
-    def lose_power(self, node: str) -> None:
-        """Kills all programs of a node; its connections vanish without a word to their other ends."""
-        self._do(f"power {node}")
+    def lose_power(self, program: int) -> None:
+        """Kills a program as a power loss does: the other ends of its connections hear nothing.
+
+        If no other program runs on its node, the node answers nothing until one starts. Does nothing if the program has ended.
+        """
+        self._do(f"power {program}")
 
     def remember(self, node: str, folder: str) -> None:
         """Lets the disk of a node remember from now on what is durable below a folder."""
@@ -289,17 +296,19 @@ class Controller:
     def figures(self) -> Figures:
         """Returns what the run did so far."""
         self._say("figures")
-        digest, figures, calls = "", dict[str, int](), dict[str, int]()
+        digest, trace, figures, calls = "", "", dict[str, int](), dict[str, int]()
         while (line := self._line()) != END:
             kind, _, rest = line.partition(" ")
             if kind == "digest":
                 digest = rest
+            elif kind == "trace":
+                trace = rest
             elif kind == "call":
                 name, _, count = rest.partition(" ")
                 calls[name] = int(count)
             else:
                 figures[kind] = int(rest)
-        return Figures(digest=digest, figures=figures, calls=calls)
+        return Figures(digest=digest, trace=trace, figures=figures, calls=calls)
 
     def stop(self) -> None:
         """Ends the controller, and with it all its programs. Idempotent."""
@@ -328,6 +337,8 @@ class Controller:
         return int(self._line())
 
     def _say(self, line: str) -> None:
+        if self._broken is not None:
+            raise InfrastructureError(str(self._broken))
         try:
             self._to.write(f"{line}\n".encode())
             self._to.flush()
@@ -341,7 +352,7 @@ class Controller:
         return line[:-1].decode()
 
     def _lost(self) -> InfrastructureError:
-        """Returns the error about a controller that ended by itself."""
+        """Returns the error about a controller that ended by itself. All that follows has the same error."""
         with contextlib.suppress(OSError):
             self._to.close()
         try:
@@ -350,8 +361,17 @@ class Controller:
             self._process.kill()
             status = self._process.wait()
         errors = cast("IO[bytes]", self._process.stderr)
-        said = errors.read(MAX_ERROR).decode(errors="replace").strip() or f"it ended with status {status}"
-        return InfrastructureError(f"the simulation of Linux programs broke off: {said}")
+        said = errors.read(MAX_ERROR).decode(errors="replace").strip() or _end(status)
+        self._broken = InfrastructureError(f"the simulation of Linux programs broke off: {said}")
+        return self._broken
+
+
+def _end(status: int) -> str:
+    """Returns how a controller ended that said nothing."""
+    if status >= 0:
+        return f"its controller ended with status {status}"
+    name = signal.Signals(-status).name
+    return f"its controller was killed with {name}" + (", perhaps for want of memory" if name == "SIGKILL" else "")
 
 
 def _digits(text: str) -> str:

@@ -25,7 +25,7 @@ from clusters.sim.linux.loop import HOST, Connections, LinuxLoop
 from harness.cache import cache
 from harness.clock import run_virtual
 from harness.console.below import open_file
-from harness.errors import NodeError
+from harness.errors import InputError, NodeError
 from harness.randomness import stream
 from harness.units import NS_PER_MS, NS_PER_S
 from harness.world import Arrival, Execution, Lost
@@ -47,6 +47,11 @@ HOST_ADDRESS: Final = "192.0.2.250"
 SHOWN: Final = (Path("/usr"),)
 # Go runs this many goroutines at once. With one, a goroutine would go on until it waits, wherever its thread stops.
 GO_THREADS: Final = "4"
+# The C library takes the code of x86-64-v2, and looks for no libraries of newer processors, so that its calls are the same.
+NEWER: Final = (
+    "AVX", "AVX2", "AVX512F", "AVX512VL", "AVX512BW", "AVX512DQ", "AVX512CD", "AVX512ER", "AVX512PF", "FMA", "F16C", "BMI1",
+    "BMI2", "LZCNT", "MOVBE", "XSAVEC", "ERMS", "FSRM", "RTM",
+)  # fmt: skip
 VARIABLES: Final = {
     "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
     "HOME": "/root",
@@ -54,6 +59,7 @@ VARIABLES: Final = {
     "PYTHONHASHSEED": "0",
     "GODEBUG": "asyncpreemptoff=1",
     "GOMAXPROCS": GO_THREADS,
+    "GLIBC_TUNABLES": f"glibc.cpu.hwcaps={','.join(f'-{feature}' for feature in NEWER)}",
 }
 REALTIME_START_NS: Final = 1_700_000_000 * NS_PER_S  # of the controller
 NO_DISK_FAULTS: Final = "the disks of programs in virtual time are never full, and no fault damages their files"
@@ -116,6 +122,7 @@ class LinuxWorld:
         self._probes: list[tuple[list[Arrival], int]] = []
         self._strobes: dict[str, int] = {}  # for each clock that jumps to and fro, the number of its fault
         self.loses_power = False
+        self._calls_log: Path | None = None
         self.daemons: dict[tuple[str, str], Daemon] = {}
         self._readers: dict[asyncio.Future[tuple[str, str]], tuple[AbstractSet[str], re.Pattern[str]]] = {}
         self._read: dict[tuple[str, str], int] = {}
@@ -132,12 +139,24 @@ class LinuxWorld:
                 shown=self.shown,
                 preempt=self._threads.preempt,
                 stalls=self._threads.stalls,
+                trace_all=self._threads.trace_all,
+                log=self._calls_log,
             )
             self._started = Controller(controller(lambda _: None), parts)
             self.connections = Connections(self._started)
             self._set_links(self._started)
             self._set_disks(self._started)
         return self._started
+
+    def log_calls(self, path: Path) -> None:
+        """Lets the controller write each call and each decision to a file.
+
+        Raises:
+            InputError: The controller has started without it.
+        """
+        if self._started is not None:
+            raise InputError(f"the programs have started without a log of calls, so {path} cannot have them")
+        self._calls_log = path
 
     def _set_links(self, started: Controller) -> None:
         links = Links(self.seed, self.names)
@@ -171,6 +190,7 @@ class LinuxWorld:
         figures = self.controller.figures()
         return Execution(
             digest=figures.digest,
+            trace=figures.trace,
             controller=hashlib.sha256(controller(lambda _: None).read_bytes()).hexdigest(),
             kernel=platform.release(),
             processor=_processor(),
@@ -333,6 +353,11 @@ class LinuxWorld:
     def prepare_loss(self) -> None:
         """Lets the disks remember what is synced, from now on."""
         self.loses_power = True
+
+    def power_off(self, node: str, role: str | None = None) -> None:
+        """Ends the processes of a node; the other ends of their connections hear nothing, as after a power loss."""
+        for process in self.of(node, role):
+            self.controller.lose_power(process.program)
 
     def lose_power(self, node: str) -> Lost:
         """Removes all unsynced data from the folders of the processes of a node that do not run."""

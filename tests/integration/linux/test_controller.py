@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import resource
 import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,16 +13,18 @@ import pytest
 
 from clusters.sim.linux.building import controller
 from clusters.sim.linux.driving import Controller, Parts
+from clusters.sim.linux.world import VARIABLES
 from harness.errors import InfrastructureError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from clusters.sim.linux.driving import Figures
 
 pytestmark = pytest.mark.integration
 HERE = Path(__file__).parent
 SECOND_NS = 1_000_000_000
+PYTHON = ("/usr/bin/python3", "-I", "-S", "-c")
 NODES = {"n1": "10.0.0.1", "n2": "10.0.0.2", "us": "10.0.0.9"}
 
 
@@ -84,8 +89,79 @@ LOOK = """
 date; sleep 100; date; head -c 16 /dev/urandom | od -An -tx1; echo $$; uname -n; cat /proc/meminfo /proc/stat /proc/loadavg
 cat /proc/self/stat /proc/self/io /proc/self/mountinfo /proc/cgroups /proc/cpuinfo /sys/devices/system/cpu/online /etc/hosts
 ls -a / /tmp /etc /proc/sys/kernel/random/boot_id; stat -c '%n %i %h %Y %d' / /tmp /proc /etc/hosts; df / | tail -1
-cat /proc/self/maps | tail -3; nproc; exit 3
+stat -c '%n %i %h %Y %d' /proc/sys/vm/overcommit_memory /dev/null /usr; ls -i /proc/self /proc/sys/vm; cat /proc/self/maps
+nproc; exit 3
 """
+# All that `/proc`, `/sys`, `/dev` and `/etc` have, each by its path, and some by other ways.
+SWEEP = """
+import ctypes, os, resource, stat
+def shown(path):
+    try:
+        found = os.lstat(path)
+        print(path, oct(found.st_mode), found.st_ino, found.st_nlink, found.st_size, found.st_dev, found.st_mtime)
+        if stat.S_ISLNK(found.st_mode):
+            print(path, "->", os.readlink(path))
+        elif stat.S_ISDIR(found.st_mode):
+            with os.scandir(path) as entries:
+                names = [(entry.name, entry.inode()) for entry in entries]
+            print(path, names)
+            for name, _ in names:
+                shown(path + "/" + name)
+        elif path not in {"/dev/zero", "/dev/full", "/proc/self/clear_refs"}:
+            with open(path, "rb", buffering=0) as file:
+                print(path, file.read(100_000))
+    except OSError as error:
+        print(path, error.strerror)
+for top in ("/proc", "/sys", "/dev", "/etc"):
+    shown(top)
+os.chdir("/proc/self")
+for path in ("io", "../self/io", "/proc//self/./io", "task/../io"):
+    print(path, open(path).read())
+folder = os.open("/proc/self/fdinfo", os.O_RDONLY)
+print(os.read(os.open("0", os.O_RDONLY, dir_fd=folder), 1000))
+print(os.getpriority(os.PRIO_PROCESS, 0), oct(os.umask(0)), os.getgroups(), os.sysconf("SC_PHYS_PAGES"), os.getloadavg())
+print([resource.getrlimit(each) for each in range(16)], resource.getrusage(resource.RUSAGE_SELF), os.times())
+uuids = [open("/proc/sys/kernel/random/uuid").read() for _ in range(2)]
+assert uuids[0] != uuids[1], uuids
+print(uuids)
+area = ctypes.create_string_buffer(256)
+MOUNT_ID, STATX = 0x1000, 332
+for path in (b"/", b"/proc", b"/usr", b"/dev/null", b"/proc/self/io"):
+    assert ctypes.CDLL(None).syscall(STATX, -100, path, 0, MOUNT_ID | 0x7ff, area) == 0
+    print(path, area.raw)
+"""
+
+
+@contextlib.contextmanager
+def another_host(folder: Path) -> Iterator[None]:
+    """Changes what this machine counts, such as processes and namespaces, and what its processes inherit, such as limits."""
+    (folder / "something new").write_text("on the host")
+    sleeping = ["unshare", "--mount", "--net", "--uts", "--ipc", "sleep", "60"]
+    limits = [
+        (each, resource.getrlimit(each))
+        for each in (resource.RLIMIT_MEMLOCK, resource.RLIMIT_NPROC, resource.RLIMIT_CORE)
+    ]
+    groups, mask, priority = os.getgroups(), os.umask(0o077), os.getpriority(os.PRIO_PROCESS, 0)
+    others = [subprocess.Popen(sleeping) for _ in range(3)]
+    memory = [os.memfd_create("new") for _ in range(5)]
+    try:
+        os.setgroups([12345])
+        os.setpriority(os.PRIO_PROCESS, 0, min(19, priority + 3))
+        for each, (_, most) in limits:
+            resource.setrlimit(each, (1000, most))
+        subprocess.run(["sleep", "1.1"], check=True)
+        yield
+    finally:
+        for each, limit in limits:
+            resource.setrlimit(each, limit)
+        os.setgroups(groups)
+        os.umask(mask)
+        os.setpriority(os.PRIO_PROCESS, 0, priority)
+        for descriptor in memory:
+            os.close(descriptor)
+        for other in others:
+            other.kill()
+            other.wait()
 
 
 def test_nothing_of_the_host_is_visible_and_time_is_virtual(binary: Path, tmp_path: Path) -> None:
@@ -99,13 +175,28 @@ def test_nothing_of_the_host_is_visible_and_time_is_virtual(binary: Path, tmp_pa
     assert lines[3:5] == ["2", "n1"]
     assert "10.0.0.2 n2" in lines
     assert lines[-1] == "1"
-    (tmp_path / "something new").write_text("on the host")
-    subprocess.run(["sleep", "1.1"], check=True)
-    again, _, other = simulated(binary, tmp_path, arguments)
-    assert (again, other.digest) == (text, ended.digest)
+    with another_host(tmp_path):
+        again, _, other = simulated(binary, tmp_path, arguments)
+    assert again.splitlines() == lines
+    assert other.digest == ended.digest
     another, _, different = simulated(binary, tmp_path, arguments, seed=2)
     assert another.splitlines()[2] != lines[2]
     assert different.digest != ended.digest
+
+
+def test_no_file_of_the_kernel_shows_the_host(binary: Path, tmp_path: Path) -> None:
+    """Whatever a program reads below /proc, /sys, /dev and /etc, by any path, is the same whatever the host does."""
+    arguments = ["/usr/bin/python3", "-I", "-S", "-c", SWEEP]
+    text, code, ended = simulated(binary, tmp_path, arguments)
+    assert code == 0, text[-2000:]
+    assert len(text.splitlines()) > 500
+    (tmp_path / "other").mkdir()
+    with another_host(tmp_path):
+        again, _, other = simulated(binary, tmp_path / "other", arguments)
+    assert again.splitlines() == text.splitlines()
+    assert other.digest == ended.digest
+    hidden = [str(tmp_path), str(binary), "ext4", "overlay"]
+    assert [word for word in hidden if word in text] == []
 
 
 def test_every_call_can_be_in_the_digest(binary: Path, tmp_path: Path) -> None:
@@ -129,6 +220,25 @@ def test_a_loop_that_waits_for_another_thread_takes_time(binary: Path, tmp_path:
     assert 2000 <= int(text.removesuffix(" ms\n")) <= 2010
     assert 100 < ended.figures["loops"] < 1000
     assert again[2].digest == ended.digest
+
+
+def test_the_c_library_takes_no_code_of_newer_processors(binary: Path, tmp_path: Path) -> None:
+    """Where it looks for libraries does not depend on the model of the processor."""
+    log = tmp_path / "calls.log"
+    (tmp_path / "root").mkdir()
+    parts = Parts(
+        seed=1, root=tmp_path / "root", nodes=NODES, variables=VARIABLES, shown=[Path("/usr")], log=log, trace_all=True
+    )
+    run = Controller(binary, parts)
+    try:
+        run.start("n1", [*PYTHON, "pass"], folder="/root", output="/root/output")
+        run.wait(300 * SECOND_NS)
+        run.figures()
+    finally:
+        run.stop()
+    opened = [line for line in log.read_text().splitlines() if " opens " in line]
+    assert any("x86-64-v2" in line for line in opened)
+    assert [line for line in opened if "x86-64-v3" in line or "haswell" in line] == []
 
 
 SYNCS = """
@@ -208,6 +318,78 @@ def test_this_process_is_a_node(binary: Path, tmp_path: Path) -> None:
         run.kill(server)
         kinds = {event.kind for event in run.wait(run.now_ns + SECOND_NS)}
         assert kinds & {"ended", "reset", "exited"}
+        run.figures()
+    finally:
+        run.stop()
+
+
+PEER = """
+import socket, sys, time
+def said(text): print(text, flush=True)
+c = socket.create_connection((sys.argv[1], 80))
+said(c.recv(9))
+c.settimeout(3)
+try:
+    said(c.recv(9))
+except TimeoutError:
+    said("heard nothing")
+try:
+    socket.create_connection((sys.argv[1], 80), timeout=3)
+except OSError as error:
+    said(type(error).__name__)
+c.settimeout(60)
+c.sendall(b"are you there?")
+try:
+    said(c.recv(9))
+except OSError as error:
+    said(type(error).__name__)
+"""
+GREETER = """
+import socket
+server = socket.create_server(("0.0.0.0", 80))
+connections = [server.accept()[0] for _ in range(2)]
+for connection in connections:
+    connection.sendall(b"hello")
+connections[0].recv(1)
+"""
+
+
+@pytest.mark.parametrize(
+    ("how", "heard"),
+    [
+        ("power", ["b'hello'", "heard nothing", "TimeoutError", "ConnectionResetError"]),
+        ("kill", ["b'hello'", "b''", "ConnectionRefusedError", "b''"]),
+        (
+            "power, beside another program",
+            ["b'hello'", "heard nothing", "ConnectionRefusedError", "ConnectionResetError"],
+        ),
+    ],
+)
+def test_nobody_hears_of_a_power_loss(binary: Path, tmp_path: Path, how: str, heard: list[str]) -> None:
+    """A node without power answers nothing, and after its restart with a reset. A kill is heard of at once."""
+    root = tmp_path / "root"
+    root.mkdir()
+    run = Controller(
+        binary, Parts(seed=3, root=root, nodes=NODES, variables={"PATH": "/usr/bin"}, shown=[Path("/usr")])
+    )
+    try:
+        server = run.start("n1", [*PYTHON, GREETER], folder="/root", output="/root/output")
+        if how.endswith("program"):
+            run.start("n1", ["/usr/bin/sleep", "1000"], folder="/root", output="/root/output")
+        run.wait(SECOND_NS)
+        run.start("n2", [*PYTHON, PEER, "10.0.0.1"], folder="/root", output="/root/output")
+        mine = run.connect("10.0.0.1", 80)
+        kinds = [event.kind for _ in range(2) for event in run.wait(2 * SECOND_NS)]
+        assert kinds == ["connected", "bytes"]
+        (run.kill if how == "kill" else run.lose_power)(server)
+        events = [event for event in run.wait(run.now_ns + 1) if event.kind != "exited"]
+        events += [event for event in run.wait(10 * SECOND_NS) if event.kind != "exited"]
+        assert {event.kind for event in events if event.id == mine} == ({"ended"} if how == "kill" else set())
+        run.start("n1", ["/usr/bin/sleep", "1000"], folder="/root", output="/root/output")
+        while (events := run.wait(run.now_ns + 60 * SECOND_NS)) and all(event.kind != "exited" for event in events):
+            pass
+        assert run.path_of("n2", "/root/output").read_text().splitlines() == heard
+        run.lose_power(server)  # it has ended, so nothing happens
         run.figures()
     finally:
         run.stop()

@@ -182,11 +182,11 @@ def test_the_newest_trend_page_is_fetched(tmp_path: Path) -> None:
         "gh",
         'case "$1 $2" in "run list") echo 9; echo 8; echo 7 ;; *) [ "$3" = 8 ] && mkdir -p trend ;; esac',
     )
-    done = run("last-trend.sh", "nightly.yml", "main", "trend", cwd=tmp_path, programs=programs)
-    assert (done.returncode, done.stdout) == (0, "the trend page of run 8 goes on\n")
+    done = run("last-artifact.sh", "trend", "nightly.yml", "main", "trend", cwd=tmp_path, programs=programs)
+    assert (done.returncode, done.stdout) == (0, "the artifact trend of run 8 goes on\n")
     assert [line.split()[2] for line in asked(programs)[1:]] == ["9", "8"]
     stand_in(programs, "gh", "exit 0")
-    done = run("last-trend.sh", "nightly.yml", "main", "other", cwd=tmp_path, programs=programs)
+    done = run("last-artifact.sh", "trend", "nightly.yml", "main", "other", cwd=tmp_path, programs=programs)
     assert (done.returncode, "a new one begins" in done.stdout) == (0, True)
 
 

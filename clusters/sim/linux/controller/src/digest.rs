@@ -1,13 +1,19 @@
 //! The digest of an execution, and its log. Two runs of a seed must have equal digests; two logs show where they differ first.
 
+use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
+
+const SECOND: u64 = 1_000_000_000;
+const MOST_SHOWN: usize = 96; // bytes of data in a line of the log
 
 /// The digest of all that happened so far. It finds differences; it is no protection against an adversary.
 pub struct Digest {
     low: u64,
     high: u64,
+    /// A part of the digest at the end of each virtual second so far.
+    seconds: Vec<u32>,
     log: Option<BufWriter<File>>,
 }
 
@@ -18,6 +24,7 @@ impl Digest {
         Ok(Self {
             low: 0x243F_6A88_85A3_08D3,
             high: 0x1319_8A2E_0370_7344,
+            seconds: Vec::new(),
             log: log.map(|file| BufWriter::with_capacity(1 << 20, file)),
         })
     }
@@ -30,8 +37,17 @@ impl Digest {
         self.high ^= self.high >> 32;
     }
 
-    /// Adds bytes, with their length.
+    /// Adds bytes, with their length. The log shows the first ones.
     pub fn bytes(&mut self, bytes: &[u8]) {
+        self.add(bytes);
+        if self.logs() {
+            let first = &bytes[..bytes.len().min(MOST_SHOWN)];
+            self.line(format_args!("{:>14}   {} bytes: {}", "", bytes.len(), first.escape_ascii()));
+        }
+    }
+
+    /// Adds bytes that the log shows in another way.
+    pub fn add(&mut self, bytes: &[u8]) {
         for chunk in bytes.chunks(8) {
             let mut word = [0; 8];
             word[..chunk.len()].copy_from_slice(chunk);
@@ -54,6 +70,22 @@ impl Digest {
         }
     }
 
+    /// The time has come to `now`: keeps the digest of each second that is over.
+    pub fn passed(&mut self, now: u64) {
+        while (self.seconds.len() as u64 + 1) * SECOND <= now {
+            self.seconds.push(((self.high ^ self.low) >> 32) as u32);
+        }
+    }
+
+    /// Returns the digests at the ends of all seconds, each as eight hexadecimal digits.
+    pub fn trace(&self) -> String {
+        let mut text = String::new();
+        for second in &self.seconds {
+            let _ = write!(text, "{second:08x}");
+        }
+        text
+    }
+
     /// Writes what is left of the log.
     pub fn flush(&mut self) -> io::Result<()> {
         self.log.as_mut().map_or(Ok(()), Write::flush)
@@ -62,5 +94,27 @@ impl Digest {
     /// Returns the digest in hexadecimal digits.
     pub fn text(&self) -> String {
         format!("{:016x}{:016x}", self.high, self.low)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Digest, SECOND};
+
+    #[test]
+    fn a_trace_has_a_digest_of_each_second_that_is_over() {
+        let mut digest = Digest::new(None).expect("it has no log");
+        digest.passed(SECOND - 1);
+        assert_eq!(digest.trace(), "");
+        digest.number(1);
+        digest.passed(SECOND);
+        digest.passed(SECOND + 1);
+        assert_eq!(digest.trace().len(), 8);
+        digest.number(2);
+        digest.passed(3 * SECOND);
+        let trace = digest.trace();
+        assert_eq!(trace.len(), 24);
+        assert_ne!(trace[..8], trace[8..16]);
+        assert_eq!(trace[8..16], trace[16..]);
     }
 }

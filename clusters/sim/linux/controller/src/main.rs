@@ -8,6 +8,7 @@ mod calls;
 mod chance;
 mod digest;
 mod kernel;
+mod machine;
 mod outside;
 mod start;
 mod tracee;

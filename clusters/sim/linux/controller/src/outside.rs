@@ -10,7 +10,7 @@
 //! `ready`. Then the program outside asks for anything of the following, and waits until an event or a time:
 //!
 //! ```text
-//! start ID NODE FOLDER OUTPUT ARGUMENT... | kill ID | pause ID | resume ID | signal ID NUMBER | power NODE | remember NODE FOLDER | lose NODE FOLDER
+//! start ID NODE FOLDER OUTPUT ARGUMENT... | kill ID | pause ID | resume ID | power ID | remember NODE FOLDER | lose NODE FOLDER
 //! sync NODE MEAN
 //! link FROM TO LEAST MOST MEAN LATE | cut KEY FROM TO | disturb KEY FROM TO LOSE DUPLICATE DAMAGE DELAY JITTER HURRY | mend KEY
 //! probe ID FROM TO | dropped KEY | offset NODE NANOSECONDS | ahead NODE | calls ID | bound NODE PORT
@@ -20,14 +20,16 @@
 //! Programs, connections, probes and the keys of rules have numbers that the program outside chooses. Times are in nanoseconds.
 //! `start`, `kill` and `power` are answered with `done`, so that the program outside can look at the files of the node after them.
 //! With `remember`, the disk of a node remembers from then on what is durable below a folder. `lose`, after the end of the programs
-//! with data there, lets it lose what is not durable, and is answered with `FILES CHANGED BYTES`.
+//! with data there, lets it lose what is not durable, and is answered with `FILES CHANGED BYTES`. After `power`, the other ends of
+//! the connections of a program hear nothing of its end.
 //! `wait` is answered with `at TIME`, an event a line, and a dot:
 //!
 //! ```text
 //! connected ID | failed ID ERROR | bytes ID BYTES | ended ID | reset ID | exited ID STATUS | arrived ID DELAY DAMAGED
 //! ```
 //!
-//! `dropped` is answered with lines `FROM TO COUNT` and a dot, and `figures` with `digest DIGITS`, figures, and a dot. A number answers
+//! `dropped` is answered with lines `FROM TO COUNT` and a dot, and `figures` with `digest DIGITS`, `trace DIGITS`, figures, and a dot.
+//! A trace has eight digits for each second: the digest at its end. A number answers
 //! `ahead` (how far the wall clock of a node is ahead of the true time, as its programs read it), `calls` (how many calls a program
 //! has made) and `bound` (how many sockets of a node have a port).
 
@@ -239,7 +241,7 @@ impl Driven {
                 };
                 return self.wait(until).map(Some);
             }
-            "figures" => return Ok(Some(self.figures())),
+            "figures" => return self.figures().map(Some),
             "connect" => {
                 let id = value(&mut words, line)?;
                 let address = SocketAddrV4::new(value(&mut words, line)?, value(&mut words, line)?);
@@ -308,18 +310,14 @@ impl Driven {
     /// Carries out a line that changes the world.
     fn change<'a>(&mut self, command: &str, words: &mut impl Iterator<Item = &'a str>, line: &str) -> Run<()> {
         match command {
-            "kill" | "pause" | "resume" | "signal" => {
+            "kill" | "pause" | "resume" | "power" => {
                 let id: u64 = value(words, line)?;
                 let Some(&first) = self.programs.get(&id) else { return Ok(()) }; // it has ended by itself
                 match command {
                     "kill" => self.kernel.kill_program(first)?,
-                    "signal" => self.kernel.signal_program(first, value(words, line)?)?,
+                    "power" => self.kernel.lose_power(first)?,
                     _ => self.kernel.pause_program(first, command == "pause"),
                 }
-            }
-            "power" => {
-                let node = self.node(word(words, line)?)?;
-                self.kernel.lose_power(node)?;
             }
             "remember" => {
                 let node = self.node(word(words, line)?)?;
@@ -453,13 +451,14 @@ impl Driven {
     }
 
     /// Returns the digest and the figures of the run so far.
-    fn figures(&mut self) -> String {
-        let digest = self.kernel.digest.text();
+    fn figures(&mut self) -> Run<String> {
+        self.kernel.digest.flush()?;
+        let (digest, trace) = (self.kernel.digest.text(), self.kernel.digest.trace());
         let counts = &self.kernel.counts;
         let reads = self.kernel.pages.as_ref().map_or(0, SharedPages::reads);
         let total: u64 = counts.calls.values().sum();
         let mut answer = format!(
-            "digest {digest}\ntime {}\ncalls {total}\nstops {}\nswitches {}\nclock-reads {reads}\ncounter-reads {}\nsignals {}\n\
+            "digest {digest}\ntrace {trace}\ntime {}\ncalls {total}\nstops {}\nswitches {}\nclock-reads {reads}\ncounter-reads {}\nsignals {}\n\
              loops {}\nstalls {}\nmessages {}\n",
             self.kernel.now, counts.stops, counts.switches, counts.counters_read, counts.signals, counts.loops,
             counts.stalls, counts.messages
@@ -470,6 +469,6 @@ impl Driven {
             let _ = writeln!(answer, "call {} {count}", calls::name(*number).replace(' ', "-"));
         }
         answer.push_str(".\n");
-        answer
+        Ok(answer)
     }
 }

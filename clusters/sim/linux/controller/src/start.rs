@@ -17,6 +17,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use libc::{c_char, c_ulong, c_void, pid_t, sock_filter};
 
 use crate::calls::{Class, TABLE};
+use crate::machine::{FILES, MACHINE, PROCESS, STAND_INS};
 use crate::tracee::{self, Stop, Until};
 
 /// Where a program finds the page that all share, that of its node, and the stand-in for the vDSO; see vdso/vdso.c.
@@ -28,68 +29,29 @@ const LIBRARY_DESCRIPTOR: i32 = 1000;
 const PAGES_DESCRIPTOR: i32 = 1001;
 const VDSO: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/vdso.so"));
 
-/// The mount of `/proc` for the programs, which each node shows.
+/// The mount of `/proc` for the programs, which each node shows, and what stands there for that of the machine.
 const PROCESSES: &str = ".processes";
+const SIMULATED: &str = ".machine";
 
-/// The folder of a node with files that stand in for those of `/proc`.
-pub const STAND_INS: &str = ".labrys";
-const MOST_DESCRIPTORS: u64 = 65_536;
-const STACK: u64 = 8 << 20;
-
-const MEMINFO: &str = "MemTotal:        8388608 kB\nMemFree:         6291456 kB\nMemAvailable:    6815744 kB\nBuffers:          102400 kB\n\
-    Cached:           524288 kB\nSwapCached:            0 kB\nSwapTotal:             0 kB\nSwapFree:              0 kB\n\
-    AnonHugePages:         0 kB\nHugePages_Total:       0\nHugePages_Free:        0\nHugePages_Rsvd:        0\n\
-    HugePages_Surp:        0\nHugepagesize:       2048 kB\n";
-const CPUINFO: &str = "processor\t: 0\nvendor_id\t: Simulated\ncpu family\t: 1\nmodel\t\t: 1\nmodel name\t: simulated\ncpu MHz\t\t: 1000.000\n\
-    physical id\t: 0\nsiblings\t: 1\ncore id\t\t: 0\ncpu cores\t: 1\n\n";
-const STAT: &str = "cpu  100 0 100 10000 0 0 0 0 0 0\ncpu0 100 0 100 10000 0 0 0 0 0 0\nintr 0\nctxt 0\nbtime 1699999000\nprocesses 100\n\
-    procs_running 1\nprocs_blocked 0\n";
-
-/// Files that replace those of the machine: the path, and its content in each run.
-const MACHINE: &[(&str, &str)] = &[
-    ("proc/meminfo", MEMINFO),
-    ("proc/cpuinfo", CPUINFO),
-    ("proc/stat", STAT),
-    ("proc/loadavg", "0.00 0.00 0.00 1/100 100\n"),
-    ("proc/uptime", "1000.00 1000.00\n"),
-    ("proc/vmstat", "nr_free_pages 1000000\n"),
-    ("proc/diskstats", ""),
-    ("proc/cgroups", "#subsys_name\thierarchy\tnum_cgroups\tenabled\n"),
-    ("proc/version", "Linux version 6.1.0 (simulated)\n"),
-    ("proc/sys/kernel/random/boot_id", "00000000-0000-4000-8000-000000000001\n"),
+/// The limits of a program, whatever those of the host are; see getrlimit(2).
+const LIMITS: &[(libc::__rlimit_resource_t, u64)] = &[
+    (libc::RLIMIT_AS, libc::RLIM_INFINITY),
+    (libc::RLIMIT_CORE, 0),
+    (libc::RLIMIT_CPU, libc::RLIM_INFINITY),
+    (libc::RLIMIT_DATA, libc::RLIM_INFINITY),
+    (libc::RLIMIT_FSIZE, libc::RLIM_INFINITY),
+    (libc::RLIMIT_LOCKS, libc::RLIM_INFINITY),
+    (libc::RLIMIT_MEMLOCK, 8 << 20),
+    (libc::RLIMIT_MSGQUEUE, 819_200),
+    (libc::RLIMIT_NICE, 0),
+    (libc::RLIMIT_NOFILE, 65_536),
+    (libc::RLIMIT_NPROC, 65_536),
+    (libc::RLIMIT_RSS, libc::RLIM_INFINITY),
+    (libc::RLIMIT_RTPRIO, 0),
+    (libc::RLIMIT_RTTIME, libc::RLIM_INFINITY),
+    (libc::RLIMIT_SIGPENDING, 65_536),
+    (libc::RLIMIT_STACK, 8 << 20),
 ];
-
-/// Files below `/sys` and `/etc`, which has nothing of the host.
-const FILES: &[(&str, &str)] = &[
-    ("sys/devices/system/cpu/online", "0\n"),
-    ("sys/devices/system/cpu/possible", "0\n"),
-    ("sys/devices/system/cpu/present", "0\n"),
-    ("sys/kernel/mm/transparent_hugepage/enabled", "always madvise [never]\n"),
-    ("etc/passwd", "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"),
-    ("etc/group", "root:x:0:\nnogroup:x:65534:\n"),
-    ("etc/nsswitch.conf", "passwd: files\ngroup: files\nshadow: files\nhosts: files\n"),
-    ("etc/resolv.conf", ""),
-    ("etc/machine-id", "00000000000040008000000000000001\n"),
-];
-
-/// What the files of a process below `/proc/PID` say, whatever it does: they count real time, real bytes, and mount numbers.
-const PROCESS: &[(&str, &str)] = &[
-    ("stat", "1 (simulated) R 0 1 1 0 -1 4194560 100 0 0 0 10 10 0 0 20 0 1 0 1 100000000 2000 18446744073709551615 1 1 0 0 0 0 0 0 0 0 0 0 17 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n"),
-    ("status", "Name:\tsimulated\nState:\tR (running)\nVmPeak:\t  100000 kB\nVmSize:\t  100000 kB\nVmRSS:\t    8000 kB\nThreads:\t1\n"),
-    ("statm", "25000 2000 500 100 0 3000 0\n"),
-    ("io", "rchar: 0\nwchar: 0\nsyscr: 0\nsyscw: 0\nread_bytes: 0\nwrite_bytes: 0\ncancelled_write_bytes: 0\n"),
-    ("mountinfo", "1 0 0:1 / / rw - tmpfs none rw\n"),
-    ("mounts", "none / tmpfs rw 0 0\n"),
-    ("cgroup", "0::/\n"),
-    ("smaps", ""),
-    ("smaps_rollup", ""),
-];
-
-/// Returns the stand-in for a path below `/proc`, as the programs of a node see it; None if the path is what it is.
-pub fn stand_in(path: &str) -> Option<String> {
-    let (_, name) = path.strip_prefix("/proc/")?.rsplit_once('/')?;
-    PROCESS.iter().any(|(known, _)| *known == name).then(|| format!("/{STAND_INS}/{name}"))
-}
 
 /// Where the nodes' files are.
 pub struct Root {
@@ -140,12 +102,43 @@ fn write(path: &Path, content: &str) -> io::Result<()> {
     fs::write(path, content)
 }
 
+/// Puts what is the same in each run over all that `/proc` says of the machine, and nothing over its first process.
+///
+/// The first process is of the host: its root folder, its variables and its program are.
+fn hide_machine(processes: &Path, simulated: &Path) -> io::Result<()> {
+    for (name, content) in MACHINE {
+        write(&simulated.join("proc").join(name), content)?;
+    }
+    let (empty, nothing) = (simulated.join("empty"), simulated.join("nothing"));
+    write(&empty, "")?;
+    fs::create_dir(&nothing)?;
+    for entry in fs::read_dir(processes)? {
+        let entry = entry?;
+        let kind = entry.file_type()?;
+        if kind.is_symlink() {
+            continue; // `self` and the like lead to a process
+        }
+        let own = simulated.join("proc").join(entry.file_name());
+        let source = if own.exists() {
+            &own
+        } else if kind.is_dir() {
+            &nothing
+        } else {
+            &empty
+        };
+        show(source, &entry.path(), true)?;
+    }
+    Ok(())
+}
+
 impl Root {
     /// Enters namespaces of their own, and makes a file system for the nodes at an existing folder.
     ///
     /// Nothing of it is seen outside of this process and its children, and all of it ends with them.
     pub fn new(path: &Path) -> io::Result<Self> {
         let proc = OwnedFd::from(File::open("/proc")?);
+        // SAFETY: it sets the mask of this process, which the programs inherit.
+        unsafe { libc::umask(0o022) };
         let began_s = SystemTime::now().duration_since(UNIX_EPOCH).map_err(io::Error::other)?.as_secs() as i64 - 1;
         let spaces =
             libc::CLONE_NEWNS | libc::CLONE_NEWPID | libc::CLONE_NEWNET | libc::CLONE_NEWUTS | libc::CLONE_NEWIPC;
@@ -157,7 +150,13 @@ impl Root {
         let processes = path.join(PROCESSES);
         fs::create_dir(&processes)?;
         let init = first_process(&processes)?;
+        hide_machine(&processes, &path.join(SIMULATED))?;
         Ok(Self { path: path.to_owned(), proc, device, began_s, init })
+    }
+
+    /// Returns the folder of all nodes.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Returns the root folder of a node.
@@ -193,11 +192,6 @@ impl Root {
             show(path, &inside, true)?;
         }
         show(&self.path.join(PROCESSES), &root.join("proc"), false)?;
-        for (name, content) in MACHINE {
-            let file = root.join(STAND_INS).join(name.replace('/', "-"));
-            write(&file, content)?;
-            show(&file, &root.join(name), true)?;
-        }
         for device in ["null", "zero", "full", "random", "urandom"] {
             let path = root.join("dev").join(device);
             write(&path, "")?;
@@ -256,8 +250,11 @@ fn first_process(processes: &Path) -> io::Result<pid_t> {
         if pid == 0 {
             let kind = c"proc".as_ptr();
             let is_mounted = libc::mount(kind, target.as_ptr(), kind, 0, ptr::null()) == 0;
-            libc::write(gate[1], [u8::from(is_mounted)].as_ptr().cast(), 1);
             libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+            libc::close(gate[0]);
+            if libc::write(gate[1], [u8::from(is_mounted)].as_ptr().cast(), 1) < 1 {
+                libc::_exit(1); // the controller ended before it was heard of
+            }
             libc::signal(libc::SIGCHLD, libc::SIG_IGN);
             libc::signal(libc::SIGINT, libc::SIG_IGN);
             libc::signal(libc::SIGTERM, libc::SIG_IGN);
@@ -430,6 +427,7 @@ pub fn start(program: &Program, pages: Option<&SharedPages>) -> io::Result<pid_t
         check(libc::pipe2(gate.as_mut_ptr(), libc::O_CLOEXEC), "pipe")?;
         let pid = check(libc::fork(), "fork")?;
         if pid == 0 {
+            libc::close(gate[1]);
             let step = prepare(&root, &others, gate[0], pages, &filter);
             if step == 0 {
                 libc::execve(argument_list[0], argument_list.as_ptr(), environment_list.as_ptr());
@@ -480,7 +478,9 @@ unsafe fn prepare(
         return 103;
     }
     let mut byte = 0_u8;
-    libc::read(gate, (&raw mut byte).cast(), 1); // until the controller has seized this process
+    if libc::read(gate, (&raw mut byte).cast(), 1) < 1 {
+        return 105; // the controller ended before it had seized this process
+    }
     libc::dup2(null, 0);
     libc::dup2(out, 1);
     libc::dup2(out, 2);
@@ -501,29 +501,14 @@ unsafe fn prepare(
     let mut none: libc::sigset_t = std::mem::zeroed();
     libc::sigemptyset(&raw mut none);
     libc::sigprocmask(libc::SIG_SETMASK, &raw const none, ptr::null_mut());
-    for (resource, limit) in
-        [(libc::RLIMIT_NOFILE, MOST_DESCRIPTORS), (libc::RLIMIT_STACK, STACK), (libc::RLIMIT_CORE, 0)]
-    {
-        let both = libc::rlimit { rlim_cur: limit, rlim_max: limit };
-        libc::setrlimit(resource, &raw const both);
+    for (resource, limit) in LIMITS {
+        let both = libc::rlimit { rlim_cur: *limit, rlim_max: *limit };
+        libc::setrlimit(*resource, &raw const both);
     }
+    libc::setgroups(0, ptr::null());
     libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     if libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, std::ptr::from_ref(filter)) < 0 {
         return 104;
     }
     0
-}
-
-#[cfg(test)]
-mod tests {
-    use super::stand_in;
-
-    #[test]
-    fn what_counts_real_things_has_a_stand_in() {
-        assert_eq!(stand_in("/proc/self/io").as_deref(), Some("/.labrys/io"));
-        assert_eq!(stand_in("/proc/12/task/13/stat").as_deref(), Some("/.labrys/stat"));
-        assert_eq!(stand_in("/proc/self/exe"), None);
-        assert_eq!(stand_in("/proc/stat"), None);
-        assert_eq!(stand_in("/var/lib/stat"), None);
-    }
 }

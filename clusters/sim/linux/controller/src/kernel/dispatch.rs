@@ -42,6 +42,9 @@ pub enum After {
     Stat(u64, Option<ObjectId>),
     Statx(u64),
     Statfs(u64),
+    /// It wrote the entries of a folder, or the text of a link here.
+    Entries(u64),
+    Link(u64),
     /// It read these bytes of a file.
     Read(u64),
     Waited,
@@ -65,6 +68,7 @@ pub(super) fn natively(after: After) -> Outcome {
 
 /// Each yield in a row takes twice as long as the one before, up to about a millisecond: such a thread waits for another one.
 const MOST_YIELDS: u32 = 10;
+const NO_NICENESS: i64 = 20; // of a process that is not nice: getpriority(2) of the kernel
 const MESSAGE_SIZE: usize = 56; // of a msghdr
 const MANY_MESSAGE_SIZE: u64 = 64; // of an mmsghdr
 const FIONBIO: u64 = 0x5421;
@@ -158,6 +162,7 @@ impl Kernel {
                     Outcome::Value(8)
                 }
             }
+            libc::SYS_getpriority => Outcome::Value(NO_NICENESS),
             libc::SYS_sched_setaffinity
             | libc::SYS_sched_setscheduler
             | libc::SYS_sched_setparam

@@ -1,7 +1,7 @@
 //! Files: real ones below the root of a node, with all that would differ between two runs made constant.
 
 use std::fs::File;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 
 use libc::{c_long, EFAULT, EINVAL};
 
@@ -9,7 +9,7 @@ use super::dispatch::{failed, natively, After, Outcome};
 use super::objects::Kind;
 use super::streams::MOST_AT_ONCE;
 use super::{Kernel, ObjectId, ThreadId, REALTIME_START, SECOND};
-use crate::start;
+use crate::machine;
 use crate::tracee::{self, Registers};
 
 const STAT_SIZE: usize = 144;
@@ -22,6 +22,10 @@ const FOLDER_SIZE: u64 = 4096;
 const FOLDER_BLOCKS: u64 = 8;
 const RED_ZONE: u64 = 4096; // below the stack pointer: no program keeps data there while it makes a call
 const CHUNK: usize = 1 << 16;
+const UUID: &str = "/proc/sys/kernel/random/uuid"; // proc(5)
+const ENTRY_INODE: usize = 0; // the offsets in struct linux_dirent64; see getdents(2)
+const ENTRY_LENGTH: usize = 16;
+const LEAST_ENTRY: usize = 19;
 
 fn put(bytes: &mut [u8], offset: usize, number: u64) {
     bytes[offset..offset + 8].copy_from_slice(&number.to_le_bytes());
@@ -40,6 +44,9 @@ impl Kernel {
             libc::SYS_newfstatat => natively(After::Stat(registers.rdx, self.empty_path_object(thread, registers))),
             libc::SYS_statx => natively(After::Statx(registers.r8)),
             libc::SYS_statfs | libc::SYS_fstatfs => natively(After::Statfs(registers.rsi)),
+            libc::SYS_getdents64 => natively(After::Entries(registers.rsi)),
+            libc::SYS_readlink => natively(After::Link(registers.rsi)),
+            libc::SYS_readlinkat => natively(After::Link(registers.rdx)),
             libc::SYS_fsync
             | libc::SYS_fdatasync
             | libc::SYS_sync
@@ -90,13 +97,18 @@ impl Kernel {
         let node = self.threads[thread].node;
         let path = tracee::read_text(tid, if is_at { registers.rsi } else { registers.rdi });
         if self.digest.logs() {
-            self.digest.line(format_args!("{:>14}   opens {path}", self.now));
+            self.digest.line(format_args!("{:>14}   opens {path:?}", self.now));
         }
+        let path = self.whole(thread, is_at.then_some(registers.rdi as i32), &path);
         if path == "/dev/urandom" || path == "/dev/random" {
             let object = self.make(node, Kind::Random, false);
             return self.new_descriptor(thread, object, true);
         }
-        let other = if path == "/proc/self/maps" { self.cleaned_maps(thread) } else { start::stand_in(&path) };
+        let other = match path.as_str() {
+            UUID => self.uuid(thread),
+            _ if path.starts_with("/proc/") && path.ends_with("/maps") => self.cleaned_maps(thread, &path),
+            _ => machine::stand_in(&path),
+        };
         let Some(other) = other else { return natively(After::Nothing) };
         let place = (registers.rsp - RED_ZONE) & !15;
         let mut bytes = other.into_bytes();
@@ -109,9 +121,56 @@ impl Kernel {
         Outcome::Natively(Some(Box::new(changed)), After::Nothing)
     }
 
-    /// Writes a copy of a program's map of its memory, without numbers that vary. Returns its path.
-    fn cleaned_maps(&self, thread: ThreadId) -> Option<String> {
-        let maps = self.root.read_of(self.threads[thread].tid, "maps").ok()?;
+    /// Returns a path of a call as an absolute one, as the program sees it; links that it leads through stay.
+    fn whole(&self, thread: ThreadId, folder: Option<i32>, path: &str) -> String {
+        let mut parts: Vec<&str> = Vec::new();
+        let mut begin = String::new();
+        if !path.starts_with('/') {
+            let link = match folder {
+                Some(descriptor) if descriptor != libc::AT_FDCWD => format!("fd/{descriptor}"),
+                _ => "cwd".to_owned(),
+            };
+            let real = std::fs::read_link(self.root.path_of(self.threads[thread].tid, &link)).unwrap_or_default();
+            let inside = real.strip_prefix(self.folder(self.threads[thread].node)).unwrap_or(&real);
+            begin = inside.to_string_lossy().into_owned();
+        }
+        for part in begin.split('/').chain(path.split('/')) {
+            match part {
+                "" | "." => {}
+                ".." => drop(parts.pop()),
+                _ => parts.push(part),
+            }
+        }
+        format!("/{}", parts.join("/"))
+    }
+
+    /// Writes an id from the seed, another one for each time that a program reads one. Returns its path.
+    fn uuid(&mut self, thread: ThreadId) -> Option<String> {
+        let process = self.threads[thread].process;
+        let (one, two) = (self.processes[process].chance.next(), self.processes[process].chance.next());
+        let text = format!(
+            "{:08x}-{:04x}-4{:03x}-a{:03x}-{:012x}\n",
+            one >> 32,
+            one & 0xffff,
+            one >> 16 & 0xfff,
+            two >> 48 & 0xfff,
+            two & 0xffff_ffff_ffff
+        );
+        let inside = format!("{}/uuid", machine::STAND_INS);
+        std::fs::write(self.folder(self.threads[thread].node).join(&inside), text).ok()?;
+        Some(format!("/{inside}"))
+    }
+
+    /// Writes a copy of the map of a program's memory, without numbers that vary. Returns its path.
+    fn cleaned_maps(&self, thread: ThreadId, path: &str) -> Option<String> {
+        let of = path.strip_prefix("/proc/")?.split('/').next()?;
+        let tid = match of.parse::<libc::pid_t>() {
+            Ok(number) => self.processes.iter().find(|process| process.is_alive && process.number == number)?.pid,
+            Err(_) => self.threads[thread].tid,
+        };
+        // The controller sees the files of all nodes, with the folder of each.
+        let maps = self.root.read_of(tid, "maps").ok()?.replace(self.root.path().to_string_lossy().as_ref(), "");
+        let maps = self.nodes.iter().fold(maps, |maps, node| maps.replace(&format!(" /{}/", node.name), " /"));
         let cleaned: Vec<String> = maps
             .lines()
             .map(|line| {
@@ -123,7 +182,7 @@ impl Kernel {
                 words.join(" ")
             })
             .collect();
-        let inside = format!("{}/maps", start::STAND_INS);
+        let inside = format!("{}/maps", machine::STAND_INS);
         std::fs::write(self.folder(self.threads[thread].node).join(&inside), cleaned.join("\n") + "\n").ok()?;
         Some(format!("/{inside}"))
     }
@@ -201,6 +260,41 @@ impl Kernel {
         }
     }
 
+    /// Makes the entries of a folder that a program has read the same in each run: below `/proc`, their inode numbers vary.
+    pub(super) fn clean_entries(&mut self, thread: ThreadId, address: u64, count: usize) {
+        let tid = self.threads[thread].tid;
+        let descriptor = self.threads[thread].registers.rdi as i32;
+        let path = self.root.path_of(tid, &format!("fd/{descriptor}"));
+        let device = std::fs::metadata(path).map_or(self.root.device, |folder| folder.dev());
+        let Some(mut bytes) = tracee::read(tid, address, count) else { return };
+        if device >> 8 == 0 && device != self.root.device {
+            let mut place = 0;
+            while place + LEAST_ENTRY <= count {
+                put(&mut bytes, place + ENTRY_INODE, FOREIGN_INODE);
+                let length = [bytes[place + ENTRY_LENGTH], bytes[place + ENTRY_LENGTH + 1]];
+                place += usize::from(u16::from_le_bytes(length)).max(LEAST_ENTRY);
+            }
+            tracee::write(tid, address, &bytes);
+        }
+        self.digest.bytes(&bytes);
+    }
+
+    /// Makes what a program has read of a link the same in each run: namespaces, sockets and pipes have numbers of the host.
+    pub(super) fn clean_link(&mut self, thread: ThreadId, address: u64, count: usize) {
+        let tid = self.threads[thread].tid;
+        let Some(mut bytes) = tracee::read(tid, address, count) else { return };
+        if let Some(begin) = bytes.windows(2).position(|two| two == b":[") {
+            if bytes.ends_with(b"]") && !bytes.contains(&b'/') {
+                bytes[begin + 2..count - 1]
+                    .iter_mut()
+                    .filter(|byte| byte.is_ascii_digit())
+                    .for_each(|byte| *byte = b'7');
+                tracee::write(tid, address, &bytes);
+            }
+        }
+        self.digest.bytes(&bytes);
+    }
+
     fn clean_stat(&self, bytes: &mut [u8], object: Option<ObjectId>) {
         const ACCESSED: usize = 72;
         const MODIFIED: usize = 88;
@@ -237,6 +331,8 @@ impl Kernel {
             if !is_own && object.is_none() {
                 put(bytes, 8, FOREIGN_INODE);
                 put(bytes, 16, 1);
+                put(bytes, MODIFIED, SECOND);
+                put(bytes, MODIFIED + 8, 0);
             }
             put(bytes, 0, DEVICE);
         }
@@ -255,6 +351,8 @@ impl Kernel {
             if u64::from(tracee::u32_at(bytes, 140)) != self.root.device {
                 put(bytes, 32, FOREIGN_INODE);
                 bytes[16..20].copy_from_slice(&1_u32.to_le_bytes());
+                put(bytes, MODIFIED, SECOND);
+                bytes[MODIFIED + 8..MODIFIED + 12].fill(0);
             }
             bytes[140..144].copy_from_slice(&(DEVICE as u32).to_le_bytes());
         }

@@ -356,7 +356,7 @@ impl Kernel {
 
     /// Puts a sentence into the digest and the log.
     pub fn say(&mut self, sentence: &str) {
-        self.digest.bytes(sentence.as_bytes());
+        self.digest.add(sentence.as_bytes());
         self.digest.line(format_args!("{:>14} * {sentence}", self.now));
     }
 
@@ -406,6 +406,7 @@ impl Kernel {
 
     /// Carries out the events up to now.
     pub fn deliver(&mut self) {
+        self.digest.passed(self.now);
         while let Some(event) = self.take_due() {
             match event {
                 Event::Timeout { thread, turn } => self.time_out(thread, turn),

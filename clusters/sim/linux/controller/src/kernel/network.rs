@@ -206,6 +206,11 @@ impl Links {
             .map(|((_, from, to), count)| (*from, *to, *count))
     }
 
+    /// An end of a stream sends nothing again.
+    pub(super) fn forget(&mut self, object: ObjectId) {
+        self.held.retain(|held| held.of.is_none_or(|(sender, _)| sender != object));
+    }
+
     /// Counts a message for the cuts of its direction. Returns whether there is one.
     fn is_cut(&mut self, from: NodeId, to: NodeId) -> bool {
         for key in &self.of[from][to].cuts {

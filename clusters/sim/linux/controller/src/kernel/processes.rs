@@ -2,13 +2,12 @@
 //!
 //! The kernel keeps ids, memory, signal handlers and masks. Here is only what it must not decide by itself: who runs, and who waits.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use libc::{c_int, pid_t};
 
 use super::dispatch::{natively, After, Outcome};
-use super::objects::Kind;
 use super::{Kernel, NodeId, Process, ProcessId, Resume, Run, State, Thread, ThreadId, Wait};
 use crate::chance::Chance;
 use crate::start::{self, Program, SharedPages, LIBRARY};
@@ -352,26 +351,23 @@ impl Kernel {
         self.processes[first].is_paused = is_paused;
     }
 
-    /// Sends a signal to all processes of a program.
-    pub fn signal_program(&mut self, first: ProcessId, signal: c_int) -> Run<()> {
-        self.family(first).into_iter().try_for_each(|process| self.signal(process, signal))
-    }
-
-    /// A node loses its power: its connections vanish without a word to their other ends, and its processes end.
-    pub fn lose_power(&mut self, node: NodeId) -> Run<()> {
-        self.nodes[node].is_down = true;
-        for object in 0..self.objects.len() {
-            if self.objects[object].node == node
-                && matches!(self.objects[object].kind, Kind::Stream(_) | Kind::Datagrams(_))
-            {
-                self.vanish(object);
-            }
+    /// A program loses its power: its connections vanish without a word to their other ends, and its processes end.
+    ///
+    /// If no other program runs on its node, the node is off until one starts, and answers nothing.
+    pub fn lose_power(&mut self, first: ProcessId) -> Run<()> {
+        let node = self.processes[first].node;
+        let family = self.family(first);
+        let objects: BTreeSet<_> = family
+            .iter()
+            .flat_map(|process| self.processes[*process].descriptors.values())
+            .map(|descriptor| descriptor.object)
+            .collect();
+        for object in objects {
+            self.vanish(object);
         }
-        (0..self.processes.len())
-            .filter(|process| self.processes[*process].node == node)
-            .collect::<Vec<_>>()
-            .into_iter()
-            .try_for_each(|process| self.kill(process))
+        family.into_iter().try_for_each(|process| self.kill(process))?;
+        self.nodes[node].is_down = !self.processes.iter().any(|process| process.node == node && process.is_alive);
+        Ok(())
     }
 
     /// Kills a process, if it is alive.
@@ -381,19 +377,6 @@ impl Kernel {
             // SAFETY: the process is a child of this one that nobody else waits for.
             unsafe { libc::kill(self.processes[process].pid, libc::SIGKILL) };
             self.reap(process)?;
-        }
-        Ok(())
-    }
-
-    /// Sends a signal to a process from outside.
-    pub fn signal(&mut self, process: ProcessId, signal: c_int) -> Run<()> {
-        if signal == libc::SIGKILL {
-            return self.kill(process);
-        }
-        if self.processes[process].is_alive {
-            // SAFETY: as above.
-            unsafe { libc::kill(self.processes[process].pid, signal) };
-            self.notice_signal(process, signal);
         }
         Ok(())
     }

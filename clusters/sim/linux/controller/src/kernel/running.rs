@@ -6,13 +6,13 @@
 //! loop. This place does not depend on when the controller looked, so the run stays the same. After the sleep, the thread is
 //! stepped at once: it waits in the loop for as long as nobody changes what it looks at.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::time::{Duration, Instant};
 
 use super::dispatch::{After, Outcome};
 use super::objects::Kind;
 use super::{
-    scaled, Fatal, Kernel, Nanos, Resume, Run, Settings, State, ThreadId, Wait, MICROSECOND, MONOTONIC_START,
+    scaled, Fatal, Kernel, Nanos, Resume, Run, Settings, State, Thread, ThreadId, Wait, MICROSECOND, MONOTONIC_START,
 };
 use crate::calls;
 use crate::tracee::{self, Registers, Stop, Until};
@@ -27,15 +27,27 @@ const COUNTER_READ: u64 = 20; // ns of virtual time
 const TRAP_FLAGS: u64 = 0x1_0100; // of eflags, which stepping sets
 
 static LOOKED: AtomicBool = AtomicBool::new(false);
+static PARENT: AtomicI32 = AtomicI32::new(0);
+const LEFT_ALONE: i32 = 3; // the exit code if the program outside has gone
 
 extern "C" fn look(_: libc::c_int) {
     LOOKED.store(true, Ordering::Relaxed);
+    let mut input = libc::pollfd { fd: libc::STDIN_FILENO, events: 0, revents: 0 };
+    // SAFETY: a handler may make these calls. All programs end with this process, because it traces them.
+    unsafe {
+        libc::poll(&raw mut input, 1, 0);
+        if input.revents & libc::POLLHUP != 0 || libc::getppid() != PARENT.load(Ordering::Relaxed) {
+            libc::_exit(LEFT_ALONE);
+        }
+    }
 }
 
-/// Lets a timer interrupt waits for a thread, so that one that computes for long is noticed.
+/// Lets a timer interrupt waits for a thread, so that one that computes for long is noticed, and so is the end of the program
+/// outside, even if a thread computes.
 pub fn watch() {
-    // SAFETY: the handler only sets a flag.
+    // SAFETY: the handler sets a flag, and makes calls that a handler may make.
     unsafe {
+        PARENT.store(libc::getppid(), Ordering::Relaxed);
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = look as *const () as usize;
         libc::sigaction(libc::SIGALRM, &raw const action, std::ptr::null_mut());
@@ -124,7 +136,8 @@ impl Kernel {
                     self.deliver();
                     if let Some(length) = self.stalls.before_call(self.now) {
                         self.counts.stalls += 1;
-                        self.digest.line(format_args!("{:>14} thread {thread} stalls for {length} ns", self.now));
+                        let line = format!("{:>14} {} stalls for {length} ns", self.now, self.label(thread));
+                        self.digest.line(format_args!("{line}"));
                         self.block(thread, Wait::Stall, Some(self.now + length));
                         return Ok(());
                     }
@@ -150,7 +163,8 @@ impl Kernel {
                     }
                     self.counts.signals += 1;
                     self.digest.number(0x5160_0000 | number as u64);
-                    self.digest.line(format_args!("{:>14} signal {number} for thread {thread}", self.now));
+                    let line = format!("{:>14} {} gets signal {number}", self.now, self.label(thread));
+                    self.digest.line(format_args!("{line}"));
                     if number != libc::SIGTRAP {
                         signal = number;
                         if self.is_fatal(tid, number) {
@@ -290,7 +304,8 @@ impl Kernel {
             }
         }
         self.digest.number(lowest);
-        self.digest.line(format_args!("{:>14} thread {thread} waits in a loop at {lowest:#x}", self.now));
+        let line = format!("{:>14} {} waits in a loop at {lowest:#x}", self.now, self.label(thread));
+        self.digest.line(format_args!("{line}"));
         Ok(Some(Ran::Loops))
     }
 
@@ -413,6 +428,8 @@ impl Kernel {
                 self.duplicated(thread, registers.rdi, result as i32, closes_at_exec);
             }
             After::Stat(..) | After::Statx(_) | After::Statfs(_) if result == 0 => self.clean(thread, after),
+            After::Entries(address) if result > 0 => self.clean_entries(thread, address, result as usize),
+            After::Link(address) if result > 0 => self.clean_link(thread, address, result as usize),
             After::Read(address) if result > 0 && address != 0 => {
                 if let Some(bytes) = tracee::read(tid, address, result as usize) {
                     self.digest.bytes(&bytes);
@@ -446,6 +463,20 @@ impl Kernel {
         }
     }
 
+    /// Returns a thread for the log: its node, its program and its number.
+    fn label(&self, thread: ThreadId) -> String {
+        let Thread { node, process, .. } = self.threads[thread];
+        let path = &self.processes[process].program;
+        let program: String = path
+            .rsplit('/')
+            .next()
+            .unwrap_or(path)
+            .chars()
+            .map(|letter| if letter.is_ascii_graphic() { letter } else { '?' })
+            .collect();
+        format!("{}/{program}/{thread}", self.nodes[node].name)
+    }
+
     /// Puts a call into the digest and the log.
     fn record(&mut self, thread: ThreadId, result: Option<i64>) {
         let registers = self.threads[thread].registers;
@@ -467,9 +498,9 @@ impl Kernel {
         }
         *self.counts.calls.entry(number).or_insert(0) += 1;
         if self.digest.logs() {
-            let node = &self.nodes[self.threads[thread].node].name;
+            let label = self.label(thread);
             self.digest.line(format_args!(
-                "{:>14} {node}/{thread} {}({:#x}, {:#x}, {:#x}, {:#x}) = {shown} at {:#x}",
+                "{:>14} {label} {}({:#x}, {:#x}, {:#x}, {:#x}) = {shown} at {:#x}",
                 self.now,
                 calls::name(number),
                 registers.rdi,

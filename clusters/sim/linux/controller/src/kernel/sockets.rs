@@ -538,18 +538,17 @@ impl Kernel {
         }
     }
 
-    /// The machine of a socket loses its power: the other end hears nothing.
+    /// The machine of a socket loses its power: the other end hears nothing, also of what a cut has kept from it.
     pub(super) fn vanish(&mut self, object: ObjectId) {
         self.unbind(object);
-        match &mut self.objects[object].kind {
-            Kind::Stream(stream) => {
-                stream.phase = Phase::Closed;
-                stream.is_reset = true;
-                stream.backlog.clear();
-                stream.received.clear();
-            }
-            kind @ Kind::Datagrams(_) => *kind = Kind::Gone,
-            _ => {}
+        let Kind::Stream(stream) = &mut self.objects[object].kind else { return };
+        stream.phase = Phase::Closed;
+        stream.is_reset = true;
+        stream.received.clear();
+        let waiting = std::mem::take(&mut stream.backlog);
+        self.links.forget(object);
+        for connection in waiting {
+            self.vanish(connection);
         }
     }
 
