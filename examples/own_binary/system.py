@@ -52,7 +52,9 @@ class Bug(enum.StrEnum):
 
 CC = Program(name="cc", package="gcc", purpose="building kv.c", version_arguments=("--version",), build_only=True)
 GO = Program(name="go", package="golang-go", purpose="building kv.go", version_arguments=("version",), build_only=True)
-JAVAC = Program(name="javac", package="openjdk-17-jdk-headless", purpose="building Kv.java", version_arguments=("--version",), build_only=True)
+JAVAC = Program(
+    name="javac", package="openjdk-17-jdk-headless", purpose="building Kv.java", version_arguments=("--version",), build_only=True
+)
 BUILDS: Mapping[Language, Build] = {
     language: Build(
         name=f"kv-{language}", version="1", sources=Path(__file__).parent, files=(source,), command=command,
