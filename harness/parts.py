@@ -21,6 +21,7 @@ from harness.faults import called
 from harness.indexes import RAFT_INVARIANTS, raft_invariants
 from harness.leaders import claims, rivals
 from harness.op import FINAL_PHASE, OpType
+from harness.outages import Serving
 from harness.pace import RECOVERY
 from harness.units import NS_PER_S
 from harness.verdict import CONTROL_NODE, Part, Verdict
@@ -135,16 +136,33 @@ def one_leader_per_term(sightings: Sequence[Sighting], promise: str, lane: str |
     return Part(name=name, verdict=Verdict.VALID, reason=reason, details=details, extra=True)
 
 
-def progress(operations: Iterable[Operation], faults: Sequence[FaultRecord], recovery: Recovery | None) -> Part:
+def progress(
+    operations: Sequence[Operation],
+    faults: Sequence[FaultRecord],
+    recovery: Recovery | None,
+    serving: Serving | None = None,
+) -> Part:
     """Returns the part `progress`: whether operations succeeded at all, during faults, and after the last fault.
 
-    Operations after a restart of all nodes do not count, because the restart may hide the consequences of the faults.
+    If each proven fault left no quorum up, nothing can succeed during faults. Then reads must show, after one of them, what was
+    acknowledged before it; see `harness.outages`. Operations after a restart of all nodes do not count, because the restart may
+    hide the consequences of the faults.
+
+    Args:
+        operations: The operations of the clients.
+        faults: The record of each fault that began.
+        recovery: The recovery of the system; None if the run ended before.
+        serving: What clients use; None: no fault counts as an outage.
     """
     name = "progress"
     last_heal_ns = max((fault.end_ns for fault in faults), default=0)
     restarted = recovery is not None and recovery.restarted
     restarted_s = None if recovery is None else recovery.restarted_s
     restarted_ns = math.inf if restarted_s is None else restarted_s * NS_PER_S
+
+    def is_late(operation: Operation) -> bool:
+        return restarted and (operation.phase == FINAL_PHASE or operation.start_ns >= restarted_ns)
+
     total = during = after = 0
     for operation in operations:
         if operation.type is not OpType.OK:
@@ -152,20 +170,37 @@ def progress(operations: Iterable[Operation], faults: Sequence[FaultRecord], rec
         total += 1
         start_ns = operation.start_ns
         during += any(fault.start_ns <= start_ns < fault.end_ns for fault in faults)
-        late = restarted and (operation.phase == FINAL_PHASE or start_ns >= restarted_ns)
-        after += start_ns >= last_heal_ns and not late
+        after += start_ns >= last_heal_ns and not is_late(operation)
     details = {"ok": total, "ok_during_faults": during, "ok_after_faults": after}
+    outages = _outages(faults, serving) if total and not during else []
+    seen = 0
+    if serving is not None and outages:
+        seen = serving.reads_after(outages, [each for each in operations if not is_late(each)])
+        details["ok_reads_after_outages"] = seen
+    left = f"{'The fault' if len(outages) == 1 else 'Each fault'} left no quorum up, so nothing could succeed during it"
     if not total:
         reason = "No operation succeeded, so nothing was tested."
-    elif faults and not during:
+    elif outages and not seen:
+        what = "what was acknowledged before, so the faults tested nothing"
+        reason = f"{left}; and no read after it shows {what}."
+    elif faults and not during and not outages:
         reason = "No operation that was invoked while a fault was on succeeded, so the faults tested nothing."
     elif faults and not after:
         reason = "No operation succeeded after the last fault was healed, so its consequences were not observed."
     else:
         when = f", {during:,} of them while a fault was on and {after:,} after the last one" if faults else ""
+        if outages:
+            shown = f"{counted(seen, 'read')} after it {'shows' if seen == 1 else 'show'} what was acknowledged before"
+            when = f", {after:,} of them after the last fault. {left}; {shown}"
         reason = f"{counted(total, 'operation')} succeeded{when}."
         return Part(name=name, verdict=Verdict.VALID, reason=reason, details=details)
     return Part(name=name, verdict=Verdict.UNKNOWN, reason=reason, details=details)
+
+
+def _outages(faults: Sequence[FaultRecord], serving: Serving | None) -> list[FaultRecord]:
+    """Returns the proven faults, if each of them left no quorum up; else none."""
+    proven = [fault for fault in faults if fault.is_proven]
+    return proven if serving is not None and all(serving.is_outage(fault) for fault in proven) else []
 
 
 def recovered(recovery: Recovery | None, pace: Pace | None = None) -> Part:
@@ -451,7 +486,7 @@ def of_run(
     found += [
         recovered(result.recovery, result.paces.get(RECOVERY)),
         faults_effective(result.faults, test.plan),
-        progress(operations, result.faults, result.recovery),
+        progress(operations, result.faults, result.recovery, Serving.of(front, test.workload)),
         client_errors(operations),
     ]
     found += _of_system(test.system, OWN_PARTS, test.system.own_parts)

@@ -231,6 +231,7 @@ class Modest:
     time_limit_s = 5.0
     one_leader_per_term = ""
     raft_invariants = ""
+    model = None
 
     def __init__(self, *, dumps: bool, patterns: Sequence[str], final_reads: bool) -> None:
         self.cluster = self.system = self.workload = self
@@ -253,6 +254,10 @@ class Modest:
     def services(self) -> Sequence[Any]:
         """Returns itself as the only service."""
         return (self,)
+
+    def quorum(self) -> int:
+        """Returns all its nodes."""
+        return len(self.nodes)
 
     def check(self, operations: Any, observed: Any) -> list[Part]:
         """Returns no parts."""
