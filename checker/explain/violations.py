@@ -10,6 +10,7 @@ from __future__ import annotations
 import enum
 from collections import Counter
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from checker.result import operation_json
@@ -25,7 +26,10 @@ if TYPE_CHECKING:
     from harness.op import Operation, Value
 
 MAX_MEMBERS: Final = 200
+MAX_TEXT: Final = 1000  # characters of one text
+MAX_CHARACTERS: Final = 50_000  # of one value
 STALE: Final = "stale"  # a read was only late; each judge calls it so
+_FEW: Final = 8  # characters of a word, or of a number that is no integer, as far as that matters
 _UNEXPLAINED: Final = 1 << 30  # counts as larger than any counterexample
 
 
@@ -68,7 +72,7 @@ class Violation:
         return {
             "key": self.key,
             "kind": self.kind,
-            "subject": self.subject,
+            "subject": _Beginning().of(self.subject),
             "explanation": self.explanation,
             "when": str(self.when),
             "faults": list(self.faults),
@@ -79,14 +83,47 @@ class Violation:
 
 
 def _short(operation: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Returns an operation whose value has at most `MAX_MEMBERS`; `members` is the full number if some are left out.
+    """Returns an operation with the beginnings of its values; `members` is the full number if some of a list are left out.
 
-    A read of a whole set may return a hundred thousand elements. The history has all of them.
+    A read of a whole set may return a hundred thousand elements, and an answer a text of megabytes; the history has it.
     """
-    if operation is None or not isinstance(operation["value"], list) or len(operation["value"]) <= MAX_MEMBERS:
-        return operation
+    if operation is None:
+        return None
+    short: dict[str, Any] = {
+        name: _Beginning().of(operation[name]) for name in ("value", "argument") if name in operation
+    }
     value = operation["value"]
-    return {**operation, "value": value[:MAX_MEMBERS], "members": len(value)}
+    if isinstance(value, list) and len(value) > len(short["value"]):
+        short["members"] = len(value)
+    return {**operation, **short}
+
+
+class _Beginning:
+    """Takes the beginning of one value: of each list, object and text, and about `MAX_CHARACTERS` of JSON in all."""
+
+    def __init__(self) -> None:
+        self._left = MAX_CHARACTERS
+
+    def of(self, value: Value) -> Value:
+        """Returns the beginning of a value. What is left out of a text stands behind it in words."""
+        if isinstance(value, list | tuple):
+            return [self.of(member) for member in islice(value, MAX_MEMBERS) if self._has_room()]
+        if isinstance(value, dict):
+            first = islice(value.items(), MAX_MEMBERS)
+            return {self._text(str(key)): self.of(member) for key, member in first if self._has_room()}
+        if isinstance(value, str):
+            return self._text(value)
+        self._left -= _FEW if value is None or not isinstance(value, int) else value.bit_length() // 3
+        return value
+
+    def _has_room(self) -> bool:
+        self._left -= 1
+        return self._left > 0
+
+    def _text(self, text: str) -> str:
+        short = text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]}... ({len(text)} characters)"
+        self._left -= len(short)
+        return short
 
 
 def counterexamples(violations: Iterable[Violation]) -> list[Counterexample]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 from checker.explain.violations import Violation, When, count, of_keys, ranked
@@ -49,6 +50,28 @@ def places(operations: list[Operation], *faults: FaultRecord) -> list[tuple[str 
     """Returns the violations in order: key, time, and the active faults."""
     found = ranked(of_keys(check_keys("cas-register", operations, explain=10)), faults)
     return [(violation.key, violation.when, violation.faults) for violation in found]
+
+
+def test_a_document_has_the_beginnings_of_large_values() -> None:
+    """Texts, lists and objects of any size, nested or not, make no large results.json; small values stay as they are."""
+    text = "y" * (2 << 20)
+    many: Value = [[text] * 50 for _ in range(50)]
+    for value in (text, [text], many, {text: text}, {str(each): many for each in range(300)}, [10**4000] * 100_000):
+        read = operation(0, "read", None, key="k", start_s=0, result=value)
+        write = operation(2, "write", value, key="k", start_s=1)
+        violation = Violation(
+            key="k", kind="odd", explanation="odd", operations=[read, write], decisive=read, subject=value
+        )
+        assert len(json.dumps(violation.to_json())) < 400_000
+    small: Value = [1, "x" * 1000, {"a": [None, 0.5, True]}, []]
+    found = operation(0, "write", small, key="k", start_s=0)
+    document = Violation(key="k", kind=None, explanation="", operations=[found], decisive=None, subject=small).to_json()
+    assert document["subject"] == small
+    assert isinstance(document["operations"], list)
+    assert document["operations"][0]["value"] == small
+    cut = operation(0, "read", None, key="k", start_s=0, result=[text])
+    [shown] = Violation(key="k", kind=None, explanation="", operations=[cut], decisive=None).to_json()["operations"]
+    assert shown["value"] == ["y" * 1000 + f"... ({len(text)} characters)"]
 
 
 def test_a_violation_during_or_after_a_fault_comes_first() -> None:

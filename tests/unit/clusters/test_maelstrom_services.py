@@ -20,7 +20,8 @@ from clusters.systems.maelstrom.services import (
     Timeouts,
     Timer,
 )
-from clusters.systems.maelstrom.vocabulary import VERBS, Unfit
+from clusters.systems.maelstrom.violations import OTHER, UNFIT, WARNINGS
+from clusters.systems.maelstrom.vocabulary import VERBS, Other, Unfit
 from harness.generator import Asker
 from harness.node import Node
 from harness.op import Invocation, Op, OpType
@@ -105,7 +106,7 @@ def test_timer_waits_for_a_number_of_milliseconds(ms: Any) -> None:
 
 
 def test_a_transaction_must_come_back_as_it_was_asked() -> None:
-    """Only the results of the reads may differ: an answer that changes a read to an append does not fit."""
+    """Only the results of the reads may differ. Maelstrom takes other micro-operations, so such an answer is only odd."""
     verb = VERBS["txn-list-append"]["txn"]
     asked = Invocation("txn", [["r", 3, None], ["append", 4, 7]])
     assert verb.request(asked) == {"type": "txn", "txn": [["r", 3, None], ["append", 4, 7]]}
@@ -120,10 +121,34 @@ def test_a_transaction_must_come_back_as_it_was_asked() -> None:
         [["r", 3, [1]], ["append", 4, 8]],
         [["r", 5, [1]], ["append", 4, 7]],
         [["r", "5", [1]], ["append", 4, 7]],
-        "nothing",
+        [],
+        None,
     ):
-        with pytest.raises(Unfit):
+        with pytest.raises(Other):
             verb.check(asked, {"type": "txn_ok", "txn": wrong})
+    for none in (
+        "nothing",
+        [["r", 3, [1]], 7],
+        [["r", 3], ["append", 4, 7]],
+        [["pop", 3, 1]],
+        [["r", 3, 1], ["w", 4, 7]],
+    ):
+        with pytest.raises(Unfit) as raised:
+            verb.check(asked, {"type": "txn_ok", "txn": none})
+        assert not isinstance(raised.value, Other)
+    assert {OTHER, UNFIT} & WARNINGS == {OTHER}
+
+
+@pytest.mark.parametrize(("workload", "member"), [("broadcast", "messages"), ("g-set", "value")])
+def test_null_is_the_empty_list(workload: str, member: str) -> None:
+    """A program in Go writes it, and the schemas of Maelstrom take it. A missing member does not fit."""
+    verb = VERBS[workload]["read"]
+    assert verb.result(Invocation("read"), {"type": "read_ok", member: None}) == []
+    assert verb.result(Invocation("read"), {"type": "read_ok", member: [0]}) == [0]
+    wrongs: list[dict[str, Any]] = [{}, {member: 0}, {member: ""}, {member: False}, {member: {}}]
+    for wrong in wrongs:
+        with pytest.raises(Unfit):
+            verb.check(Invocation("read"), {"type": "read_ok", **wrong})
 
 
 def test_a_poll_brings_pairs_of_offset_and_message() -> None:
@@ -133,7 +158,8 @@ def test_a_poll_brings_pairs_of_offset_and_message() -> None:
     assert verb.request(poll) == {"type": "poll", "offsets": {"1": 3}}
     assert verb.result(poll, {"type": "poll_ok", "msgs": {"1": [[3, 9]]}}) == [[3, 9]]
     assert verb.result(poll, {"type": "poll_ok", "msgs": {}}) == []
-    wrongs: list[Any] = [[], {"1": [3]}, {"1": [["3", 9]]}, {"1": 3}]
+    assert verb.result(poll, {"type": "poll_ok", "msgs": {"1": None}}) == []
+    wrongs: list[Any] = [[], {"1": 0}, {"1": ""}, {"1": [3]}, {"1": [["3", 9]]}, {"1": 3}]
     for wrong in wrongs:
         with pytest.raises(Unfit):
             verb.check(poll, {"type": "poll_ok", "msgs": wrong})

@@ -25,6 +25,7 @@ from harness.op import Operation, OpType
 from harness.pairing import events_of
 from harness.verdict import Verdict
 from tests.unit.workloads.spoiled_histories import MS, operation, random_history
+from workloads.maelstrom.named import GrowOnlyOptions
 from workloads.set import SetOptions, SetWorkload
 
 if TYPE_CHECKING:
@@ -253,6 +254,22 @@ def only(each: Operation, elements: set[Any]) -> Operation:
         return each
     kept = [member for member in each.result if identity(member) in elements]
     return operation(each.invoke_index, each.complete_index, "read", None, kept)
+
+
+def test_reads_that_need_not_be_exact_warn() -> None:
+    """Duplicated and unexpected elements are counted then, and the sentence names the option. A loss stays one."""
+    history = [add(0, 1, 5), read(2, 3, 5, 5, 9), read(4, 5, 5)]
+    loose = SetWorkload(SetOptions(exact_reads=False))
+    found = loose.judge(of_operations(history))
+    assert (found.verdict, found.counts["duplicated"], found.counts["unexpected"]) == (Verdict.VALID, 1, 1)
+    assert found.basis == (
+        "Warning: 1 elements were read before any add of them, or without one. 1 elements were returned twice by one read. "
+        "With --exact-reads, this is invalid."
+    )
+    assert (judged(history).verdict, judged(history).basis) == (Verdict.INVALID, "")
+    early = [read(0, 1, 5), add(2, 3, 5), read(4, 5), read(6, 7)]
+    assert loose.judge(of_operations(early)).counts["lost"] == 1
+    assert not GrowOnlyOptions().exact_reads
 
 
 def test_a_lost_element_says_since_when() -> None:
