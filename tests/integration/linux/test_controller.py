@@ -263,7 +263,7 @@ print(sum(any(begin < time < end for time in meanwhile) for begin, end in spans)
 
 def test_a_sync_takes_time_in_which_other_threads_run(binary: Path, tmp_path: Path) -> None:
     """Its mean is 1 ms where nobody says another one."""
-    text, code, _ = simulated(binary, tmp_path, ["/usr/bin/python3", "-c", SYNCS])
+    text, code, _ = simulated(binary, tmp_path, [*PYTHON, SYNCS])
     assert code == 0
     mean_s, with_others = map(float, text.split())
     assert 0.0008 < mean_s < 0.0012
@@ -282,7 +282,7 @@ def test_a_thread_stalls_as_often_as_it_is_told(
     binary: Path, tmp_path: Path, stalls: float, least: int, most: int
 ) -> None:
     """A read of the clock is a place for it, too, although it makes no call. In a stall, the time for the next one goes on."""
-    text, code, ended = simulated(binary, tmp_path, ["/usr/bin/python3", "-c", GAPS], stalls=stalls)
+    text, code, ended = simulated(binary, tmp_path, [*PYTHON, GAPS], stalls=stalls)
     assert code == 0
     assert least <= int(text) <= most
     assert ended.figures["stalls"] >= int(text)
