@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from nemesis.kinds import NO_KIND
 from nemesis.rhythm import no_shorter_than
 from nemesis.triggers import find_trigger, is_simulated
 
@@ -32,6 +33,8 @@ def changed_options(options: FaultOptions) -> tuple[dict[str, Any], list[str]]:
     """
     changes: dict[str, Any] = {}
     sentences = []
+    if options.nemesis.strip() in {"", NO_KIND}:
+        return changes, sentences
     triggers = [part.strip() for part in options.fault_trigger.split(",") if part.strip()]
     kept = [part for part in triggers if not is_simulated(part.rpartition("=")[2])]
     if len(kept) < len(triggers):
