@@ -32,7 +32,7 @@ def changed_options(options: FaultOptions) -> tuple[dict[str, Any], list[str]]:
         options: The options of a simulated run that draws its plan.
     """
     changes: dict[str, Any] = {}
-    sentences = []
+    sentences: list[str] = []
     if options.nemesis.strip() in {"", NO_KIND}:
         return changes, sentences
     triggers = [part.strip() for part in options.fault_trigger.split(",") if part.strip()]
