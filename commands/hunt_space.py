@@ -17,7 +17,7 @@ from harness.capabilities import SIMULATED_DISK, Capabilities
 from harness.console.terminal import echo
 from harness.declare import hunted
 from harness.errors import InputError
-from nemesis.kinds import ALL_KINDS, WITHOUT, all_kinds, excluded, find_kind, impossible, parts_of
+from nemesis.kinds import ALL_KINDS, WITHOUT, all_kinds, excluded, find_kind, impossible, parts_of, too_few
 from nemesis.targets import ALL, BY_LEADER, LEADER, MAJORITY, TRIGGER
 from nemesis.triggers import find_trigger, for_hunts
 
@@ -229,12 +229,12 @@ def _space(
 
 def _possible(hunt: HuntOptions, can: Mapping[str, Capabilities]) -> Sequence[Kind]:
     """Returns the kinds that all nodes support and that need no names of nodes."""
-    alone = len(hunt.settled(None).nodes) == 1
+    nodes = hunt.settled(None).nodes
     lacking = impossible(can)
     return [
         kind
         for kind in all_kinds().values()
-        if kind.name not in lacking and kind.target is not None and not (alone and "partition" in kind.name)
+        if kind.name not in lacking and kind.target is not None and not too_few(kind, nodes)
     ]
 
 

@@ -381,7 +381,7 @@ class _Run:
 
     async def _set_up(self) -> None:
         system, nodes = self.test.system, self.nodes
-        self.observer.phase(f"installing {system.name} on {len(nodes)} nodes")
+        self.observer.phase(f"installing {system.name} on {counted(len(nodes), 'node')}")
 
         def install(node: Node) -> None:
             system.stop(node)

@@ -324,7 +324,7 @@ def make_plan(
         check_end(given, time_limit_s, source=str(options.plan_file))
         return replace(given, seed=seed, time_limit_s=time_limit_s)
     all_kinds = asks_for_all(options.nemesis)
-    left = left_out(capabilities, options.nemesis) if all_kinds and capabilities else ()
+    left = left_out(capabilities, options.nemesis, nodes) if all_kinds and capabilities else ()
     choices, each = _chosen(options, nodes, capabilities, roles)
     if all_kinds and not choices:
         reasons = "\n  ".join(f"{item.kind}: {item.reason}" for item in left)

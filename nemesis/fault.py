@@ -152,6 +152,7 @@ class Fault(Actor):
         DISABLES: Whether its targets cannot take part in a quorum during the fault.
         DAMAGES: Whether the damage is permanent; then it hits at most a minority.
         PREPARES: Whether the system's data must be on a volume of Labrys from the start of the run.
+        LEAST_NODES: The fewest nodes with which it can have an effect. A fault between nodes needs two.
         TARGETS: The possible target specs; names are always possible if this is not empty.
         SIMULATED: Its effect in a simulated world; None: none, so it is refused there unless it needs no capability. A subclass
             inherits the effect.
@@ -172,6 +173,7 @@ class Fault(Actor):
     DISABLES: ClassVar[bool] = False
     DAMAGES: ClassVar[bool] = False
     PREPARES: ClassVar[bool] = False
+    LEAST_NODES: ClassVar[int] = 1
     TARGETS: ClassVar[tuple[str, ...]] = tgt.WORDS
     SIMULATED: ClassVar[type[Effect] | None] = None
     WHOLE_NODE: ClassVar[str | None] = "it acts on whole nodes"
@@ -369,7 +371,7 @@ def damage_pool(where: Layout, role: str | None, rng: Random, named: Sequence[st
     if refused:
         raise PlanError(str(too_damaged(where, {role: {*named}})))
     if not chosen:
-        raise PlanError(f"{len(nodes)} nodes have no minority, and only files of a minority may be damaged")
+        raise PlanError(f"{tgt.no_minority(nodes)}, and only files of a minority may be damaged")
     return tuple(node for node in nodes if node in chosen)
 
 

@@ -218,6 +218,8 @@ def choose(
     parts = []
     for role in roles_hit or (None,):
         members = members_of(kind, role, where)
+        if few := too_few(kind, members):
+            raise PlanError(f"{kind.name} {few}" + (f" with the role {role}" if role else ""))
         wanted = kind.target if target is None else target
         if wanted is None:
             asked = f"{role}{tgt.NAME_SEPARATOR}{members[0]}" if role else members[0]
@@ -241,6 +243,12 @@ def members_of(kind: Kind, role: str | None, where: tgt.Layout) -> tuple[str, ..
             f"{kind.name}{TARGET_SEPARATOR}{members[0]}"
         )
     return members
+
+
+def too_few(kind: Kind, nodes: Sequence[str]) -> str:
+    """Returns that a kind can have no effect on so few nodes, as a clause about the kind; empty if it can."""
+    least, count = kind.fault.LEAST_NODES, len(nodes)
+    return "" if count >= least else f"needs at least {least} nodes, and there {'is' if count == 1 else 'are'} {count}"
 
 
 def choose_all(
@@ -278,7 +286,8 @@ def choose_all(
         if text == ALL_KINDS:
             for sentence in registry().broken.values():
                 logger.warning("%s", sentence)
-            able = [kind for kind in of_all() if kind.name not in without and not _gaps(kind, capabilities or {})]
+            able = [kind for kind in of_all() if kind.name not in without and not too_few(kind, nodes)]
+            able = [kind for kind in able if not _gaps(kind, capabilities or {})]
             for kind in able:
                 choices.setdefault(
                     kind.name, replace(choose(kind.name, nodes, given.get(kind.name), roles=roles), by_all=True)
@@ -334,21 +343,27 @@ def excluded(wanted: Sequence[str], included: Iterable[Kind]) -> frozenset[str]:
     return frozenset(found)
 
 
-def left_out(capabilities: Mapping[str, Capabilities], text: str = ALL_KINDS) -> tuple[LeftOut, ...]:
+def left_out(
+    capabilities: Mapping[str, Capabilities], text: str = ALL_KINDS, nodes: Sequence[str] | None = None
+) -> tuple[LeftOut, ...]:
     """Returns the kinds that `all` leaves out on these nodes, each with the nodes and what they lack.
 
     Args:
         capabilities: The capabilities of the nodes.
         text: The request; the result does not have the kinds that it leaves out itself.
+        nodes: The names of all nodes; None: they are enough for each kind.
     """
     found = []
     without = excluded(parts_of(text), of_all())
     for kind in of_all():
-        gaps = [] if kind.name in without else _gaps(kind, capabilities)
+        few = "" if nodes is None or kind.name in without else too_few(kind, nodes)
+        gaps = [] if few or kind.name in without else _gaps(kind, capabilities)
+        if few:
+            found.append(LeftOut(kind=kind.name, nodes=(), missing=f"it {few}"))
         if gaps:
             lack = {gap.node for gap in gaps}
-            nodes = tuple(node for node in capabilities if node in lack)
-            found.append(LeftOut(kind=kind.name, nodes=nodes, missing=_missing(gaps)))
+            lacking = tuple(node for node in capabilities if node in lack)
+            found.append(LeftOut(kind=kind.name, nodes=lacking, missing=_missing(gaps)))
     return tuple(found)
 
 

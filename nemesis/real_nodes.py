@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from nemesis.kinds import NO_KIND
 from nemesis.rhythm import no_shorter_than
 from nemesis.triggers import find_trigger, is_simulated
 
@@ -31,7 +32,9 @@ def changed_options(options: FaultOptions) -> tuple[dict[str, Any], list[str]]:
         options: The options of a simulated run that draws its plan.
     """
     changes: dict[str, Any] = {}
-    sentences = []
+    sentences: list[str] = []
+    if options.nemesis.strip() in {"", NO_KIND}:
+        return changes, sentences
     triggers = [part.strip() for part in options.fault_trigger.split(",") if part.strip()]
     kept = [part for part in triggers if not is_simulated(part.rpartition("=")[2])]
     if len(kept) < len(triggers):

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from harness.console.documents import shown
+from harness.console.plain import counted
 from harness.console.suggest import did_you_mean
 from nemesis.errors import PlanError
 from nemesis.grudges import majority, minority
@@ -179,6 +180,11 @@ def at_start(target: str | Sequence[str]) -> bool:
     return isinstance(target, str) and target in AT_START
 
 
+def no_minority(nodes: Sequence[str]) -> str:
+    """Returns that so few nodes have no minority, as a clause."""
+    return f"{counted(len(nodes), 'node')} {'has' if len(nodes) == 1 else 'have'} no minority"
+
+
 def draw(
     target: str | Sequence[str],
     nodes: Sequence[str],
@@ -208,7 +214,7 @@ def draw(
     sizes = {ALL: len(nodes), ONE: 1, MINORITY: minority(len(nodes)), MAJORITY: majority(len(nodes))}
     size = sizes[target] if target in sizes else rng.randint(1, min(len(nodes), at_most or len(nodes)))
     if size == 0:
-        raise PlanError(f"{len(nodes)} nodes have no minority; choose the target {ONE!r} or {ALL!r}")
+        raise PlanError(f"{no_minority(nodes)}; choose the target {ONE!r} or {ALL!r}")
     free = [node for node in order if node not in held]
     if target == RANDOM and free:
         size = min(size, len(free))

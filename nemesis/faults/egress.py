@@ -79,6 +79,7 @@ class Egress(Fault):
     PROOF: ClassVar[str] = "connection times and datagrams that arrive at the other nodes, before and during the fault"
     NEEDS: ClassVar[frozenset[str]] = frozenset({ROOT, NETEM})
     GROUPS: ClassVar[frozenset[str]] = frozenset({EGRESS})
+    LEAST_NODES: ClassVar[int] = 2
     WHOLE_NODE: ClassVar[str | None] = "it shapes all that a node sends, whichever process sends it"
     DATAGRAMS: ClassVar[int] = 100
     SIZE: ClassVar[int] = SMALL_BYTES

@@ -104,6 +104,7 @@ class FileFault(Kill):
     PROOF: ClassVar[str] = "as for kill; the damaged file, read back"
     GROUPS: ClassVar[frozenset[str]] = frozenset({PROCESS, DISK})
     DAMAGES: ClassVar[bool] = True
+    LEAST_NODES: ClassVar[int] = 3  # fewer have no minority
     SIMULATED: ClassVar[type[Effect] | None] = process.Damaged
     TARGETS: ClassVar[tuple[str, ...]] = (tgt.ONE, tgt.RANDOM, tgt.MINORITY)
     HOW: ClassVar[str]

@@ -32,6 +32,7 @@ class Transfer(Fault):
     NEEDS: ClassVar[frozenset[str]] = frozenset()
     OF_SYSTEM: ClassVar[frozenset[str]] = frozenset({TRANSFER})
     GROUPS: ClassVar[frozenset[str]] = frozenset({LEADERSHIP})
+    LEAST_NODES: ClassVar[int] = 2
     WHOLE_NODE: ClassVar[str | None] = None
     TARGETS: ClassVar[tuple[str, ...]] = (tgt.FOLLOWER, tgt.ONE, tgt.TRIGGER)
 

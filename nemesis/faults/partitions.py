@@ -78,6 +78,7 @@ class _Ordered(Partition):
     """A partition whose target is an order of all nodes."""
 
     TARGETS: ClassVar[tuple[str, ...]] = (tgt.RANDOM,)
+    LEAST_NODES: ClassVar[int] = 3
 
     @classmethod
     def draw(cls, drawing: Drawing) -> tuple[tuple[str, ...], dict[str, Value]]:

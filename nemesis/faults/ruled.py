@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from harness.capabilities import IPTABLES
 from harness.slowness import slowed
@@ -21,6 +21,8 @@ END_TIMEOUT_S = 20.0
 
 class RuleFault(Fault):
     """A fault by a chain of rules on some nodes. It is in force while the rules can be in place."""
+
+    LEAST_NODES: ClassVar[int] = 2  # the rules are about packets of other nodes
 
     @classmethod
     def needs(cls, nodes: Sequence[Node], *, at_role: bool = False) -> frozenset[str]:  # noqa: ARG003

@@ -106,6 +106,14 @@ def test_a_hunt_in_a_java_system_draws_where_threads_stop() -> None:
     assert [*settings][-3:] == ["preempt", "page_faults", "stalls"]
 
 
+def test_a_hunt_on_one_node_draws_no_fault_between_nodes() -> None:
+    """Such faults have no effect there, so nearly all its runs were unknown."""
+    space = Hunt(("--nodes", "1"), seed=1).space
+    assert {"kill", "pause", "power-loss", "clock-skew"} <= set(space.kinds)
+    assert not [kind for kind in space.kinds if find_kind(kind).fault.LEAST_NODES > 1]
+    assert "bridge" in Hunt(("--nodes", "3"), seed=1).space.kinds
+
+
 @pytest.mark.parametrize(
     ("among", "names"),
     [("all", "kill pause"), ("all,-pause", "kill"), ("all,-pause,crash", "kill crash"), ("crash,kill", "crash kill")],

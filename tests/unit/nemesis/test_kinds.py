@@ -196,3 +196,37 @@ def test_a_kind_that_the_user_leaves_out_is_not_reported_as_left_out() -> None:
     unable = {"n1": Capabilities(available=frozenset(), missing={})}
     names = {item.kind for item in left_out(unable)}
     assert names - {item.kind for item in left_out(unable, "all,-crash")} == {"crash"}
+
+
+@pytest.mark.parametrize(
+    ("text", "count", "reason"),
+    [
+        ("packet-delay", 1, "packet-delay needs at least 2 nodes, and there is 1"),
+        ("partition-random-node", 1, "partition-random-node needs at least 2 nodes, and there is 1"),
+        ("partition-one-way", 1, "partition-one-way needs at least 2 nodes, and there is 1"),
+        ("packet-loss:all", 1, "packet-loss needs at least 2 nodes, and there is 1"),
+        ("leadership-transfer", 1, "leadership-transfer needs at least 2 nodes, and there is 1"),
+        ("bridge", 2, "bridge needs at least 3 nodes, and there are 2"),
+        ("partition-majorities-ring", 2, "partition-majorities-ring needs at least 3 nodes, and there are 2"),
+        ("file-truncate", 1, "file-truncate needs at least 3 nodes, and there is 1"),
+    ],
+)
+def test_a_kind_that_needs_more_nodes_is_refused_before_the_run(text: str, count: int, reason: str) -> None:
+    """Its faults could have no effect, so the run would be unknown."""
+    names = [f"n{number}" for number in range(1, count + 1)]
+    with pytest.raises(PlanError, match=f"^{reason}$"):
+        choose(text, names)
+    assert choose(text, [*names, "n8", "n9"]).kind.name == text.partition(":")[0]
+    kinds = [choice.kind.name for choice in choose_all(["all"], names)]
+    assert text.partition(":")[0] not in kinds
+    assert "kill" in kinds
+    left = {each.kind: each.reason for each in left_out(dict.fromkeys(names, ABLE), nodes=names)}
+    assert left["bridge"] == f"it needs at least 3 nodes, and there {'is' if count == 1 else 'are'} {count}"
+    assert "kill" not in left
+
+
+def test_a_plan_for_one_node_has_no_fault_between_nodes() -> None:
+    """`all` once was an error on one node."""
+    kinds = {choice.kind.name for choice in choose_all(["all"], ["n1"])}
+    assert {"kill", "pause", "power-loss"} <= kinds
+    assert not {kind for kind in kinds if kind.startswith(("partition", "packet", "bridge"))}

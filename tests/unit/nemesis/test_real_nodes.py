@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -68,3 +69,9 @@ def test_options_keep_the_triggers_of_real_nodes_and_their_limit() -> None:
     assert sentences[0].startswith("It has no trigger rare-message: ")
     assert changed_options(FaultOptions(nemesis="kill", fault_wait=1.0))[0] == {"fault_wait": 0.0}
     assert changed_options(FaultOptions(nemesis="kill")) == ({}, [])
+
+
+@pytest.mark.parametrize("nemesis", ["", "none"])
+def test_a_run_without_faults_changes_nothing(nemesis: str) -> None:
+    """A hunt without faults has a rhythm all the same, and nobody needs a sentence about it."""
+    assert changed_options(FaultOptions(nemesis=nemesis, fault_on="0.5-1", fault_wait=1.0)) == ({}, [])
