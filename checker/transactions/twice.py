@@ -33,7 +33,7 @@ def of_the_rest(rest: Judgement, history: Columns, twice: Twice) -> Judgement:
     are = "was" if reads == 1 else "were"
     left = f"{found.reason}{more} So {counted(reads, 'read')} that may show several writes {are} left out."
     if rest.verdict is Verdict.INVALID:
-        return replace(rest, reason=f"{rest.reason} {left}")
+        return replace(rest, reason=f"{rest.reason} {left}", basis=f"{left} {rest.basis}")
     return replace(
         rest,
         verdict=Verdict.UNKNOWN,

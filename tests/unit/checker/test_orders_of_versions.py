@@ -120,7 +120,8 @@ def test_a_value_that_was_written_twice_leaves_the_other_keys(write: str) -> Non
     assert ("Event 1, micro-operation 1 writes 1 to the key 'y' again, after event 0" in found.reason) is (
         write == "wy1"
     )
-    assert ("So 1 read that may show several writes was left out." in found.reason) is (write == "wy1")
+    for text in (found.reason, found.basis):  # the second one stands in the text of an invalid verdict
+        assert ("So 1 read that may show several writes was left out." in text) is (write == "wy1")
     valid = judged(operations("wy1", write, *PATH[:3], "ry1"), "serializable")
     assert valid.verdict is (Verdict.UNKNOWN if write == "wy1" else Verdict.VALID)
 
