@@ -25,6 +25,8 @@ MAX_TABLE_ROWS: Final = 30
 MAX_CELL: Final = 200
 MAX_NAME: Final = 40
 MAX_LINES: Final = 40
+MAX_BESIDE: Final = 4  # columns that stand beside a long text on a narrow page
+LONG: Final = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +44,15 @@ class Table:
     heads: Sequence[str]
     rows: Sequence[Sequence[str]]
     left_out: int = 0
+
+    @property
+    def is_broad(self) -> bool:
+        """Whether a narrow page shows each row as a block: it has several columns, and one with long texts."""
+        return len(self.heads) > MAX_BESIDE and any(self.is_long(cell) for row in self.rows for cell in row)
+
+    def is_long(self, cell: str) -> bool:
+        """Returns whether the text of a cell needs the whole width of a narrow page."""
+        return len(cell) > LONG
 
 
 def tables_of(details: Mapping[str, Value]) -> Iterator[Table]:

@@ -91,7 +91,7 @@ def _column(number: int, moment: Moment, rows: Mapping[str, int], height: int) -
     looked = moment.state.nodes[:MAX_NODES] if moment.state is not None else ()
     parts += [_cell(x, rows[label(node.node)], node) for node in looked if label(node.node) in rows]
     if moment.kind == LOG:
-        parts += [_line(x, rows[node]) for node in moment.nodes if node in rows]
+        parts += [_line(x, rows[node], in_cell=bool(looked)) for node in moment.nodes if node in rows]
     if moment.kind in {LEADER, OPERATION}:
         parts += [_mark(x, rows[node], moment) for node in moment.nodes if node in rows]
     return parts
@@ -127,8 +127,11 @@ def _mark(x: int, y: int, moment: Moment) -> Markup:
     )
 
 
-def _line(x: int, y: int) -> Markup:
-    return Markup('<rect x="{x}" y="{y}" width="8" height="8" style="fill:var(--faint)"/>').format(x=x - 4, y=y + 14)
+def _line(x: int, y: int, *, in_cell: bool) -> Markup:
+    """Draws the mark of a line of a log; at the corner of a cell, because its middle has the indexes."""
+    return Markup(
+        '<rect class="log" x="{x}" y="{y}" width="8" height="8" style="fill:var(--faint);stroke:var(--card)"/>'
+    ).format(x=x + 20 if in_cell else x - 4, y=y + 2 if in_cell else y + 14)
 
 
 def _x(number: int) -> int:

@@ -36,6 +36,12 @@
         }
     }
 
+    // A table whose rows are blocks has no head; what only its head leads to is lost.
+    const links = [...document.querySelectorAll("main a[href]")];
+    for (const link of links) {
+        if (!unclipped(link) && !links.some((other) => other.href === link.href && shown(other))) say("leads nowhere else, and is hidden", link);
+    }
+
     // Texts: within their block, and not on each other.
     const inner = (element) => {
         for (let e = element; e; e = e.parentElement) if (!getComputedStyle(e).display.startsWith("inline") || e.matches("svg")) return e;
@@ -96,6 +102,24 @@
             const on = (box) => Math.min(text.right, box.right) - Math.max(text.left, box.left) > 2 && Math.min(text.bottom, box.bottom) - Math.max(text.top, box.top) > 3;
             if (solid.some(on)) say("runs into a band", name);
         }
+    }
+
+    // A mark in a picture of moments covers no text, and a short text of a cell has one line.
+    for (const svg of document.querySelectorAll("svg.story")) {
+        if (!shown(svg)) continue;
+        const boxes = [...svg.querySelectorAll("text")].map((text) => [text, text.getBoundingClientRect()]);
+        for (const mark of svg.querySelectorAll("rect.log")) {
+            const box = mark.getBoundingClientRect();
+            const hit = boxes.find(([, text]) => Math.min(text.right, box.right) - Math.max(text.left, box.left) > 2 && Math.min(text.bottom, box.bottom) - Math.max(text.top, box.top) > 3);
+            if (hit) say("lies below a mark", hit[0]);
+        }
+    }
+    for (const cell of document.querySelectorAll("main td")) {
+        const text = cell.textContent.trim();
+        if (!shown(cell) || !text || text.length > 8 || cell.children.length) continue;
+        const range = document.createRange();
+        range.selectNodeContents(cell);
+        if (new Set([...range.getClientRects()].map((rect) => Math.round(rect.top))).size > 1) say("breaks a short text", cell);
     }
 
     const lanes = document.getElementById("lanes");

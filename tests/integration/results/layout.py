@@ -7,7 +7,9 @@ The rules, for the page as it opens, with all of its details open:
 - Each text is within the block, the cell or the picture that it belongs to, and no text lies on another one.
 - A long text in a cell has at least `LEAST_CHARACTERS` in the mean of its lines.
 - In the picture of a counterexample, no name of an operation lies in a band or a bar.
+- In a picture of moments, no mark covers a text. A cell of a table does not break a text of a few characters.
 - The timeline opens with all of its lanes in view.
+- A link in a head that a narrow table hides stands somewhere else, too.
 """
 
 from __future__ import annotations

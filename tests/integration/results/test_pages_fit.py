@@ -11,11 +11,17 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import pytest
+from click.testing import CliRunner
 
+import cli
 from commands.repeating import Repetition, Tally, document_of
+from harness.errors import ExitCode
 from harness.faults import FaultRecord, PlannedFault
+from harness.op import OpType
 from harness.outcome import RunOutcome
-from harness.verdict import Verdict
+from harness.parts import recovered
+from harness.recovery import Recovery
+from harness.watch import Positions
 from results.live.serve import StoreServer
 from results.pipeline.options import AnalysisOptions
 from results.store.publish import announce, publish
@@ -43,6 +49,7 @@ KINDS = ("partition-majorities-ring", "kill", "pause", "packet-delay-of-clients"
 SUITE = "openchaos-of-a-whole-night"
 CASE = "partitions-and-kills_nemesis_partition-halves_partition-leader_kill_minority_pause_majority"
 CLIENTS = 14
+HARSH = "the store at /var/lib/labrys/dead_kv/registers.json has a checksum that does not fit its content. "
 S = 10**9
 
 
@@ -64,6 +71,63 @@ def with_many_faults(made: RunRecord) -> RunRecord:
         for number in range(len(made.faults), FAULTS)
     ]  # fmt: skip
     return replace(made, faults=[*made.faults, *more])
+
+
+def with_many_lanes(made: RunRecord) -> RunRecord:
+    """Returns the run with so many operations at once that the timeline has more lanes than a window has room for."""
+    slow = [
+        replace(each, process=1000 + number, end_ns=each.start_ns + 30 * S)
+        for number, each in enumerate(made.operations)
+        if number % 5 == 0
+    ]
+    return replace(made, operations=[*(each for number, each in enumerate(made.operations) if number % 5), *slow])
+
+
+def unrecovered(made: RunRecord) -> RunRecord:
+    """Returns the run with an invalid `recovered`, polls of each node, and errors of the clients with long texts."""
+    late = [
+        replace(each, type=OpType.INFO, result=None, error=f"status-504: {HARSH}")
+        for each in made.operations[-200:]
+        if each.end_ns is not None
+    ]
+    first = "\n".join(
+        [f"within 30 s, none of 149 operations was answered: {HARSH}", *("--- last lines", HARSH * 3) * 3]
+    )
+    part = recovered(
+        Recovery(seconds=33.0, restarted=True, from_s=40.0, restarted_s=50.0, first_error=first, error=None)
+    )
+    times_ns = [second * S for second in range(60)]
+    applied = {node: [min(1601, place * number) for place in range(60)] for number, node in enumerate(NODES, 10)}
+    return replace(
+        made,
+        operations=[*made.operations[:-200], *late],
+        parts=[part],
+        positions=Positions(time_ns=times_ns, applied=applied),
+    )
+
+
+def explained(root: Path) -> Run:
+    """Runs a planted bug in the simulator, and explains it: the report has the states of the nodes and lines of their logs."""
+    where = ["--store", str(root / "explained")]
+    faults = ["--nemesis", "partition-random-halves", "--fault-on", "1-2", "--fault-off", "1-1", "--fault-quiet", "1-1"]
+    arguments = [
+        "test",
+        "--seed",
+        "1",
+        "--cluster",
+        "sim",
+        "--system",
+        "sim-raft",
+        "--bug",
+        "half-is-majority",
+        *faults,
+    ]
+    arguments += ["--rate", "5", "--time-limit", "8"]
+    assert CliRunner().invoke(cli.labrys, [*arguments, *where]).exit_code == ExitCode.INVALID
+    assert CliRunner().invoke(cli.labrys, ["explain", "latest", *where]).exit_code == ExitCode.VALID
+    run = Store(root / "explained").open_run("latest")
+    assert '<rect class="log"' in run.report_html.read_text()
+    return run
 
 
 def write_transcripts(run: Run, made: RunRecord) -> None:
@@ -93,7 +157,7 @@ def add_run(store: Store, made: RunRecord, name: str) -> Run:
     announce(run, found.test)
     write_history(run, found)
     write_logs(run)
-    if made.parts[0].verdict is Verdict.INVALID:
+    if made.parts[0].details.get("counterexample"):
         write_transcripts(run, found)
     publish(run, found)
     store.finish(run)
@@ -146,9 +210,10 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     root = tmp_path_factory.mktemp("pages")
     store = Store(root / "store")
     stale = with_many_faults(record(seed=11, operations=3000, stale=True))
-    valid = record(seed=7, operations=1500)
+    valid = with_many_lanes(record(seed=7, operations=1500))
     bad = add_run(store, stale, f"{SUITE}-{CASE}")
     good = add_run(store, valid, "nightly")
+    dead = add_run(store, unrecovered(record(seed=7, operations=1500)), "dead")
     others = [copy_of(store, good, f"{SUITE}-{CASE}-{day}", day) for day in range(1, 6)]
     for day in range(6, 9):
         copy_of(store, good, "nightly", day)
@@ -170,6 +235,8 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
         yield {
             "report, invalid": bad.report_html.as_uri(),
             "report, valid": good.report_html.as_uri(),
+            "report, unrecovered": dead.report_html.as_uri(),
+            "report, explained": explained(root).report_html.as_uri(),
             "key": key.as_uri(),
             "repeat": repeat.page.as_uri(),
             "analysis": (root / "analysis" / "index.html").as_uri(),
@@ -188,6 +255,8 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
 KINDS_OF_PAGES = (
     "report, invalid",
     "report, valid",
+    "report, unrecovered",
+    "report, explained",
     "key",
     "repeat",
     "analysis",
