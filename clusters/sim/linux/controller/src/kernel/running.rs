@@ -1,8 +1,8 @@
 //! The scheduler: picks a thread by the seed, and lets it run to its next call.
 //!
 //! A thread runs until it blocks, or until a call after its quantum, which the seed draws. Computing costs no virtual time. A
-//! thread that computes without a call is interrupted after a while of real time and stepped. If all its registers come back to a
-//! state that they had, it waits in a loop for another thread. It then sleeps for some virtual time at the lowest address of the
+//! thread that computes without a call is interrupted after a while of real time and stepped. If all its registers and the end of
+//! its stack come back to a state that they had, it waits in a loop for another thread. It then sleeps for some virtual time at the lowest address of the
 //! loop. This place does not depend on when the controller looked, so the run stays the same. After the sleep, the thread is
 //! stepped at once: it waits in the loop for as long as nobody changes what it looks at.
 
@@ -23,6 +23,8 @@ const MOST_COMPUTING: Duration = Duration::from_secs(120);
 const MOST_STEPS: u32 = 5_000;
 const LOOP_SLEEP: u64 = 50 * MICROSECOND; // twice as long after each sleep in the same loop
 const MOST_LOOPS: u32 = 6;
+const RED_ZONE: u64 = 128; // below the stack pointer
+const STACK_SIZE: usize = 1024; // what is looked at: a loop that counts there does not wait
 const COUNTER_READ: u64 = 20; // ns of virtual time
 const TRAP_FLAGS: u64 = 0x1_0100; // of eflags, which stepping sets
 
@@ -282,6 +284,8 @@ impl Kernel {
             ]
         };
         let first = tracee::registers(tid)?;
+        let stack = |registers: &Registers| tracee::read(tid, registers.rsp - RED_ZONE, STACK_SIZE);
+        let at_first = stack(&first);
         let mut lowest = first.rip;
         let mut returns = false;
         for _ in 0..MOST_STEPS {
@@ -290,7 +294,7 @@ impl Kernel {
                 Err(stop) => return Ok(Some(Ran::Stopped(stop))),
             };
             lowest = lowest.min(registers.rip);
-            returns = state(&registers) == state(&first);
+            returns = state(&registers) == state(&first) && stack(&registers) == at_first;
             if returns {
                 break;
             }
@@ -298,15 +302,18 @@ impl Kernel {
         if !returns {
             return Ok(None);
         }
-        while tracee::registers(tid)?.rip != lowest {
+        for _ in 0..MOST_STEPS {
+            if tracee::registers(tid)?.rip == lowest {
+                self.digest.number(lowest);
+                let line = format!("{:>14} {} waits in a loop at {lowest:#x}", self.now, self.label(thread));
+                self.digest.line(format_args!("{line}"));
+                return Ok(Some(Ran::Loops));
+            }
             if let Err(stop) = Self::step(tid)? {
                 return Ok(Some(Ran::Stopped(stop)));
             }
         }
-        self.digest.number(lowest);
-        let line = format!("{:>14} {} waits in a loop at {lowest:#x}", self.now, self.label(thread));
-        self.digest.line(format_args!("{line}"));
-        Ok(Some(Ran::Loops))
+        Ok(None) // it has left the loop, which counts in memory
     }
 
     /// Lets a thread carry out one instruction; returns its registers, or another stop.
