@@ -75,13 +75,15 @@ def without_threads(options: RunOptions) -> tuple[RunOptions, Sequence[str]]:
     }
     system = plain_name(options.system.name)
     return options.having(changed), [
-        f"--{name.replace('_', '-')} has no effect: {_why_not(options, system)}" for name in changed
+        f"--{name.replace('_', '-')} has no effect: {_why_not(name, options, system)}" for name in changed
     ]
 
 
-def _why_not(options: RunOptions, system: str) -> str:
-    if options.cluster.cluster_kind == SIMULATED and not by_programs(options):
-        return f"the processes of {system} are no programs there"
+def _why_not(name: str, options: RunOptions, system: str) -> str:
+    if name == "trace_all":
+        return (
+            f"the processes of {system} are no programs in virtual time with --cluster {options.cluster.cluster_kind}"
+        )
     if by_programs(options):
         return "Labrys does not see how programs write into mapped files"
     return f"the threads of {system} are not simulated with --cluster {options.cluster.cluster_kind}"

@@ -86,7 +86,8 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
         (["cluster", "statsu"], "No such command 'statsu'. Did you mean 'status'?"),
         (
             ["zzzz"],
-            "Known are: analyze, build, check, cluster, doctor, explain, explore, faults, hunt, logs, new, plan, replay, ",
+            "Known are: analyze, build, calls, check, cluster, doctor, explain, explore, faults, hunt, logs, new, plan, "
+            "replay, ",
         ),
         (["plan", "--sed", "4"], "--seed"),
         (["plan", "--read-mode", "unsave"], "unsafe"),
@@ -504,6 +505,11 @@ def test_where_threads_stop_has_no_effect_without_simulated_threads(capsys: pyte
     code, out, err = run(capsys, *words, "sim", "--system", "dledger")
     assert (code, err) == (0, "")
     assert "--preempt 0.5" in json.loads(out)["reproduce"]
+    code, out, err = run(capsys, "plan", "--cluster", "sim", "--system", "dledger", "--trace-all")
+    told = "the processes of dledger are no programs in virtual time with --cluster sim"
+    assert (code, f"--trace-all has no effect: {told}\n" in err) == (0, True)
+    code, out, err = run(capsys, "plan", "--cluster", "sim", "--system", "etcd", "--trace-all")
+    assert (code, "--trace-all" in err) == (0, False)
 
 
 def test_the_nodes_of_vagrant_are_read_or_assumed(
