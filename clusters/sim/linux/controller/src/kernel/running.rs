@@ -7,7 +7,7 @@
 //! stepped at once: it waits in the loop for as long as nobody changes what it looks at.
 
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::dispatch::{After, Outcome};
 use super::objects::Kind;
@@ -18,11 +18,12 @@ use crate::calls;
 use crate::tracee::{self, Registers, Stop, Until};
 
 const LOOK: Duration = Duration::from_millis(50); // how often the controller looks at a thread that computes
-const FIRST_LOOK: Duration = Duration::from_millis(100);
+const FIRST_LOOK: Duration = Duration::from_millis(100); // of processor time, so that other work of the machine matters little
 const MOST_COMPUTING: Duration = Duration::from_secs(120);
 const MOST_STEPS: u32 = 5_000;
 const LOOP_SLEEP: u64 = 50 * MICROSECOND; // twice as long after each sleep in the same loop
 const MOST_LOOPS: u32 = 6;
+const CALL_SIZE: u64 = 2; // bytes of the instruction of a system call
 const RED_ZONE: u64 = 128; // below the stack pointer
 const STACK_SIZE: usize = 1024; // what is looked at: a loop that counts there does not wait
 const COUNTER_READ: u64 = 20; // ns of virtual time
@@ -219,27 +220,47 @@ impl Kernel {
     fn run_until_stop(&mut self, thread: ThreadId, signal: libc::c_int) -> Run<Ran> {
         let tid = self.threads[thread].tid;
         tracee::resume(tid, Until::Stops, signal)?;
-        let began = Instant::now();
+        let pid = self.processes[self.threads[thread].process].pid;
+        let began = tracee::processor_time(pid);
+        let computed = || tracee::processor_time(pid).saturating_sub(began);
         let mut next_look = FIRST_LOOK;
         loop {
             if let Some(stop) = tracee::wait(tid)? {
                 return Ok(Ran::Stopped(stop));
             }
-            if !LOOKED.swap(false, Ordering::Relaxed) || began.elapsed() < next_look {
+            if !LOOKED.swap(false, Ordering::Relaxed) || computed() < next_look {
                 continue;
             }
             next_look *= 2;
-            if began.elapsed() > MOST_COMPUTING {
+            if computed() > MOST_COMPUTING {
                 return Err(self.computes_for_long(thread));
             }
             tracee::interrupt(tid)?;
             match tracee::wait_on(tid)? {
                 Stop::Other => {}
+                Stop::Call => return Ok(Ran::Stopped(Self::come_again(tid)?)),
                 stop => return Ok(Ran::Stopped(stop)),
             }
             match self.step_through_loop(thread)? {
                 Some(ran) => return Ok(ran),
                 None => tracee::resume(tid, Until::Stops, 0)?,
+            }
+        }
+    }
+
+    /// A thread stands before a call while it was asked to stop. Lets it stop for that, and come to its call again: else the kernel
+    /// would break the call off.
+    fn come_again(tid: libc::pid_t) -> Run<Stop> {
+        let mut registers = tracee::registers(tid)?;
+        registers.rax = registers.orig_rax;
+        registers.orig_rax = u64::MAX;
+        registers.rip -= CALL_SIZE;
+        tracee::set_registers(tid, &registers)?;
+        loop {
+            tracee::resume(tid, Until::Stops, 0)?;
+            match tracee::wait_on(tid)? {
+                Stop::Other => {}
+                stop => return Ok(stop),
             }
         }
     }
