@@ -1,6 +1,7 @@
 """Carries out every command of docs/own-binary-by-seed.md, and compares the outputs and the code with the page.
 
-Another compiler, C library or kernel may give a seed another execution. So numbers of outputs are not compared.
+Another compiler, C library or kernel may give a seed another execution. So neither the numbers of outputs are compared, nor the
+operations that a violation consists of.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ EXAMPLE = ROOT / "examples" / "own_binary"
 PAGE = "own-binary-by-seed.md"
 RACE, OTHERS, CONFIRM = "## 6.", "## 8.", "## 10."
 NUMBER = re.compile(r"\d[\d,.]*")
+CHANGE = re.compile(r"write of 0|cas from 0 to 0")
 
 
 def section(begin: str, end: str = "") -> list[tuple[str, list[str]]]:
@@ -28,10 +30,16 @@ def section(begin: str, end: str = "") -> list[tuple[str, list[str]]]:
     return steps(PAGE, until=end)[before:]
 
 
-def lacking(outputs: list[str], printed: str) -> list[list[str]]:
-    """Returns the pieces of outputs of the page that a command did not print, but for their numbers."""
-    text = NUMBER.sub("0", plainly(printed))
-    return [missing(NUMBER.sub("0", plainly(shown)), text) for shown in outputs]
+def lacking(line: str, outputs: list[str], printed: str) -> list[list[str]]:
+    """Returns the pieces of outputs of the page that its command did not print, but for what depends on the machine."""
+    if line.startswith("labrys explain"):
+        outputs = [shown.splitlines()[0] for shown in outputs]
+    return [missing(alike(shown), alike(printed)) for shown in outputs]
+
+
+def alike(text: str) -> str:
+    """Returns a text with one number and one change in place of all."""
+    return CHANGE.sub("change", NUMBER.sub("0", plainly(text)))
 
 
 def carry_out(commands: list[tuple[str, list[str]]], codes: list[int]) -> list[str]:
@@ -40,7 +48,7 @@ def carry_out(commands: list[tuple[str, list[str]]], codes: list[int]) -> list[s
     for (line, outputs), expected in zip(commands, codes, strict=True):
         code, printed = carried_out(line)
         assert code == expected, printed
-        assert lacking(outputs, printed) == [[] for _ in outputs], printed
+        assert lacking(line, outputs, printed) == [[] for _ in outputs], printed
         found.append(printed)
     return found
 
@@ -66,8 +74,7 @@ def test_the_way_from_a_program_to_a_small_run(folder: Path) -> None:
     (at,) = [place for place, (line, _) in enumerate(commands) if line.startswith("grep")]
     words = [line.split()[1] for line, _ in (*commands[:at], *commands[at + 1 :])]
     assert words == ["test", "hunt", "explain", "replay", "shrink"]
-    _, _, _, replayed = carry_out(commands[:at], [0, 1, 0, 1])
-    assert "after n1 lost power." in replayed
+    carry_out(commands[:at], [0, 1, 0, 1])
     line, (shown,) = commands[at]
     printed = subprocess.run(["/bin/bash", "-c", line], capture_output=True, text=True, check=True).stdout
     for text in (shown, printed):
