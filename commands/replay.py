@@ -163,11 +163,20 @@ def _plan_of(found: Run, record: RunRecord, roles: Mapping[str, Sequence[str]]) 
     """
     from nemesis.planfile import from_json
 
+    text = _plan_text(found)
+    return from_json(text, nodes=record.test.nodes, source=str(found.plan_json), roles=roles)
+
+
+def _plan_text(found: Run) -> str:
+    """Returns the text of the plan in the folder of a run.
+
+    Raises:
+        InputError: There is none.
+    """
     try:
-        text = found.read_bytes(found.plan_json, MAX_PLAN_BYTES).decode("utf-8")
+        return found.read_bytes(found.plan_json, MAX_PLAN_BYTES).decode("utf-8")
     except UnicodeDecodeError as error:
         raise InputError(f"{found.path} has no plan to replay: {error}") from error
-    return from_json(text, nodes=record.test.nodes, source=str(found.plan_json), roles=roles)
 
 
 def _refuse_others(ctx: click.Context) -> None:
@@ -239,6 +248,7 @@ def recalled(
     replaced = {name: more[name] for name in (choosing.SYSTEM, choosing.WORKLOAD) if more[name] is not None}
     found = Store(store_dir).open_run(run)
     record = load_record(found)
+    _plan_text(found)  # a run without a plan is refused before anything else
     known = _known(record, replaced, more, str(found.test_json))
     system, workload = _chosen(known, replaced, str(found.test_json))
     options = [*opt.options_of(run_test), *system.options, *workload.options]

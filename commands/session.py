@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from clusters.sim.linux.cluster import log_calls
 from commands.again import repeated
 from commands.compose import composed, info_of
 from commands.executions import compared
@@ -148,6 +147,8 @@ def carry_out(
             announce(folder, info)
             folder.write_text(folder.plan_json, plan)
             if calls:
+                from clusters.sim.linux.cluster import log_calls
+
                 log_calls(test.cluster, folder.calls_log)
             return _run_and_judge(
                 test, info, folder, console, Phases() if phases is None else phases, again=again, edn=edn

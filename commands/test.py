@@ -7,10 +7,8 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 import click
-from rich.text import Text
 
 from commands import needs
-from commands.again import REPEATABLE
 from commands.choosing import ChoosingCommand
 from commands.compose import settle
 from commands.run_options import OUTPUT, RUN, RepeatOptions, RunOptions, Sources, ThresholdOptions
@@ -133,6 +131,10 @@ def run_once(options: RunOptions, sources: Sources, *, summary: Console, earlier
 
 def print_repeated(console: Console, document: Mapping[str, Value]) -> None:
     """Prints whether a run of programs in virtual time did the same as an earlier one, if it was compared with one."""
+    from rich.text import Text
+
+    from commands.again import REPEATABLE
+
     if document.get("execution") is None or (part := document["parts"].get(REPEATABLE)) is None:
         return
     style = "dim" if part["valid"] is True else "bold yellow"

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from clusters.sim.linux.cluster import log_calls
 from commands.compose import composed
 from harness import parts
 from harness.history import MemoryHistory, pair
@@ -115,6 +114,8 @@ def carried_out(
     recorder = MemoryHistory() if history is None else history
     with composed(settled) as (test, _), tempfile.TemporaryDirectory(prefix="labrys-") as logs:
         if calls is not None:
+            from clusters.sim.linux.cluster import log_calls
+
             log_calls(test.cluster, calls)
         result = run(test, history=recorder, logs_dir=Path(logs), observer=observer_of(test))
         yield test, result, pair(recorder.ops)

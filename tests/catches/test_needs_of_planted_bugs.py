@@ -32,7 +32,7 @@ FAULTS = ("clock-strobe", "file-bitflip", "file-truncate", "kill", "leadership-t
           "partition-leader", "partition-random-halves", "pause", "power-loss")  # fmt: skip
 MANY_NODES = 5
 ON_FEW_NODES = {
-    1: ("kill", "packet-delay"),
+    1: ("kill",),
     2: ("clock-strobe", "kill", "leadership-transfer", "partition-leader"),
     3: ("clock-strobe", "kill", "leadership-transfer", "packet-delay", "partition-leader"),
 }
