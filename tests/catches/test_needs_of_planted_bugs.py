@@ -27,7 +27,7 @@ RUN = (
     "--fault-off", "0.1-0.5", "--fault-quiet", "1-2", "--snapshot-entries", "5", "--no-pre-vote",
     "--no-final-reads",  # they transfer the leadership, but only after all faults and all writes
 )  # fmt: skip
-SEEDS = (1, 2)
+SEEDS = (1, 3)  # with seed 2, a run with one node may have no read after its only fault, and proves nothing
 FAULTS = ("clock-strobe", "file-bitflip", "file-truncate", "kill", "leadership-transfer", "packet-delay", "packet-loss",
           "partition-leader", "partition-random-halves", "pause", "power-loss")  # fmt: skip
 MANY_NODES = 5
