@@ -88,7 +88,7 @@ class OwnBinary(OneServiceSystem):
     Options = OwnBinaryOptions
     role = "kv"
     serves: ClassVar[Mapping[str, str]] = {"register": "read, write and cas are lines"}
-    answers: ClassVar[Sequence[str]] = ("cas-mismatch",)
+    answers = ("cas-mismatch",)
 
     @classmethod
     def build(cls, options: OwnBinaryOptions, say: Callable[[str], object]) -> Artifact:
