@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,7 +13,7 @@ from results.pipeline.spark.hadoop_files import HadoopFiles
 from results.pipeline.spark.output import read_table
 from results.pipeline.write.output import load_manifest
 from tests.spark.damaged import histories, make_files, make_half, make_histories, make_tables
-from tests.spark.runs import make_results, make_run
+from tests.spark.runs import make_run
 from tests.spark.test_job import run
 
 if TYPE_CHECKING:
@@ -74,7 +75,11 @@ def test_a_damaged_input_is_unknown_and_the_others_are_judged(spark: SparkSessio
     expected["demo/bad-test"] = "bad-test/test.json: expected JSON"
     results = make_run(store, "bad-results", stale=False) / "results.json"
     results.write_text('{"format":"labrys-results","version":1,"valid":7}')
-    make_results(make_run(store, "good-results", stale=False))
+    results = make_run(store, "good-results", stale=False) / "results.json"
+    details = {"seconds": 0.7, "restarted": True, "first_error": None, "error": None}
+    part = {"valid": True, "reason": "The system worked again.", "details": details}
+    document = {"format": "labrys-results", "version": 1, "valid": True, "reason": "r", "duration_s": 1.0}
+    results.write_text(json.dumps({**document, "parts": {"recovered": part}, "faults": [], "sightings": []}))
 
     found = run(spark, store, out, pictures=True)
     rows = verdicts_of(spark, out)
