@@ -2,7 +2,7 @@
 
 `results.measure.log_times` turns the time that a node wrote into the time of the run. If the system names telling texts, only
 lines with one of them are read; else all lines near the moments that a page is about. Three or more successive lines that
-differ only in their numbers become one. The first lines of a start of a node, and its warnings and errors, are kept whatever
+differ only in their numbers become one; the number in a name, such as n1, is none of these. The first lines of a start of a node, and its warnings and errors, are kept whatever
 their time. Logs are foreign: no link is followed, lines and files have limits, and what was not read is told.
 """
 
@@ -44,7 +44,7 @@ BATCH: Final = 256
 MAX_NEAR: Final = 16
 NEAR_NS: Final = 2 * NS_PER_S
 ALIKE_NS: Final = 5 * NS_PER_S
-_NUMBER: Final = re.compile(rb"\d+")
+_NUMBER: Final = re.compile(rb"(?<![A-Za-z0-9])\d+")  # the number of a name, such as n1, tells who it is about
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -65,6 +65,8 @@ class Elections:
         free = storage.vote in {None, sender} or raft.bug is Bug.TWO_VOTES_IN_A_TERM
         granted = message.term == storage.term and free and self._approves(message)
         if granted:
+            if storage.vote != sender:  # a candidate asks until it has an answer
+                raft.host.log(f"votes for {sender} in term {message.term}")
             storage.promise(message.term, sender)
             self._postpone()
         raft.send(sender, Vote(term=storage.term, granted=granted, pre=False))
@@ -116,6 +118,7 @@ class Elections:
         raft.become_candidate()
         if not pre:
             storage.promise(self._term, raft.name)
+            raft.host.log(f"asks for votes in term {self._term} with a log up to {storage.last}")
         self._question = AskVote(self._term, storage.last, storage.last_term, pre, transfer)
         self._ask(self._question)
         self._count()

@@ -87,7 +87,13 @@ class Raft:
         self.transfers = Transfers(self)
 
     def start(self) -> None:
-        """Starts the election timer."""
+        """Logs what the disk has, if it has something, and starts the election timer."""
+        storage = self.storage
+        if storage.term or storage.last:
+            vote = "no vote" if storage.vote is None else f"a vote for {storage.vote}"
+            snapshot = "no snapshot" if storage.snapshot is None else f"a snapshot up to {storage.snapshot.index}"
+            entries = f"entries {storage.base + 1} to {storage.last}" if storage.entries else "no entries"
+            self.host.log(f"loads term {storage.term}, {vote}, {entries} and {snapshot}")
         self.elections.start()
 
     # -- clocks and messages -------------------------------------------------------------------------------------------------

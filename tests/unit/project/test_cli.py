@@ -86,8 +86,7 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
         (["cluster", "statsu"], "No such command 'statsu'. Did you mean 'status'?"),
         (
             ["zzzz"],
-            "Known are: analyze, build, calls, check, cluster, doctor, explain, explore, faults, hunt, logs, new, plan, "
-            "replay, ",
+            "Known are: analyze, build, calls, check, cluster, doctor, explain, explore, faults, hunt, logs, new, plan, ",
         ),
         (["plan", "--sed", "4"], "--seed"),
         (["plan", "--read-mode", "unsave"], "unsafe"),

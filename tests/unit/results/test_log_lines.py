@@ -110,6 +110,14 @@ def test_two_lines_that_differ_in_numbers_stay_two(valid_record: RunRecord, tmp_
     ]
 
 
+def test_lines_about_other_nodes_stay_apart(valid_record: RunRecord, tmp_path: Path) -> None:
+    """The number in a name is no number: two votes of a node in one term are what a reader looks for."""
+    votes = ["votes for n1 in term 5", "votes for n2 in term 5", "votes for n1 in term 6", "votes for n2 in term 7"]
+    run = write(tmp_path, "n3", *((10 + place / 10, text) for place, text in enumerate(votes)))
+    lines = read_logs(run, replace(valid_record, clocks=clocks(n3=EXACT)), [(9 * S, 11 * S)]).lines
+    assert [line.text for line in lines] == votes
+
+
 @pytest.mark.parametrize("batch", [1, 3, 256])
 def test_reading_in_batches_changes_nothing(
     valid_record: RunRecord, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch: int
