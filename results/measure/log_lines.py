@@ -2,8 +2,9 @@
 
 `results.measure.log_times` turns the time that a node wrote into the time of the run. If the system names telling texts, only
 lines with one of them are read; else all lines near the moments that a page is about. Three or more successive lines that
-differ only in their numbers become one; the number in a name, such as n1, is none of these. The first lines of a start of a node, and its warnings and errors, are kept whatever
-their time. Logs are foreign: no link is followed, lines and files have limits, and what was not read is told.
+differ only in their numbers become one; the number in a name, such as n1, is none of these. The first lines of a start of a
+node, and its warnings and errors, are kept whatever their time. Logs are foreign: no link is followed, lines and files have
+limits, and what was not read is told.
 """
 
 from __future__ import annotations
