@@ -498,13 +498,17 @@ def test_an_error_after_healing_keeps_the_records(tmp_path: Path) -> None:
     assert system.calls[-2:] == ["stop n3", "release"]
 
 
+# The shell ends when the process that it leaves has its own name.
+LEAVES = 'setsid sleep 405 & until [ "$(cat /proc/$!/comm)" = sleep ]; do sleep 0.01; done'
+
+
 def leaving(before: Callable[[Registers], object]) -> Registers:
     """Returns a system whose installation leaves a process in a session of its own on this machine."""
 
     class Leaving(Registers):
         def install(self, node: Node) -> None:
             if node.name == "n1":
-                subprocess.run(["sh", "-c", "setsid sleep 405 & exit"], check=True)
+                subprocess.run(["sh", "-c", LEAVES], check=True)
             before(self)
             super().install(node)
 
@@ -518,7 +522,7 @@ def test_a_process_that_the_installation_leaves_is_named_and_ended(tmp_path: Pat
     (problem,) = (text for text in result.problems if "left process" in text)
     assert problem in screen.problems
     assert re.fullmatch(
-        r"the code of registers left process \d+ \(`.*sleep 405.*`\) on this machine; Labrys has ended it", problem
+        r"the code of registers left process \d+ \(`sleep 405`\) on this machine; Labrys has ended it", problem
     )
     assert not [process for process in below() if "sleep\x00405" in Path(f"/proc/{process.pid}/cmdline").read_text()]
 
@@ -532,7 +536,7 @@ def test_a_process_that_a_failed_installation_leaves_is_ended(tmp_path: Path) ->
 
     with pytest.raises(InfrastructureError, match="no space left"):
         perform(leaving(fails), tmp_path, screen=screen)
-    assert any("sleep 405" in problem for problem in screen.problems)  # perhaps still in the words of the shell
+    assert any("(`sleep 405`)" in problem for problem in screen.problems)
 
 
 def test_logs_that_a_node_never_wrote_are_no_problem(tmp_path: Path) -> None:
