@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -83,7 +82,7 @@ def test_the_first_difference_of_two_more_runs_is_found(
     assert valid == "unknown"
     assert "The programs did not do the same as in" in reason
     assert "Two more runs differ, too. The first difference is in line " in reason
-    assert re.search(r"in thread 0 of (env|redis-server) on n1\.", reason)
+    assert "in thread 0 of env on n1." in reason
     assert (other / "calls-1.log").exists()
     capsys.readouterr()
     logs = [str(other / name) for name in ("calls-1.log", "calls-2.log")]
