@@ -1,10 +1,10 @@
 //! The scheduler: picks a thread by the seed, and lets it run to its next call.
 //!
 //! A thread runs until it blocks, or until a call after its quantum, which the seed draws. Computing costs no virtual time. A
-//! thread that computes without a call is interrupted after a while of real time and stepped. If all its registers and the end of
-//! its stack come back to a state that they had, it waits in a loop for another thread. It then sleeps for some virtual time at the lowest address of the
-//! loop. This place does not depend on when the controller looked, so the run stays the same. After the sleep, the thread is
-//! stepped at once: it waits in the loop for as long as nobody changes what it looks at.
+//! thread that computes without a call is interrupted after a while of processor time and stepped. If all its registers and the
+//! end of its stack come back to a state that they had, it waits in a loop for another thread. It then sleeps for some virtual
+//! time at the lowest address of the loop. This place does not depend on when the controller looked, so the run stays the same.
+//! After the sleep, the thread is stepped at once: it waits in the loop for as long as nobody changes what it looks at.
 
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::time::Duration;
@@ -139,8 +139,8 @@ impl Kernel {
                     self.deliver();
                     if let Some(length) = self.stalls.before_call(self.now) {
                         self.counts.stalls += 1;
-                        let line = format!("{:>14} {} stalls for {length} ns", self.now, self.label(thread));
-                        self.digest.line(format_args!("{line}"));
+                        let label = self.label(thread);
+                        self.digest.line(format_args!("{:>14} {label} stalls for {length} ns", self.now));
                         self.block(thread, Wait::Stall, Some(self.now + length));
                         return Ok(());
                     }
@@ -166,8 +166,8 @@ impl Kernel {
                     }
                     self.counts.signals += 1;
                     self.digest.number(0x5160_0000 | number as u64);
-                    let line = format!("{:>14} {} gets signal {number}", self.now, self.label(thread));
-                    self.digest.line(format_args!("{line}"));
+                    let label = self.label(thread);
+                    self.digest.line(format_args!("{:>14} {label} gets signal {number}", self.now));
                     if number != libc::SIGTRAP {
                         signal = number;
                         if self.is_fatal(tid, number) {
@@ -221,18 +221,22 @@ impl Kernel {
         let tid = self.threads[thread].tid;
         tracee::resume(tid, Until::Stops, signal)?;
         let pid = self.processes[self.threads[thread].process].pid;
-        let began = tracee::processor_time(pid);
-        let computed = || tracee::processor_time(pid).saturating_sub(began);
+        let mut first_time = None; // most stops come before anybody looks, and cost no look at the clock
         let mut next_look = FIRST_LOOK;
         loop {
             if let Some(stop) = tracee::wait(tid)? {
                 return Ok(Ran::Stopped(stop));
             }
-            if !LOOKED.swap(false, Ordering::Relaxed) || computed() < next_look {
+            if !LOOKED.swap(false, Ordering::Relaxed) {
+                continue;
+            }
+            let time = tracee::processor_time(pid);
+            let computed = time.saturating_sub(*first_time.get_or_insert(time));
+            if computed < next_look {
                 continue;
             }
             next_look *= 2;
-            if computed() > MOST_COMPUTING {
+            if computed > MOST_COMPUTING {
                 return Err(self.computes_for_long(thread));
             }
             tracee::interrupt(tid)?;
@@ -326,8 +330,8 @@ impl Kernel {
         for _ in 0..MOST_STEPS {
             if tracee::registers(tid)?.rip == lowest {
                 self.digest.number(lowest);
-                let line = format!("{:>14} {} waits in a loop at {lowest:#x}", self.now, self.label(thread));
-                self.digest.line(format_args!("{line}"));
+                let label = self.label(thread);
+                self.digest.line(format_args!("{:>14} {label} waits in a loop at {lowest:#x}", self.now));
                 return Ok(Some(Ran::Loops));
             }
             if let Err(stop) = Self::step(tid)? {
