@@ -147,7 +147,7 @@ def _earlier(found: Run, options: RunOptions, targets: str) -> Earlier | None:
     earlier = Earlier.of(found, record)
     if earlier is None or not subjects.by_programs(options):
         return None
-    plan = _plan_of(found, record, subjects.roles_of(options, record.test.nodes))
+    plan = _plan_of(found, record, subjects.roles_of(options, record.test.nodes), _plan_text(found))
     if targets == "name" or _edited(plan, record):
         why = "--targets name changes the plan" if targets == "name" else "its plan was edited"
         echo(f"replay     what the programs do is not compared with the run: {why}", err=True)
@@ -155,15 +155,14 @@ def _earlier(found: Run, options: RunOptions, targets: str) -> Earlier | None:
     return earlier
 
 
-def _plan_of(found: Run, record: RunRecord, roles: Mapping[str, Sequence[str]]) -> Plan:
-    """Returns the plan in the folder of a run.
+def _plan_of(found: Run, record: RunRecord, roles: Mapping[str, Sequence[str]], text: str) -> Plan:
+    """Returns the plan of a run from its text.
 
     Raises:
-        InputError: There is none, or it is not valid.
+        InputError: It is not valid.
     """
     from nemesis.planfile import from_json
 
-    text = _plan_text(found)
     return from_json(text, nodes=record.test.nodes, source=str(found.plan_json), roles=roles)
 
 
@@ -248,7 +247,7 @@ def recalled(
     replaced = {name: more[name] for name in (choosing.SYSTEM, choosing.WORKLOAD) if more[name] is not None}
     found = Store(store_dir).open_run(run)
     record = load_record(found)
-    _plan_text(found)  # a run without a plan is refused before anything else
+    text = _plan_text(found)  # a run without a plan is refused before anything else
     known = _known(record, replaced, more, str(found.test_json))
     system, workload = _chosen(known, replaced, str(found.test_json))
     options = [*opt.options_of(run_test), *system.options, *workload.options]
@@ -260,7 +259,7 @@ def recalled(
     values, missing = opt.recorded(options, known, places=PLACES, source=str(found.test_json))
     recorded = RunOptions.of(values)
     roles = subjects.roles_of(recorded, record.test.nodes)
-    plan = _plan_of(found, record, roles)
+    plan = _plan_of(found, record, roles, text)
     faults = by_name(plan.faults, record.faults) if targets == "name" else plan.faults
     edited = _edited(plan, record)
     if plan.time_limit_s is not None and TIME_LIMIT in missing:
