@@ -35,6 +35,7 @@ JVM_FLAGS = (
     "-XX:TieredStopAtLevel=1",
     "-Xss256k",
     "-XX:-UsePerfData",
+    "-XX:-UseDynamicNumberOfCompilerThreads",  # otherwise the compiler asks for the free memory after each method
     "-XX:+ExitOnOutOfMemoryError",
     "-Dtls.server.mode=disabled",  # otherwise each start makes an unused RSA key, which takes two seconds of CPU
 )

@@ -2,6 +2,8 @@
 //!
 //! A call that is not in the table ends the run with its name and its program. A guess would be a wrong simulation.
 
+use std::sync::LazyLock;
+
 use libc::{
     c_long, SYS_accept, SYS_accept4, SYS_access, SYS_alarm, SYS_arch_prctl, SYS_bind, SYS_brk, SYS_capget, SYS_chdir,
     SYS_chmod, SYS_chown, SYS_clock_getres, SYS_clock_gettime, SYS_clock_nanosleep, SYS_clone, SYS_clone3, SYS_close,
@@ -102,7 +104,11 @@ use libc::SYS_bpf;
 
 /// Returns the call of a number, if the table has it.
 pub fn find(number: i64) -> Option<&'static Call> {
-    TABLE.iter().find(|call| call.number == number)
+    static BY_NUMBER: LazyLock<Vec<Option<&'static Call>>> = LazyLock::new(|| {
+        let most = TABLE.iter().map(|call| call.number).max().unwrap_or(0);
+        (0..=most).map(|number| TABLE.iter().find(|call| call.number == number)).collect()
+    });
+    BY_NUMBER.get(usize::try_from(number).ok()?).copied().flatten()
 }
 
 /// Returns the name of a call, e.g. `read`, or `call 999` for one that the table lacks.
