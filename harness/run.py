@@ -584,6 +584,8 @@ class _Run:
                 self._problem(f"the logs of {name} could not be collected: {described(self.test.blamed(logs))}")
             else:
                 self.result.logs[name] = logs
+        for problem in getattr(cluster, "left_out", tuple)():
+            self._problem(problem)
         world = world_of(cluster)
         self.result.execution = None if world is None else world.execution()
         self.observer.phase("stopping")
