@@ -9,6 +9,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from checker.explain.blaming import blaming
+from checker.explain.missing import last_missing
 from checker.explain.violations import When, count, counterexamples, of_keys, ranked
 from checker.independent import check_keys
 from checker.models import find_model, made
@@ -33,6 +34,9 @@ MAX_NAMED_KEYS: Final = 20
 MAX_EXPLAINED: Final = 100
 MAX_LISTED_KEYS: Final = 10_000
 FURTHER: Final = "further"  # the member of a part's details that has the invalid keys without a counterexample
+MISSING: Final = (
+    "missing"  # the member that has the last acknowledged operation which the counterexample's answer lacks
+)
 EXPLAIN_S: Final = 30.0
 
 
@@ -55,11 +59,14 @@ def linearizability(
     chosen = made(find_model(model, by_place=True)) if isinstance(model, str) else model
     with blaming(type(chosen)):
         found = check_keys(chosen, operations, time_limit=CHECK_LIMIT_S, explain=MAX_EXPLAINED, explain_s=EXPLAIN_S)
+        part = _linearizable(chosen, found, operations, faults)
     order = order_part(found)
-    return [_linearizable(found, faults), *([] if order is None else [order])]
+    return [part, *([] if order is None else [order])]
 
 
-def _linearizable(found: KeyedAnalysis, faults: Sequence[FaultRecord]) -> Part:
+def _linearizable(
+    model: Model, found: KeyedAnalysis, operations: Sequence[Operation], faults: Sequence[FaultRecord]
+) -> Part:
     reason = found.explanation
     details: dict[str, Value] = {
         "model": found.model,
@@ -80,6 +87,11 @@ def _linearizable(found: KeyedAnalysis, faults: Sequence[FaultRecord]) -> Part:
         details[FURTHER] = _further(violations[:MAX_LISTED_KEYS])
         details["violations"] = count(violations)
         details["counterexample"], details["counterexamples"] = documents[0], documents
+        first = violations[0]
+        of_key = [each for each in operations if each.key == first.key]
+        missing = last_missing(model, first.operations, first.decisive, of_key)
+        if missing is not None:
+            details[MISSING] = missing.invoke_index
         reason = _reason(violations, len(found.keys), faults)
     return Part(name=PART, verdict=found.valid, reason=reason, details=details, counterexamples=examples)
 

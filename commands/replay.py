@@ -198,7 +198,7 @@ def _refuse_others(ctx: click.Context) -> None:
 
 def _of_node(run: str, options: NodeOptions, store_dir: Path, program: str) -> ExitCode:
     """Feeds the recorded messages of one node to a program, and prints whether it says the same."""
-    from commands.replay_node import recorded_lines, replayed
+    from commands.replay_node import end_of, recorded_lines, replayed
     from harness.console.program import command_of
     from results.store.load import load_record
     from results.store.store import Store
@@ -215,7 +215,7 @@ def _of_node(run: str, options: NodeOptions, store_dir: Path, program: str) -> E
         until_s=options.until,
         wait_s=options.wait,
     )
-    for sentence in result.sentences(node):
+    for sentence in [*result.sentences(node), *filter(None, [end_of(found, node)])]:
         echo(sentence)
     return result.code
 

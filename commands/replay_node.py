@@ -24,7 +24,7 @@ from harness.console.documents import parse_json, shown
 from harness.console.plain import counted, name, one_line
 from harness.console.terminal import echo
 from harness.errors import ExitCode, InputError
-from results.measure.transcripts import FILE, lines_of
+from results.measure.transcripts import FILE, left_out_of, lines_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from results.store.record import RunRecord
     from results.store.store import Run
 
-MAX_BYTES: Final = 256 << 20  # of a transcript; a run keeps no more
+MAX_BYTES: Final = 256 << 20  # of a transcript; a run keeps less, and one of an earlier version no more
 MAX_LINE: Final = 32 << 20
 MAX_SHOWN: Final = 2000
 NOTHING: Final = "nothing"
@@ -101,6 +101,15 @@ def recorded_lines(run: Run, record: RunRecord, node: str) -> list[Line]:
         raise InputError(
             f"{path} cannot be read: {reason}. Only runs of programs with pipes (--cluster pipes) record messages"
         ) from error
+
+
+def end_of(run: Run, node: str) -> str:
+    """Returns a sentence about what the transcript of a node leaves out; empty if it is whole."""
+    with below.open_file(run.path, run.nodes_dir / node / FILE) as file:
+        left = left_out_of(file)
+    return (
+        "" if left is None else f"{FILE} leaves out {left.what}, from {left.from_s:.6f} s on; they were not compared."
+    )
 
 
 def replayed(

@@ -12,6 +12,7 @@ import shlex
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, cast
 
+from harness.ends import MAX_LINES, MAX_ON_NODE, MAX_TAIL, End, last_lines
 from harness.errors import NodeError
 
 if TYPE_CHECKING:
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 # `env $(cat /run/labrys/environment /run/labrys/environment-ROLE 2>/dev/null) COMMAND`.
 # A system that ignores these files cannot have such faults.
 ENVIRONMENT = "/run/labrys/environment"
+# For each role: how its processes ended that Labrys did not end, and a mark while Labrys ends one.
+ENDED = "/run/labrys/ended"
+ENDING = "/run/labrys/ending"
 LAUNCH_WAIT_S = 5
 KILL_WAIT_S = 10
 PAUSE_WAIT_S = 5
@@ -47,6 +51,10 @@ _CLASSES = {
 }
 # The number of a daemon, then the beginning of its /proc/PID/stat; the name of a program may have spaces and parentheses.
 _STAT = re.compile(r"(?P<number>\d+) (?P<pid>\d+) \(.*\) (?P<state>\S)")
+
+
+_UPTIME = re.compile(r"\d{1,12}(?:\.\d{1,9})?")
+_END = re.compile(r"(?P<status>\d{1,3}) (?P<up>\d{1,12}(?:\.\d{1,9})?)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +121,7 @@ class Daemon:
             "done\n"
             f"{self.preparation()}"
             f"cd {shlex.quote(self.working_dir or self.data_dir)} || exit\n"
-            f"setsid nohup {self._command()} </dev/null >>{launch_log} 2>&1 &\n"
+            f"{self._watched(launch_log)}"
             f"for turn in $(seq {LAUNCH_WAIT_S * 50}); do {self.found()} >/dev/null && exit 0; sleep 0.02; done\n"
             f"tail -n {LOG_TAIL_LINES} {launch_log} >&2; exit {NOT_LAUNCHED}",
             check=False,
@@ -137,6 +145,7 @@ class Daemon:
         """
         listening = " || ".join(_listens(str(port)) for port in self.every_port) or "false"
         remote.run(
+            f"mkdir -p {ENDED.rpartition('/')[0]} && : >{ENDING}-{self.role}\n"
             f"for turn in $(seq {KILL_WAIT_S * 20}); do\n"
             f"  if pids=$({self.found()}); then kill -9 $pids 2>/dev/null\n"
             f"  elif ! {{ {listening}; }}; then exit 0; fi\n"
@@ -192,6 +201,23 @@ class Daemon:
         except re.error:  # Python does not know all that `pgrep` does
             return not self.pattern.startswith("^")
 
+    def _watched(self, launch_log: str) -> str:
+        """Returns the lines of a shell that launch it, and note its end unless Labrys ends it.
+
+        The shell that waits for it holds no file and no folder of it, so that a fault can unmount its volume.
+        """
+        ended, ending = f"{ENDED}-{self.role}", f"{ENDING}-{self.role}"
+        return (
+            f"mkdir -p {ENDED.rpartition('/')[0]} && rm -f {ending}\n"
+            "(\n"
+            f"  setsid nohup {self._command()} </dev/null >>{launch_log} 2>&1 &\n"
+            "  cd /; trap '' HUP; wait $!; status=$?\n"
+            f"  [ -e {ending} ] && exit\n"
+            "  read -r up _ </proc/uptime\n"
+            f'  {{ echo "$status $up"; tail -c {MAX_TAIL} {launch_log} | tail -n {MAX_LINES} | sed "s/^/> /"; }} >>{ended}\n'
+            ") </dev/null >/dev/null 2>&1 &\n"
+        )
+
     def _ports(self) -> str:
         return " ".join(map(str, self.every_port))
 
@@ -228,6 +254,8 @@ class Processes(Protocol):
 
     def states(self, daemons: Iterable[Daemon]) -> dict[str, tuple[int, str] | None]: ...  # noqa: D102
 
+    def ends(self, daemons: Iterable[Daemon]) -> list[End]: ...  # noqa: D102
+
 
 class ShellProcesses:
     """The processes of a node with a shell."""
@@ -258,6 +286,10 @@ class ShellProcesses:
     def states(self, daemons: Iterable[Daemon]) -> dict[str, tuple[int, str] | None]:
         """Reads the states of processes; see `states`."""
         return states(self._remote, daemons)
+
+    def ends(self, daemons: Iterable[Daemon]) -> list[End]:
+        """Reads how processes ended; see `ends`."""
+        return ends(self._remote, daemons)
 
 
 def processes_of(cluster: Cluster, node: Node) -> Processes:
@@ -291,6 +323,35 @@ def states(remote: Remote, daemons: Iterable[Daemon]) -> dict[str, tuple[int, st
             role = described[int(line["number"])].role
             found[role] = found[role] or (int(line["pid"]), line["state"])
     return found
+
+
+def ends(remote: Remote, daemons: Iterable[Daemon]) -> list[End]:
+    """Reads how processes ended that Labrys did not end, in one command; also those of earlier runs on this node."""
+    roles = list(dict.fromkeys(daemon.role for daemon in daemons))
+    if not roles:
+        return []
+    most = MAX_ON_NODE * (MAX_LINES + 1)
+    script = 'read -r up _ </proc/uptime; echo "$up"\n' + "\n".join(
+        f'if [ -e {ENDED}-{role} ]; then echo "= {role}"; tail -n {most} {ENDED}-{role}; fi' for role in roles
+    )
+    now, *lines = remote.run(f"{script}\ntrue").stdout.splitlines() or [""]
+    now_s = _seconds(now)
+    found: list[End] = []
+    role = ""
+    for line in lines:
+        end = _END.fullmatch(line)
+        if line.startswith("= "):
+            role = line.removeprefix("= ")
+        elif end is not None and now_s is not None:
+            found.append(End(role=role, ago_s=now_s - float(end["up"]), status=int(end["status"])))
+        elif line.startswith("> ") and found and found[-1].role == role:
+            said = [*found[-1].lines, line.removeprefix("> ")]
+            found[-1] = found[-1]._replace(lines=last_lines("\n".join(said).encode()))
+    return found
+
+
+def _seconds(text: str) -> float | None:
+    return float(text) if _UPTIME.fullmatch(text) else None
 
 
 def _listens(port: str) -> str:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from harness.about import MEMBER, About
 from harness.blame import Plugin, blaming
 from harness.console.plain import counted, counted_of
+from harness.ends import PROCESSES, processes
 from harness.errors import LabrysError, headline
 from harness.faults import called
 from harness.indexes import RAFT_INVARIANTS, raft_invariants
@@ -55,7 +56,7 @@ OWN_PARTS = "own-parts"  # in place of those that the system did not make
 OF_ANY_RUN = frozenset(
     {
         REPLICAS_EQUAL, RECOVERED, "faults-effective", "progress", "client-errors", LOG_PATTERNS, "completed",
-        CONTROL_NODE, ONE_LEADER, RAFT_INVARIANTS, OWN_PARTS, "protocol", "repeatable",
+        PROCESSES, CONTROL_NODE, ONE_LEADER, RAFT_INVARIANTS, OWN_PARTS, "protocol", "repeatable",
     }
 )  # fmt: skip
 
@@ -501,6 +502,8 @@ def of_run(
     if not matched:
         left_out[LOG_PATTERNS] = f"{test.system.name} defines no fatal log lines"
     found += matched
+    ended = processes(result.ended, result.faults)
+    found += [] if ended is None else [ended]
     world = world_of(test.cluster)
     if world is not None and not world.real_time:
         left_out[CONTROL_NODE] = "virtual time waits for the control node, so it cannot be late"

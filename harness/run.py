@@ -34,7 +34,8 @@ from harness.clock import Clock, in_virtual_time
 from harness.cluster import on_all, on_nodes
 from harness.combinators import time_limit
 from harness.console.plain import counted
-from harness.daemon import preloads
+from harness.daemon import preloads, processes_of
+from harness.ends import ends_since
 from harness.errors import InterruptedEarly, LabrysError, described
 from harness.final_reads import FinalReads
 from harness.indexes import Indexes
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from harness.cluster import Cluster
+    from harness.ends import Ended
     from harness.faults import FaultRecord, PlannedFault, RunNemesis
     from harness.history import Recorder
     from harness.load import Load
@@ -149,6 +151,7 @@ class RunResult:
         final_reads: The results of the final reads; None if the test has none.
         shed: Arrivals of an open loop without an operation, because their node had its maximum in flight.
         logs: Node to the collected log files.
+        ended: The ends of processes since the start of the workload that Labrys did not end.
         problems: Errors that do not break the run off, e.g. a log that could not be collected.
         interrupted: Whether a signal ended the workload early.
         error: The error that broke the run off; None if there is none.
@@ -170,6 +173,7 @@ class RunResult:
     final_reads: FinalReads | None = None
     shed: int = 0
     logs: dict[str, list[Path]] = field(default_factory=dict)
+    ended: list[Ended] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     interrupted: bool = False
     error: str | None = None
@@ -538,8 +542,26 @@ class _Run:
         )
         await aftermath.observe()
 
+    async def _note_ends(self) -> None:
+        """Asks which processes ended by themselves. Nodes without processes of this machine's kernel have none."""
+        system, cluster = self.test.system, self.test.cluster
+        if world_of(cluster) is not None and not hasattr(cluster, "processes"):
+            return
+
+        def ask(node: Node) -> list[Ended]:
+            ends = processes_of(cluster, node).ends(system.daemons(node))
+            return list(ends_since(0.0, self.clock.now_s(), node.name, ends))
+
+        for name, found in (await asyncio.to_thread(on_nodes, self.nodes, ask)).items():
+            if isinstance(found, Exception):
+                what = described(self.test.blamed(found))
+                self._problem(f"{name} did not tell which of its processes ended: {what}")
+            else:
+                self.result.ended += found
+
     async def _take_down(self) -> None:
         system, cluster = self.test.system, self.test.cluster
+        await self._note_ends()
         self.observer.phase("collecting logs")
 
         def collect(node: Node) -> list[Path]:
@@ -562,6 +584,8 @@ class _Run:
                 self._problem(f"the logs of {name} could not be collected: {described(self.test.blamed(logs))}")
             else:
                 self.result.logs[name] = logs
+        for problem in getattr(cluster, "left_out", tuple)():
+            self._problem(problem)
         world = world_of(cluster)
         self.result.execution = None if world is None else world.execution()
         self.observer.phase("stopping")

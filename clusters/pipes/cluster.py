@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from clusters.pipes.keeper import Keeper
 from clusters.pipes.live import LiveWorld
 from clusters.pipes.pump import LivePump
-from clusters.pipes.transcript import Transcript
+from clusters.pipes.transcript import MAX_BYTES, Transcript
 from clusters.pipes.virtual import VirtualPump
 from clusters.sim.cluster import LOG_DIRECTORY, SimCluster, SimRemote
 from clusters.sim.folder import Folder
@@ -77,6 +77,15 @@ class PipesCluster(SimCluster):
         if found is None:
             found = self._transcripts[node] = Transcript()
         return found
+
+    def left_out(self) -> list[str]:
+        """Returns a sentence for each node whose transcript has reached its limit."""
+        return [
+            f"messages.log of {node} leaves out {transcript.left_out}: Labrys keeps {MAX_BYTES >> 20} MB of what a program "
+            "reads and writes. The run used all lines; pictures, `labrys explain` and `labrys replay` lack these"
+            for node, transcript in sorted(self._transcripts.items())
+            if transcript.left_out
+        ]
 
     @property
     def keeper(self) -> Keeper:

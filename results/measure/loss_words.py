@@ -152,8 +152,19 @@ _OF_MODELS: Final[Mapping[str, Mapping[str, Words]]] = {
     },
     "grow-set": {"phantom": Words("a read returned an element that nobody had added", by_then=True)},
 }
+_LACKING: Final[Mapping[str, str]] = {
+    "set": "a read missed an acknowledged element",
+    "grow-set": "a read missed an acknowledged element",
+    "list": "a read missed an acknowledged element",
+    "counter": _OF_MODELS["counter"]["too-low"].one,
+}
 # Judges of programs that have another name than the workload whose kinds they use.
 _ALSO: Final[Mapping[str, Mapping[str, Words]]] = {"broadcast": _SETS, "g-set": _SETS}
+
+
+def lacking(model: str) -> str:
+    """Returns the clause for an answer that lacks an acknowledged operation, if the kind of the violation has no words."""
+    return _LACKING.get(model, "an answer lacks an acknowledged operation")
 
 
 def words_of(judge: str, model: str | None, kind: str | None) -> Words | None:

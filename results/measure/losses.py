@@ -10,22 +10,24 @@ only if its effect was proven.
 
 from __future__ import annotations
 
-import enum
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from checker.judging import LAST
-from checker.linearizable import FURTHER, PART
+from checker.linearizable import FURTHER, MISSING, PART
+from checker.models.counters import Counter
 from checker.models.registers import CasRegister, Register
 from harness.console.plain import name
 from harness.counterexample import Counterexample
 from harness.leaders import rivals
-from harness.op import FINAL_PHASE, OpType
+from harness.op import OpType
 from harness.parts import ONE_LEADER, REPLICAS_EQUAL
 from harness.units import NS_PER_S
 from harness.verdict import Verdict, reason_of, verdict_of
 from results.measure.fault_clauses import clauses, faults_between
-from results.measure.loss_words import words_of
+from results.measure.loss_words import lacking, words_of
+from results.measure.missed import WORKLOADS, missed_write
+from results.measure.registers import Lost, is_cas, lost_of, makers_of, missed_of, newer_of, observed
 from results.page.counterexample import by_index, counterexamples_of, read_counterexample, short
 
 if TYPE_CHECKING:
@@ -37,22 +39,8 @@ if TYPE_CHECKING:
     from results.measure.loss_words import Words
     from results.store.record import RunRecord
 
-MAX_TRIED: Final = 200  # acknowledged writes before a read that may be the one that it misses
 _REGISTERS: Final = frozenset(model.name for model in (Register, CasRegister))
-_WRITES: Final = frozenset({"write", "w", "put", "set"})
-_READS: Final = frozenset({"read", "r", "get"})
 _GAINED: Final = frozenset({"add", "append", "enqueue", "send"})
-
-
-class Lost(enum.IntEnum):
-    """How much a user lost in a register; `UNSEEN` includes `MISSED`, and `GONE` includes both."""
-
-    BACK = 0
-    MISSED = 1
-    UNSEEN = 2
-    GONE = 3
-
-
 _OF_ONE: Final[Mapping[Lost, str]] = {
     Lost.BACK: "a read missed a value that had been seen before",
     Lost.MISSED: "a read missed an acknowledged write",
@@ -114,7 +102,27 @@ def _of_counterexample(part: Part, found: Mapping[str, Value], record: RunRecord
         losses = [_of_register(example, of_key.get(example.key, ()), record.faults) for example in shown]
         if losses[0] is not None:
             return _of_registers(losses[0], [loss for loss in losses if loss is not None])
-    return _of_kind(part, found, examples, record)
+    missing = _missing(part, found, examples[0], record.operations)
+    if missing is None or model is None:
+        said = _of_kind(part, found, examples, record)
+    else:
+        words = words_of(part.name, str(model), str(found.get("kind")))
+        what = lacking(str(model)) if words is None else words.one
+        said = _said(what, faults_between(record.faults, missing.last_ns, examples[0].culprit))
+    if missing is None:
+        return said
+    which = "before" if model == Counter.name else "that is missing"
+    return f"{said} The last acknowledged {name(missing.f)} {which} is {_acknowledged(missing)}."
+
+
+def _missing(
+    part: Part, found: Mapping[str, Value], example: Counterexample, operations: Sequence[Operation]
+) -> Operation | None:
+    """Returns the last acknowledged operation that the answer of a violation lacks; None if a loss is not what it shows."""
+    if part.name in WORKLOADS:
+        return missed_write(part.name, str(found.get("kind")), example, operations)
+    index = part.details.get(MISSING)
+    return by_index(operations).get(index) if isinstance(index, int) else None
 
 
 def _further(part: Part, operations: Sequence[Operation]) -> Iterator[Counterexample]:
@@ -152,7 +160,7 @@ def _of_registers(first: Loss, losses: Sequence[Loss]) -> str:
     if last is None or last.missed is None or (last is first and first.is_shown):
         return said
     of_key = "" if last is first or last.missed.key is None else f" on key {name(last.missed.key)}"
-    at = f"{last.missed.last_ns / NS_PER_S:.3f} s"
+    at = _at(last.missed)
     return f"{said} The last acknowledged write before is {_named(last.missed)}{of_key}, at {at}."
 
 
@@ -165,19 +173,19 @@ def _of_register(
 ) -> Loss | None:
     """Returns what a read of an older value shows; None if the decisive operation is none, or if it may be no older value."""
     culprit = example.culprit
-    saw = None if culprit is None else _observed(culprit)
+    saw = None if culprit is None else observed(culprit)
     if culprit is None or saw is None:
         return None
-    makers = _makers(operations)
-    missed = _missed(culprit, saw, operations, makers)
+    makers = makers_of(operations)
+    missed = missed_of(culprit, saw, operations, makers)
     if missed is None:
-        seen = _newer(culprit, saw, operations, makers)
+        seen = newer_of(culprit, saw, operations, makers)
         return None if seen is None else Loss(lost=Lost.BACK, when=faults_between(faults, seen.last_ns, culprit))
     stopped = any(
         fault.is_proven and fault.stopped and missed.last_ns < fault.end_ns and fault.start_ns < culprit.start_ns
         for fault in faults
     )
-    lost = _lost(missed, operations, makers)
+    lost = lost_of(missed, operations, makers)
     return Loss(
         lost=Lost.MISSED if lost is Lost.UNSEEN and not stopped else lost,
         when=faults_between(faults, missed.last_ns, culprit),
@@ -186,88 +194,20 @@ def _of_register(
     )
 
 
-def _observed(operation: Operation) -> str | None:
-    """Returns the value that a successful operation found in a register, as text that tells values apart; None if none."""
-    if operation.type is not OpType.OK:
-        return None
-    if operation.f in _READS:
-        return repr(operation.result)
-    return repr(operation.value[0]) if _is_cas(operation) else None
+def _at(operation: Operation) -> str:
+    return f"{operation.last_ns / NS_PER_S:.3f} s"
 
 
-def _written(operation: Operation) -> str | None:
-    """Returns the value that an operation wrote or may have written; None if it wrote none."""
-    if operation.type is OpType.FAIL:
-        return None
-    if operation.f in _WRITES:
-        return repr(operation.value)
-    return repr(operation.value[1]) if _is_cas(operation) else None
-
-
-def _is_cas(operation: Operation) -> bool:
-    return operation.f == "cas" and isinstance(operation.value, list | tuple) and len(operation.value) == 2
-
-
-def _makers(operations: Sequence[Operation]) -> Mapping[str, list[Operation]]:
-    """Returns the operations that wrote, or may have written, each value."""
-    found: dict[str, list[Operation]] = {}
-    for operation in operations:
-        value = _written(operation)
-        if value is not None:
-            found.setdefault(value, []).append(operation)
-    return found
-
-
-def _is_older(value: str, than: Operation, makers: Mapping[str, list[Operation]]) -> bool:
-    """Returns whether a value can only be from before a write: the initial one, or of writes that had all ended before it."""
-    made = makers.get(value, [])
-    if not made:
-        return value == repr(None)
-    return all(each.type is OpType.OK and each.last_ns < than.start_ns for each in made)
-
-
-def _missed(
-    culprit: Operation, saw: str, operations: Sequence[Operation], makers: Mapping[str, list[Operation]]
-) -> Operation | None:
-    """Returns the last write that was acknowledged before an operation began, and that it provably did not see."""
-    acknowledged = [
-        each
-        for each in operations
-        if each.type is OpType.OK and _written(each) not in {None, saw} and each.last_ns < culprit.start_ns
-    ]
-    acknowledged.sort(key=lambda each: each.last_ns, reverse=True)
-    return next((each for each in acknowledged[:MAX_TRIED] if _is_older(saw, each, makers)), None)
-
-
-def _newer(
-    culprit: Operation, saw: str, operations: Sequence[Operation], makers: Mapping[str, list[Operation]]
-) -> Operation | None:
-    """Returns the last operation that ended before another one began, and observed a value that is provably newer."""
-    before = [each for each in operations if _observed(each) not in {None, saw} and each.last_ns < culprit.start_ns]
-    before.sort(key=lambda each: each.last_ns, reverse=True)
-    for each in before[:MAX_TRIED]:
-        made = makers.get(_observed(each) or "", [])
-        if len(made) == 1 and _is_older(saw, made[0], makers):
-            return each
-    return None
-
-
-def _lost(missed: Operation, operations: Sequence[Operation], makers: Mapping[str, list[Operation]]) -> Lost:
-    """Returns how much is lost of a write that an operation missed; see the module."""
-    wrote = _written(missed)
-    later = [each for each in operations if each.start_ns > missed.last_ns and _observed(each) is not None]
-    older = [each for each in later if _is_older(_observed(each) or "", missed, makers)]
-    seen = [each for each in later if _observed(each) == wrote and each.last_ns > older[0].start_ns]
-    if seen or len(makers[wrote or ""]) != 1:  # of several writes of one value, nobody knows which one was seen
-        return Lost.MISSED
-    final = [each for each in later if each.phase == FINAL_PHASE]
-    in_state = any(_is_cas(each) for each in older) or (bool(final) and all(each in older for each in final))
-    return Lost.GONE if in_state else Lost.UNSEEN
+def _acknowledged(operation: Operation) -> str:
+    of_key = "" if operation.key is None else f" on key {name(operation.key)}"
+    return f"{_named(operation)}{of_key}, acknowledged at {_at(operation)}"
 
 
 def _named(operation: Operation) -> str:
-    what = "compare-and-set to" if _is_cas(operation) else f"{operation.f} of"
-    value: Value = operation.value[1] if _is_cas(operation) else operation.value
+    if operation.value is None:
+        return f"process {operation.process}'s {name(operation.f)}"
+    what = "compare-and-set to" if is_cas(operation) else f"{operation.f} of"
+    value: Value = operation.value[1] if is_cas(operation) else operation.value
     return f"process {operation.process}'s {what} {name(short(value))}"
 
 
@@ -325,8 +265,7 @@ def _last(
     gained = None if last is None else _gained(last)
     if last is None or gained is None:
         return None
-    of_key = "" if gained.key is None else f" on key {name(gained.key)}"
-    return last, f"{_named(gained)}{of_key}, acknowledged at {gained.last_ns / NS_PER_S:.3f} s"
+    return last, _acknowledged(gained)
 
 
 def _when_of(example: Counterexample, words: Words, faults: Sequence[FaultRecord]) -> str:

@@ -22,16 +22,17 @@ from harness.verdict import Verdict
 from results.measure.fates import fate
 from results.measure.log_lines import log_files, spans_of
 from results.measure.log_times import world_ns
-from results.measure.transcripts import FILE, lines_of
+from results.measure.transcripts import FILE, left_out_of, lines_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from harness.counterexample import Counterexample
     from harness.faults import FaultRecord
     from harness.op import Value
     from results.measure.log_lines import Span
+    from results.measure.transcripts import LeftOut
     from results.store.record import RunRecord
     from results.store.store import Run
 
@@ -67,6 +68,7 @@ class Message:
         arrived_ns: When the receiver got it; None if the files do not show that.
         between: Whether both are nodes.
         lost: Why it did not arrive, as far as the faults of the run say; empty if it arrived, or if nothing says so.
+        is_open: Whether nobody knows if it arrived, because the transcript of the receiver ends before.
     """
 
     sent_ns: int
@@ -80,17 +82,20 @@ class Message:
     arrived_ns: int | None
     between: bool
     lost: str = ""
+    is_open: bool = False
 
     @property
     def is_lost(self) -> bool:
         """Returns whether it is from a node to a node, and did not arrive."""
-        return self.between and self.arrived_ns is None
+        return self.between and self.arrived_ns is None and not self.is_open
 
     @property
     def shown(self) -> str:
         """Returns it as a line, without its time."""
         if not self.between:
             fate = ""
+        elif self.is_open:
+            fate = f"  (nothing is kept of {self.target} at this time, so it may have arrived)"
         elif self.arrived_ns is None:
             fate = f"  (did not arrive{f': {self.lost}' if self.lost else ''})"
         else:
@@ -107,16 +112,22 @@ class Nearby:
         spans: The times that they are around; empty if the run has no such files.
         left_out: How many messages at these times are left out.
         timers: How many messages from and to the service of timers are left out.
+        ends: Sentences about transcripts that end before the end of these times.
     """
 
     messages: Sequence[Message] = ()
     spans: Sequence[Span] = ()
     left_out: int = 0
     timers: int = 0
+    ends: Sequence[str] = ()
 
     @property
     def rest(self) -> str:
-        """Returns what is left out as a sentence; empty if nothing is."""
+        """Returns what is left out as sentences; empty if nothing is."""
+        return " ".join([*([self._counted] if self._counted else []), *self.ends])
+
+    @property
+    def _counted(self) -> str:
         out = [counted(self.left_out, "more message")] if self.left_out else []
         out += [f"{counted(self.timers, 'message')} of timers"] if self.timers else []
         if not out:
@@ -160,6 +171,7 @@ def messages_near(run: Run, record: RunRecord, example: Counterexample | None) -
     if not spans:
         return NO_MESSAGES
     lines = list(_read(run, set(record.test.nodes), ready_ns, spans))
+    ends = _ends(run, set(record.test.nodes), ready_ns)
     handed = {line.key for line in lines if line.is_out and line.is_handed_on}
     sent: list[tuple[Message, _Key]] = []
     timers = 0
@@ -172,9 +184,40 @@ def messages_near(run: Run, record: RunRecord, example: Counterexample | None) -
             arrived[line.key].append(message.sent_ns)
         elif is_near:
             sent.append((message, line.key))
-    found = list(_arrived(sorted(sent, key=lambda each: each[0].sent_ns), arrived, record.faults))
+    found = [
+        replace(each, is_open=True, lost="") if _is_open(each, ends) else each
+        for each in _arrived(sorted(sent, key=lambda each: each[0].sent_ns), arrived, record.faults)
+    ]
     kept = _nearest(found, example, spans)
-    return Nearby(messages=kept, spans=spans, left_out=len(found) - len(kept), timers=timers)
+    last_ns = max(end for _, end in spans)
+    said = [
+        f"{FILE} of {name(node)} leaves out {each.what}, from {end_ns / NS_PER_S:.3f} s on."
+        for node, (end_ns, each) in sorted(ends.items())
+        if end_ns <= last_ns
+    ]
+    return Nearby(messages=kept, spans=spans, left_out=len(found) - len(kept), timers=timers, ends=said)
+
+
+def _ends(run: Run, nodes: set[str], ready_ns: int) -> dict[str, tuple[int, LeftOut]]:
+    """Returns the nodes whose transcripts have reached their limit: from when on, and what is left out."""
+    found = {}
+    for path in log_files(run):
+        if path.name != FILE or path.parent.name not in nodes:
+            continue
+        try:
+            with below.open_file(run.path, path) as file:
+                left = left_out_of(file)
+        except OSError:
+            continue
+        if left is not None:
+            found[path.parent.name] = round(left.from_s * NS_PER_S) - ready_ns, left
+    return found
+
+
+def _is_open(message: Message, ends: Mapping[str, tuple[int, LeftOut]]) -> bool:
+    if not message.between or message.arrived_ns is not None or message.target not in ends:
+        return False
+    return ends[message.target][0] <= message.sent_ns + LATE_NS
 
 
 def _arrived(

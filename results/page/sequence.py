@@ -230,6 +230,7 @@ class _Drawing:
         way = 1 if x2 > x1 else -1
         room = int((abs(x2 - x1) - 22) / CHARACTER)
         who = "" if {each.source, each.target} <= self._of.nodes or kind != "plain" else self._client(each)
+        who += " (arrival unknown)" if each.is_open else ""
         text = _text(each, x1 + 9 * way, y1 - 4, _cut(f"{each.brief}{who}", room), anchor="start" if way > 0 else "end")
         if each.is_lost:
             x2, y2 = x1 + round((x2 - x1) * CROSS_AT), y1 + 5

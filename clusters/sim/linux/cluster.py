@@ -20,9 +20,11 @@ from clusters.sim.cores import Core
 from clusters.sim.linux.world import COPY_S, NO_DISK_FAULTS, PAUSED, RUNNING, LinuxWorld, Started
 from clusters.sim.threads import Threads
 from harness.capabilities import SIMULATED, SIMULATED_DISK, SIMULATED_MESSAGES, Capabilities
+from harness.ends import End
 from harness.errors import CommandFailed, CommandTimeout, InputError, NodeError
 from harness.node import Node
 from harness.remote.protocol import DEFAULT_TIMEOUT_S, Result
+from harness.units import NS_PER_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -177,6 +179,15 @@ class LinuxProcesses:
             process = self._find(daemon)
             states[daemon.role] = None if process is None else (process.program, PAUSED if process.paused else RUNNING)
         return states
+
+    def ends(self, daemons: Iterable[Daemon]) -> list[End]:
+        """Returns how processes ended that Labrys did not end."""
+        roles = {daemon.role for daemon in daemons}
+        return [
+            End(role=role, ago_s=(self._world.now_ns - time_ns) / NS_PER_S, status=status, lines=lines)
+            for time_ns, role, status, lines in self._world.ended.get(self._node, ())
+            if role in roles
+        ]
 
     def _find(self, daemon: Daemon) -> Started | None:
         return self._world.processes.get((self._node, daemon.role))

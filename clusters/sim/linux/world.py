@@ -25,6 +25,7 @@ from clusters.sim.linux.loop import HOST, Connections, LinuxLoop
 from harness.cache import cache
 from harness.clock import run_virtual
 from harness.console.below import open_file
+from harness.ends import MAX_TAIL, last_lines, shell_status
 from harness.errors import InputError, NodeError
 from harness.randomness import stream
 from harness.units import NS_PER_MS, NS_PER_S
@@ -71,12 +72,13 @@ PAUSED, RUNNING = "T", "S"  # state letters as in /proc/PID/stat
 
 
 class Started:
-    """A process of a node: the number of its program, its description, and whether it is paused."""
+    """A process of a node: the number of its program, its description, whether it is paused, and whether its power is off."""
 
     def __init__(self, program: int, daemon: Daemon) -> None:
         self.program = program
         self.daemon = daemon
         self.paused = False
+        self.lost_power = False
 
 
 class LinuxWorld:
@@ -90,6 +92,8 @@ class LinuxWorld:
         connections: The connections of this process.
         loses_power: Whether a fault of the run lets a node lose its power.
         daemons: The processes that have been started so far, by node and role.
+        ended: By node, the ends of processes that Labrys did not end: the time, the role, the status and the last lines of
+            the log.
         variables: The environment of all programs.
         shown: The folders of this machine that the programs see.
     """
@@ -124,6 +128,7 @@ class LinuxWorld:
         self.loses_power = False
         self._calls_log: Path | None = None
         self.daemons: dict[tuple[str, str], Daemon] = {}
+        self.ended: dict[str, list[tuple[int, str, int, tuple[str, ...]]]] = {}
         self._readers: dict[asyncio.Future[tuple[str, str]], tuple[AbstractSet[str], re.Pattern[str]]] = {}
         self._read: dict[tuple[str, str], int] = {}
 
@@ -220,13 +225,32 @@ class LinuxWorld:
     def _take(self, event: Event) -> bool:
         """Acts on an event. Returns whether a task may go on."""
         if event.kind == "exited":
-            self.processes = {key: process for key, process in self.processes.items() if process.program != event.id}
+            self._note_end(event)
             return False
         if event.kind == "arrived":
             arrivals, number = self._probes[event.id]
             arrivals.append(Arrival(number=number, delay_ns=event.number, damaged=event.damaged))
             return False
         return self.connections.take(event)
+
+    def _note_end(self, event: Event) -> None:
+        """Removes the process of a program that has exited. `LinuxProcesses.kill` has removed what it ended before."""
+        for (node, role), process in list(self.processes.items()):
+            if process.program != event.id:
+                continue
+            del self.processes[node, role]
+            if not process.lost_power:
+                lines = last_lines(self._end_of(node, process.daemon.log_files[0]))
+                self.ended.setdefault(node, []).append((self.now_ns, role, shell_status(event.number), lines))
+
+    def _end_of(self, node: str, log: str) -> bytes:
+        """Returns the end of a log; nothing if the process has not made it, or has put a link in its place."""
+        try:
+            with open_file(self.controller.path_of(node, ""), self.controller.path_of(node, log)) as file:
+                file.seek(max(0, file.seek(0, os.SEEK_END) - MAX_TAIL))
+                return file.read(MAX_TAIL)
+        except OSError:
+            return b""
 
     def _later(self, delay_ns: int, action: Callable[[], None]) -> None:
         self._planned += 1
@@ -357,6 +381,7 @@ class LinuxWorld:
     def power_off(self, node: str, role: str | None = None) -> None:
         """Ends the processes of a node; the other ends of their connections hear nothing, as after a power loss."""
         for process in self.of(node, role):
+            process.lost_power = True
             self.controller.lose_power(process.program)
 
     def lose_power(self, node: str) -> Lost:
