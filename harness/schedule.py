@@ -247,7 +247,9 @@ class _Performance:
             await asyncio.wait(waits_for, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
             if task.done() and not task.cancelled():
                 return task.result()
-            how = "was cut short by the end of the run" if self._stop.is_set() else f"took longer than {timeout_s:g} s"
+            how = (
+                "was cut short by the end of the run" if self._stop.is_set() else f"took longer than {timeout_s:.3g} s"
+            )
             self._errors.append(f"its {action} {how}")
         except Exception as error:  # noqa: BLE001 - kept for the record; a fault never stops the run
             self._errors.append(f"its {action} failed: {described(error)}")

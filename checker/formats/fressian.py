@@ -42,6 +42,7 @@ _TAGS: Final = {
     0xC0: "map", 0xC1: "set", 0xC3: "uuid", 0xC4: "regex", 0xC5: "uri", 0xC6: "bigint", 0xC7: "bigdec", 0xC8: "inst",
     0xC9: "sym", 0xCA: "key",
 }  # fmt: skip
+_COMPONENTS: Final = 1  # of the tags with a code of their own that `_OF_TAGS` does not read: regex, uri
 _GET, _PUT = 0xCC, 0xCD
 _SHORT_BYTES, _BYTES_PART, _BYTES = range(0xD0, 0xD8), 0xD8, 0xD9
 _SHORT_TEXT, _TEXT_PART, _TEXT = range(0xDA, 0xE2), 0xE2, 0xE3
@@ -105,7 +106,7 @@ class FressianReader:
         if code in _STORED:
             return self._again(code - _STORED[0])
         if code in _TAGS:
-            return self._tagged(_TAGS[code], 0, depth)
+            return self._tagged(_TAGS[code], _COMPONENTS, depth)
         if code in _STRUCTS or code == _STRUCT:
             return self._struct(code - _STRUCTS[0] if code in _STRUCTS else self._length(), depth)
         if code in _SHORT_TEXT or code in {_TEXT_PART, _TEXT}:
@@ -317,8 +318,12 @@ class FressianReader:
             raise ValueError(f"expected the number of a character, found {number}")
         return Char(chr(number))
 
-    def _ratio(self, _: int) -> EdnValue:
-        return ratio(self._integer(), self._integer())
+    def _ratio(self, depth: int) -> EdnValue:
+        # Its parts are values: clojure.data.fressian writes them as big integers.
+        numerator, denominator = self._value(depth), self._value(depth)
+        if type(numerator) is not int or type(denominator) is not int:
+            raise ValueError(f"expected two integers of a ratio, found {numerator!r:.60} and {denominator!r:.60}")
+        return ratio(numerator, denominator)
 
     def _byte_number(self, _: int) -> EdnValue:
         return self._integer()

@@ -3,7 +3,8 @@
 Elle and similar checkers need only the completions. So these are accepted here, and nowhere else:
 
 - a completion without an invoke; then it is not known when the transaction began;
-- an event without a process; then it is not known which process the transaction belongs to;
+- an event without a process; then it is not known which process the transaction belongs to. An invoke without a process ends
+  with the next event that has none: such transactions come one after the other, as in the example of Elle's paper;
 - a process that works again after an `info`;
 - a read without a place for its result, `[:r x]`, as elle-cli's examples have it;
 - an `info` whose value has the results of reads. They count if the transaction happened (`happened`).
@@ -65,9 +66,7 @@ class TransactionPairing(Pairing):
         if isinstance(op.process, int):
             self._last = max(self._last, op.process)
         if op.type is OpType.INVOKE:
-            if op.process == NOBODY:
-                raise self._refused(event.line, "expected a process on an event of type invoke, found none")
-            self._again += self._ended.pop(op.process, None) is not None
+            self._before_invoke(event)
             super().add(event)
             return
         if op.process not in self._open:
@@ -75,6 +74,10 @@ class TransactionPairing(Pairing):
             return
         place, invoke = self._open[op.process]
         before = invoke.op.value
+        if op.process == NOBODY:
+            self._nobody += 1
+            if op.value is not None and requested(op.value) != requested(before):
+                raise self._refused(event.line, f"{self._expected_end()}, found that of another transaction")
         if op.type is OpType.INFO and op.value != before and requested(op.value) == requested(before):
             self._shown[place] = op.value
             event = event._replace(has_value=False)
@@ -91,7 +94,10 @@ class TransactionPairing(Pairing):
             used = sum(operations[place].result is not None for place in self._shown)
         for count, what in (
             (self._alone, "completions have no event of type invoke, so it is not known when they began"),
-            (self._nobody, "events have no process, so each counts as one of a process of its own"),
+            (
+                self._nobody,
+                "events have no process, so each transaction among them counts as one of a process of its own",
+            ),
             (self._again, "times a process worked again after an info"),
             (
                 used,
@@ -113,6 +119,22 @@ class TransactionPairing(Pairing):
                 operation = replace(operation, process=self._last)  # noqa: PLW2901 - the same operation
             found.append(operation)
         return found
+
+    def _before_invoke(self, event: Event) -> None:
+        """Counts an invoke that softer rules allow."""
+        process = event.op.process
+        has_ended = self._ended.pop(process, None) is not None
+        if process != NOBODY:
+            self._again += has_ended
+            return
+        self._nobody += 1
+        if NOBODY in self._open:
+            raise self._refused(event.line, f"{self._expected_end()}, found another invoke without one")
+
+    def _expected_end(self) -> str:
+        """Returns the beginning of an error while an invoke without a process is open."""
+        line = self._open[NOBODY][1].line
+        return f"expected the completion of the invoke on {self._unit} {line}, because neither has a process"
 
     def _add_alone(self, event: Event) -> None:
         """Adds a completion without an invoke, as an operation that begins with its own event."""

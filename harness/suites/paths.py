@@ -40,12 +40,17 @@ def moved(value: str, folder: Path, kind: click.ParamType[Any]) -> str:
     """
     if isinstance(kind, click.Path):
         return _joined(folder, value)
-    if isinstance(kind, PluginName) and is_file_place(value):
-        return _joined(folder, value)
+    if isinstance(kind, PluginName):
+        return moved_code(value, folder)
     if isinstance(kind, ProgramText):
         program, space, arguments = value.lstrip().partition(" ")
         return f"{_joined(folder, program)}{space}{arguments}" if os.sep in program else value
     return value
+
+
+def moved_code(value: str, folder: Path) -> str:
+    """Returns the name of code, as `path/to/file.py:Class` from the working folder; other names stay as they are."""
+    return _joined(folder, value) if is_file_place(value) else value
 
 
 def _joined(folder: Path, path: str) -> str:

@@ -66,7 +66,7 @@ from harness.suites.expecting import (
     expected_of,
     wheres_of,
 )
-from harness.suites.paths import from_file
+from harness.suites.paths import from_file, moved_code
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -171,7 +171,10 @@ def _cases(
         if not all(
             isinstance(item, str | int | float | bool) for item in (value if isinstance(value, list) else [value])
         ):
-            raise InputError(f"{where} ({name}): {key} takes a value or a list of values, not {shown(value)}")
+            raise InputError(
+                f"{where} ({name}): {key} takes a value or a list of values, not {shown(value)}. A list makes a case of "
+                'each value, e.g. nemesis = ["kill", "pause"]'
+            )
         if value == []:
             raise InputError(
                 f"{where} ({name}): {key} has an empty list, which gives no case; give it a value or remove it"
@@ -183,7 +186,7 @@ def _cases(
     used: set[str] = set()
     for choice in itertools.product(*(options[key] for key in dimensions)):
         chosen = dict(zip(dimensions, choice, strict=True))
-        types = _types(f"{where} ({name})", {**options, **chosen}, known)
+        types = _types(f"{where} ({name})", file, {**options, **chosen}, known)
         settled = from_file(file, {**options, **chosen}, types)
         applying = [each for each in wheres if each.applies_to(chosen)]
         used |= {each.place for each in applying}
@@ -243,9 +246,13 @@ def _as_written(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _types(where: str, options: Mapping[str, Any], known: KnownOptions) -> Mapping[str, click.ParamType[Any]]:
+def _types(
+    where: str, file: Path, options: Mapping[str, Any], known: KnownOptions
+) -> Mapping[str, click.ParamType[Any]]:
     """Returns the types of the options of a case; refuses an option that `labrys test` does not have with these."""
-    types = known(options)
+    # Code in a file must be found before the types are known, because it has options of its own.
+    code = {key: moved_code(value, file.parent) for key in CHOOSING if isinstance(value := options.get(key), str)}
+    types = known({**options, **code})
     for key in options:
         if key not in types:
             with_these = " and ".join(f"the {which} {shown(options[which])}" for which in CHOOSING if which in options)

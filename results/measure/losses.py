@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from results.measure.loss_words import Words
     from results.store.record import RunRecord
 
+LOST: Final = "lost"  # the kind of a violation
 _REGISTERS: Final = frozenset(model.name for model in (Register, CasRegister))
 _GAINED: Final = frozenset({"add", "append", "enqueue", "send"})
 _OF_ONE: Final[Mapping[Lost, str]] = {
@@ -104,7 +105,7 @@ def _of_counterexample(part: Part, found: Mapping[str, Value], record: RunRecord
             return _of_registers(losses[0], [loss for loss in losses if loss is not None])
     missing = _missing(part, found, examples[0], record.operations)
     if missing is None or model is None:
-        said = _of_kind(part, found, examples, record)
+        said = f"{_gone_beside(part, found)} {_of_kind(part, found, examples, record)}".strip()
     else:
         words = words_of(part.name, str(model), str(found.get("kind")))
         what = lacking(str(model)) if words is None else words.one
@@ -243,6 +244,19 @@ def _of_kind(part: Part, found: Mapping[str, Value], examples: Sequence[Countere
     several = count > 1 and words.several
     which = f", the one below {whens[0]}" if several and whens[0] else f" {whens[0]}" if whens[0] else ""
     return _said(f"{words.of(count)}{which}", "")
+
+
+def _gone_beside(part: Part, found: Mapping[str, Value]) -> str:
+    """Returns a sentence about what is gone, if the operations show another kind of violation; empty if nothing is.
+
+    It has no clause about faults, because those of the operations may not be those of the losses.
+    """
+    counts, words = part.details.get("counts"), words_of(part.name, None, LOST)
+    number = counts.get(LOST) if isinstance(counts, dict) else None
+    is_shown = part.details.get("model") is not None or found.get("kind") == LOST
+    if is_shown or words is None or not isinstance(number, int) or number < 1:
+        return ""
+    return _said(words.of(number), "")
 
 
 def _last(

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 MAX_FIRST: Final = 6  # lines of a start
 _DYING_NS: Final = 500 * NS_PER_MS  # a process that a fault ends may log until then
 _SEVERE: Final = re.compile(
-    rb"\b(?:WARN|WARNING|ERROR|ERR|FATAL|SEVERE|CRITICAL|PANIC)\b|\[(?:warn|error|fatal|panic)\w*\]|^panic:|^[WEF]\d{4} \d"
+    rb"\b(?:WARN|WARNING|WRN|ERROR|ERR|FATAL|FTL|SEVERE|CRITICAL|PANIC|PNC)\b|\[(?:warn|error|fatal|panic)\w*\]"
+    rb"|^panic:|^[WEF]\d{4} \d"
     rb"|\blevel\"?[:=] ?\"?(?:warn|error|fatal|panic|crit)"
 )
 

@@ -18,6 +18,7 @@
 #include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <time.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 static void say(const char *what, long result) {
@@ -212,8 +213,32 @@ static void files(void) {
   say("open of a missing file", open("/missing", O_RDONLY));
 }
 
+// A goroutine has a stack of a few KiB, and those of others lie below it: what a call writes there destroys them.
+static ucontext_t outside, inside;
+
+static void open_files(void) {
+  const char *paths[] = {"/proc/meminfo", "/proc/self/stat", "/proc/self/maps", "/proc/sys/kernel/random/uuid", "/etc/hosts"};
+  for (size_t place = 0; place < sizeof paths / sizeof *paths; place++) close(open(paths[place], O_RDONLY));
+}
+
+static void small_stacks(void) {
+  enum { BELOW = 16384, STACK = 4096 };
+  static unsigned char memory[BELOW + STACK] __attribute__((aligned(64)));
+  memset(memory, 0x5a, sizeof memory);
+  getcontext(&inside);
+  inside.uc_stack.ss_sp = memory + BELOW;
+  inside.uc_stack.ss_size = STACK;
+  inside.uc_link = &outside;
+  makecontext(&inside, open_files, 0);
+  say("swapcontext", swapcontext(&outside, &inside));
+  long changed = 0;
+  for (int place = 0; place < BELOW; place++) changed += memory[place] != 0x5a;
+  say("changed bytes below a small stack", changed);
+}
+
 int main(void) {
   pipes();
+  small_stacks();
   threads();
   events();
   sockets();

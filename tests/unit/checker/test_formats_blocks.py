@@ -5,21 +5,23 @@ from __future__ import annotations
 import io
 import struct
 from contextlib import closing
+from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 
-from checker.edn.values import EdnMap, EdnSet, Keyword, Tagged
+from checker.edn.values import EdnMap, EdnSet, Keyword, Tagged, ratio
 from checker.formats.errors import BadHistory
 from checker.formats.fressian import FressianReader
 from checker.formats.read import History, read_source
-from checker.formats.readers import JEPSEN_FILE
+from checker.formats.readers import EDN, JEPSEN_FILE, events_of
 from checker.formats.source import Source
 from harness.errors import InputError
 from tests.unit.checker.jepsen_blocks import Entry, Name, Op, Reference, block, block_file, fressian, of_blocks
 
 DAMAGES = 400
+ENCODED = Path(__file__).parents[2] / "data/jepsen-blocks"
 OPS = [
     Op(0, 5, "invoke", 0, "write", 3),
     Op(1, 6, "info", Name("nemesis"), "start", {Name("isolated"): {"n1": {"n2", "n3"}}}),
@@ -47,6 +49,20 @@ def test_the_events_of_all_chunks_are_read(chunk: int) -> None:
     assert (first.value, first.invoke_index, first.complete_index, first.end_ns) == (3, 0, 2, 2**40)
     assert (second.value, str(second.type), second.error) == ([3, 4], "info", "timeout: 5 s")
     assert (third.process, third.value, third.result) == (70_000, None, 4)
+
+
+def test_the_file_of_fressians_own_encoder_is_the_history_beside_it() -> None:
+    """`encode.clj` wrote both with the libraries that Jepsen uses: each kind of value, and a test with members of each kind."""
+    found = []
+    for name, found_format in (("encoded.jepsen", JEPSEN_FILE), ("encoded.edn", EDN)):
+        with (
+            (ENCODED / name).open("rb") as file,
+            closing(Source("h", file)) as source,
+            events_of(found_format, source, keyed=False) as events,
+        ):
+            found.append(list(events))
+    assert len(found[0]) == 83
+    assert found[0] == found[1]
 
 
 def test_a_file_of_the_first_version_has_maps() -> None:
@@ -112,6 +128,10 @@ def test_values_of_fressian(value: Any, expected: Any) -> None:
         (b"\xd2\x01\x02", Tagged("bytes", "0102")),
         (b"\xdd\xed\xa0\x80", "\ud800"),
         (b"\xe5\xcd\xe5\x01", ((1,),)),
+        (b"\xe6\xc4\xdd" + b"a+b" + b"\x07", (Tagged("regex", "a+b"), 7)),
+        (b"\xe6\xc5\xdd" + b"x:y" + b"\x07", (Tagged("uri", "x:y"), 7)),
+        (b"\xef\xdf" + b"ratio" + b"\x02\xc6\xd1\x01\xc6\xd1\x03", ratio(1, 3)),
+        (b"\xef\xdf" + b"ratio" + b"\x02\x01\x03", ratio(1, 3)),
     ],
 )
 def test_rare_values_of_fressian(data: bytes, expected: Any) -> None:
@@ -136,6 +156,8 @@ def test_rare_values_of_fressian(data: bytes, expected: Any) -> None:
         (b"\xc0\xe8\x01\x02\x01\x03", "duplicate"),
         (b"\xcf\xcf\xcf\xcf", "expected the code of a value in Fressian, found 0xcf"),
         (b"\xc3\xd1\x00", "expected 16 bytes of a UUID, found 1"),
+        (b"\xef\xdf" + b"ratio" + b"\x02\xdb\x31\x03", "expected two integers of a ratio, found '1' and 3"),
+        (b"\xef\xdf" + b"ratio" + b"\x02\x01\xff", "expected a positive denominator, found -1"),
     ],
 )
 def test_what_is_no_fressian_is_refused(data: bytes, problem: str) -> None:

@@ -41,11 +41,9 @@ def events(thing: str, *, of_all: bool, transactional: bool) -> list[Fields]:
     if thing == INVOKE:
         return [event | {"index": event["index"] - (event["index"] > 2)} for event in found[:2] + found[3:]]
     name = MEMBERS[thing]
-    if thing == KEY or (thing == PROCESS and transactional):
-        # Both events of an operation have its key. An event without a process is alone.
-        found = [event for event in found if thing == KEY or event["index"] != 2]
-        found = [event | {"index": place} for place, event in enumerate(found)]
-    lacking = found if of_all or thing == KEY else found[-1:]
+    # Both events of an operation have its key, and its process.
+    last = found[-2:] if thing == PROCESS and transactional else found[-1:]
+    lacking = found if of_all or thing == KEY else last
     return [{each: of for each, of in event.items() if each != name or event not in lacking} for event in found]
 
 

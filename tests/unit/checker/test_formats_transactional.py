@@ -247,7 +247,7 @@ def test_a_failed_transaction_may_have_any_value(value: Any) -> None:
         ("w(1," + "1" * 9999, "rw-register", r"h:1: expected r\(key"),
         ('[{"type": "ok", "value": []}, 3]', "list-append", "h:2: expected a JSON object"),
         ('[{"type": "ok", "value": [', "list-append", "h:1: expected a JSON object, which breaks off here"),
-        ('[{"type": "invoke", "value": []}]', "list-append", "expected a process on an event of type invoke"),
+        ('[{"type": "invoke", "value": []}, {"type": "invoke", "value": []}]', "list-append", "because neither has a process"),
         ('[{"type": "ok", "type": "ok"}]', "list-append", "duplicate"),
         ('[{"type": "ok", "value": ' + "[" * 5000 + "]" * 5000 + "}]", "list-append", "h"),
     ],
@@ -290,3 +290,37 @@ def test_anomalies_can_be_excluded_beyond_a_model(tmp_path: Any) -> None:
     assert excluded.verdict is Verdict.INVALID
     with pytest.raises(InputError, match="found G3"):
         decided(tmp_path, text, "list-append", "anomalies=G3")
+
+
+def test_events_without_a_process_follow_each_other() -> None:
+    """As in the example of Elle's paper: an invoke without a process ends with the next event that has none."""
+    texts = [f"{{:type {kind}, :value {edn(value)}}}" for value in [*SKEW, SEEN] for kind in (":invoke", ":ok")]
+    history = read("\n".join(texts))
+    assert history.lacks == ("process",)
+    assert [(op.process, op.invoke_index, op.complete_index) for op in history.operations] == [
+        (0, 0, 1),
+        (1, 2, 3),
+        (2, 4, 5),
+    ]
+    assert history.warnings == [
+        "6 events have no process, so each transaction among them counts as one of a process of its own"
+    ]
+
+
+def test_an_info_without_a_process_does_not_end_the_others() -> None:
+    """A transaction that may have happened, one that failed, and one that is only an answer."""
+    values = edn([["append", "x", 1]]), edn([["append", "x", 2]]), edn([["r", "x", [1]]])
+    events = [(":invoke", 0), (":info", 0), (":invoke", 1), (":fail", 1), (":ok", 2)]
+    history = read("\n".join(f"{{:type {kind}, :value {values[place]}}}" for kind, place in events))
+    assert [str(op.type) for op in history.operations] == ["info", "fail", "ok"]
+    assert history.lacks == ("process", "realtime")
+
+
+@pytest.mark.parametrize(
+    ("second", "found"), [(":invoke", "found another invoke without one"), (":ok", "found that of another transaction")]
+)
+def test_two_open_transactions_without_a_process_are_refused(second: str, found: str) -> None:
+    """Nobody could say which of them an answer ends."""
+    text = f"{{:type :invoke, :value [[:append :x 1]]}}\n{{:type {second}, :value [[:append :x 2]]}}"
+    with pytest.raises(InputError, match=f"h:2: expected the completion of the invoke on line 1, .*{found}"):
+        read(text)

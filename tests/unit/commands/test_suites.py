@@ -30,6 +30,7 @@ from results.store.record import suite_case_from
 from results.store.store import Store
 from tests.cases import case_result
 
+ROOT = Path(__file__).parents[3]
 CONTROL = Case(
     reproduce="labrys suite s.toml",
     name="control",
@@ -373,9 +374,23 @@ def test_a_code_counts_as_a_verdict_only_with_its_document(
     assert result.passed is (expected is ExitCode.INVALID)
 
 
-@pytest.mark.parametrize(
-    "file", sorted((Path(__file__).parents[3] / "suites").glob("*.toml")), ids=lambda file: file.stem
-)
+@pytest.mark.parametrize("file", sorted((ROOT / "suites").glob("*.toml")), ids=lambda file: file.stem)
 def test_the_suites_of_the_repository_have_known_options(file: Path) -> None:
     """Each case has only options of the command, of its system and of its workload."""
     assert load_suite(file, seed=1, known=known_options).cases
+
+
+@pytest.mark.parametrize("table", ["[defaults]", "[[test]]\nname = 'a'"])
+def test_a_system_in_a_file_beside_the_suite_is_found_from_any_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table: str
+) -> None:
+    """Its options are known too: they are read before all other paths of the suite are moved."""
+    (tmp_path / "systems").mkdir()
+    (tmp_path / "suites").mkdir()
+    (tmp_path / "systems/toy.py").write_text((ROOT / "tests/toy_register.py").read_text())
+    file = tmp_path / "suites/night.toml"
+    more = "" if "test" in table else "[[test]]\nname = 'a'"
+    file.write_text(f"{table}\nsystem = '../systems/toy.py:ToyRegisters'\n{more}")
+    monkeypatch.chdir(tmp_path)
+    [case] = load_suite(Path("suites/night.toml"), seed=1, known=known_options).cases
+    assert case.options["system"] == "suites/../systems/toy.py:ToyRegisters"

@@ -370,6 +370,12 @@ def test_a_proof_is_bounded_by_the_fault_s_end() -> None:
     assert records[0].error == "its proof took longer than 4 s"
 
 
+def test_a_deadline_is_a_number_that_people_can_read() -> None:
+    """What is left of a fault after a slow start has many digits, of which three are told."""
+    records, _ = carry_out([fault(0, 1, 1.0548462)], FakeNemesis(prove=FOREVER_S))
+    assert records[0].error == "its proof took longer than 0.0548 s"
+
+
 def test_a_start_that_takes_the_whole_fault_leaves_no_time_for_a_proof() -> None:
     """The fault ends at once, and the error names both times."""
     nemesis = FakeNemesis(begin=6.0)

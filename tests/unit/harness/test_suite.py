@@ -128,6 +128,10 @@ def test_a_new_case_changes_no_seed(tmp_path: Path) -> None:
         ("[[test]]\nname = 'a'\nexpect = 'good'", "expect takes"),
         ("[[test]]\nname = 'a'\nexpect-during-fault = true", 'needs expect = "invalid", and valid is expected'),
         ("[[test]]\nname = 'a'\nexpect = 'invalid'\nexpect-during-fault = 1", "takes true or false, not 1"),
+        (
+            "[[test]]\nname = 'a'\nmatrix = {nemesis = ['kill']}",
+            r'makes a case of each value, e.g. nemesis = \["kill", "pause"\]',
+        ),
         ("[[test]]\nname = 'a'\nnemesis = {}", "takes a value"),
         ("[[test]]\nname = 'a'\nnemesis = []", "nemesis has an empty list, which gives no case"),
         ("[defaults]\nnemesis = []\n[[test]]\nname = 'a'", "nemesis has an empty list"),

@@ -230,6 +230,20 @@ def test_elements_that_are_gone_are_counted(stale_record: RunRecord) -> None:
     )
 
 
+def test_what_is_gone_stands_before_another_violation(stale_record: RunRecord) -> None:
+    """A log that begins anew: its offsets are given twice, and the entries that have no successor are gone."""
+    first = [replace(op(place, "append", 10 + place, key=None), result=place) for place in range(1, 4)]
+    again = replace(op(30, "append", 20, key=None), result=1)
+    last = replace(op(40, "read", [1, 3], key=None, phase=FINAL_PHASE), result=[[1, 20]])
+    operations = placed([*first, again, last], POWER)
+    (part, *_) = LogWorkload(LogOptions()).check(operations, Observed(faults=[POWER]))
+    assert part.details["counterexample"]["kind"] == "conflict"
+    run = replace(stale_record, operations=operations, faults=[POWER], parts=[part])
+    assert first_sentence(run) == (
+        "2 entries of the log are gone. An offset of the log has two entries after all nodes lost power."
+    )
+
+
 MANY = 150  # more than the counterexamples of a part
 LATE_S = 60.0  # after the loss of power
 LAST_NS = int((1.0 + (MANY - 1) / 100 + 0.5) * S)  # when the last of many operations was acknowledged

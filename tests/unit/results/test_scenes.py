@@ -211,7 +211,7 @@ def test_a_restart_by_labrys_is_a_start(valid_record: RunRecord) -> None:
 
 
 def test_the_words_of_common_programs_for_trouble_are_known() -> None:
-    """JSON, logfmt, klog, log4j and plain programs; a name with such letters is none."""
+    """JSON, logfmt, klog, log4j, zerolog, NATS and plain programs; a name with such letters is none."""
     for line in (
         b"2026-01-01 INFO x\n", b"ERRORS_SEEN=0", b'{"level":"info","msg":"no error"}', b"errored", b"warning-free",
     ):  # fmt: skip
@@ -219,6 +219,7 @@ def test_the_words_of_common_programs_for_trouble_are_known() -> None:
     for line in (
         b"2026-01-01 WARN [main] x", b'{"level":"warn","msg":"slow"}', b"time=1 level=error msg=x", b"W0131 10:11:12.3 x",
         b"x [error] y", b"FATAL: the database", b"panic: runtime error", b'{"ts":1,"level": "fatal"}',
+        b"[540] 2026/01/01 10:11:12.3 [WRN] x", b"10:11AM FTL x", b"10:11AM PNC x",
     ):  # fmt: skip
         assert is_severe(line), line
 

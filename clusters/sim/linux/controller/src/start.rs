@@ -288,6 +288,7 @@ impl SharedPages {
     const READS: usize = 3;
     const MONOTONIC: usize = 4;
     const REALTIME: usize = 5;
+    const PATH: usize = 64; // of bytes, in the page of a node, after the offset of its clock
 
     /// Makes the pages for a number of nodes.
     pub fn new(nodes: usize, cost: u64, monotonic_start: u64, realtime_start: u64) -> io::Result<Self> {
@@ -351,6 +352,22 @@ impl SharedPages {
     /// Sets how far the wall clock of a node is from the true time.
     pub fn set_offset(&self, node: usize, offset: i64) {
         self.set(PAGE as usize / 8 * (1 + node), offset as u64);
+    }
+
+    /// Writes a path into the page of a node, for a call that its programs carry out at once.
+    ///
+    /// Returns where they find it; none if it is too long.
+    pub fn lend_path(&self, node: usize, path: &str) -> Option<u64> {
+        if path.len() + 1 > PAGE as usize - Self::PATH || path.contains('\0') {
+            return None;
+        }
+        // SAFETY: as for `set`; the text and its end are within the page.
+        unsafe {
+            let place = self.memory.cast::<u8>().add(PAGE as usize * (1 + node) + Self::PATH);
+            ptr::copy_nonoverlapping(path.as_ptr(), place, path.len());
+            place.add(path.len()).write(0);
+        }
+        Some(OWN_PAGE + Self::PATH as u64)
     }
 
     /// Maps the pages of a node and the library into a program that stands at its first instruction.

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::os::unix::fs::{FileExt, MetadataExt};
 
-use libc::{c_long, EFAULT, EINVAL};
+use libc::{c_long, EFAULT, EINVAL, ENAMETOOLONG};
 
 use super::dispatch::{failed, natively, After, Outcome};
 use super::objects::Kind;
@@ -20,7 +20,6 @@ const FOREIGN_INODE: u64 = 77; // of all files of /proc and other foreign file s
 const FIRST_OBJECT_INODE: u64 = 1_000_000;
 const FOLDER_SIZE: u64 = 4096;
 const FOLDER_BLOCKS: u64 = 8;
-const RED_ZONE: u64 = 4096; // below the stack pointer: no program keeps data there while it makes a call
 const CHUNK: usize = 1 << 16;
 const UUID: &str = "/proc/sys/kernel/random/uuid"; // proc(5)
 const ENTRY_INODE: usize = 0; // the offsets in struct linux_dirent64; see getdents(2)
@@ -110,12 +109,10 @@ impl Kernel {
             _ => machine::stand_in(&path),
         };
         let Some(other) = other else { return natively(After::Nothing) };
-        let place = (registers.rsp - RED_ZONE) & !15;
-        let mut bytes = other.into_bytes();
-        bytes.push(0);
-        if !tracee::write(tid, place, &bytes) {
-            return failed(EFAULT);
-        }
+        // Not on the stack: below that of a goroutine are those of others.
+        let Some(place) = self.pages.as_ref().and_then(|pages| pages.lend_path(node, &other)) else {
+            return failed(ENAMETOOLONG);
+        };
         let mut changed = *registers;
         *(if is_at { &mut changed.rsi } else { &mut changed.rdi }) = place;
         Outcome::Natively(Some(Box::new(changed)), After::Nothing)
