@@ -111,6 +111,9 @@ impl Kernel {
                 process.program, self.nodes[process.node].name, registers.rdi, registers.rsi, registers.rdx
             )));
         };
+        if number == libc::SYS_mmap {
+            self.keep_mapping(thread, &registers);
+        }
         match call.class {
             Class::Passes => return Ok(Outcome::Native),
             Class::Refused(error) => return Ok(failed(error)),
@@ -327,7 +330,7 @@ impl Kernel {
                 Err(error) => failed(error),
                 Ok(timeout) => self.epoll_wait(thread, registers, timeout, again),
             },
-            _ => self.file_call(thread, number, registers),
+            _ => self.file_call(thread, number, registers, again),
         }
     }
 
