@@ -80,7 +80,13 @@ pub fn text(path: &Path) -> CString {
     CString::new(path.as_os_str().as_encoded_bytes()).expect("a path has no zero byte")
 }
 
-pub fn mount(source: &Path, target: &Path, kind: Option<&CStr>, flags: c_ulong, data: Option<&CStr>) -> io::Result<()> {
+pub fn mount(
+    source: &Path,
+    target: &Path,
+    kind: Option<&CStr>,
+    flags: c_ulong,
+    data: Option<&CStr>,
+) -> io::Result<()> {
     let (from, to) = (text(source), text(target));
     let pointer = |text: Option<&CStr>| text.map_or(ptr::null(), CStr::as_ptr);
     // SAFETY: all texts outlive the call.

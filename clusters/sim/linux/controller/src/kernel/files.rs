@@ -56,11 +56,7 @@ impl Kernel {
             libc::SYS_getdents64 => natively(After::Entries(registers.rsi)),
             libc::SYS_readlink => natively(After::Link(registers.rsi)),
             libc::SYS_readlinkat => natively(After::Link(registers.rdx)),
-            libc::SYS_fsync
-            | libc::SYS_fdatasync
-            | libc::SYS_sync
-            | libc::SYS_syncfs
-            | libc::SYS_msync => {
+            libc::SYS_fsync | libc::SYS_fdatasync | libc::SYS_sync | libc::SYS_syncfs | libc::SYS_msync => {
                 if number == libc::SYS_msync {
                     if registers.rdx as c_int & libc::MS_SYNC == 0 {
                         return natively(After::Nothing); // since Linux 2.6.19, it does nothing; see msync(2)
@@ -74,8 +70,6 @@ impl Kernel {
                 self.end_sync(thread);
                 Outcome::Native
             }
-            // It makes neither the size nor the names of a file durable, nor the cache of a disk; see sync_file_range(2).
-            libc::SYS_sync_file_range => natively(After::Nothing),
             libc::SYS_pwrite64 | libc::SYS_pwritev | libc::SYS_copy_file_range => {
                 self.nodes[node].writes += 1;
                 let (descriptor, place, count) = match number {
@@ -90,6 +84,7 @@ impl Kernel {
                 self.keep_content(thread, descriptor as i32, place, count, true);
                 natively(After::Nothing)
             }
+            // Of these, `sync_file_range` makes neither the size nor the names of a file durable, nor what is in the cache of a disk.
             // Names, sizes and owners change below the node's own root: the kernel does it, and its result is the same each time.
             _ => natively(After::Nothing),
         }

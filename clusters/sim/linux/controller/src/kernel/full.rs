@@ -17,8 +17,7 @@ use crate::tracee::{self, Stop};
 /// Gives a page of a file space.
 fn reserve(file: &File, place: u64) -> io::Result<()> {
     // SAFETY: the descriptor is open.
-    let done =
-        unsafe { libc::fallocate(file.as_raw_fd(), libc::FALLOC_FL_KEEP_SIZE, place as i64, PAGE as i64) };
+    let done = unsafe { libc::fallocate(file.as_raw_fd(), libc::FALLOC_FL_KEEP_SIZE, place as i64, PAGE as i64) };
     if done < 0 {
         return Err(io::Error::last_os_error());
     }
@@ -73,10 +72,9 @@ impl Kernel {
         let before = tracee::registers(tid)?;
         let stop = Self::step(tid)?;
         let is_store = match stop {
-            Ok(_) => false,
             Err(Stop::Signal(libc::SIGSEGV)) => tracee::fault_address(tid)? / PAGE * PAGE == page,
-            // It needs another page too, and comes to this place again.
-            Err(Stop::Signal(libc::SIGBUS)) => false,
+            // It loads; or it needs another page too, and comes to this place again.
+            Ok(_) | Err(Stop::Signal(libc::SIGBUS)) => false,
             Err(stop) => return Err(super::Fatal(format!("a thread at {:#x} ended a step by {stop:?}", before.rip))),
         };
         protect(libc::PROT_READ | libc::PROT_WRITE)?;

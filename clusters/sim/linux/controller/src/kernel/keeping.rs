@@ -203,7 +203,12 @@ impl Kernel {
         Outcome::Block
     }
 
-    fn begin_durable(&self, thread: ThreadId, number: c_long, registers: &Registers) -> io::Result<super::disk::Begun> {
+    fn begin_durable(
+        &self,
+        thread: ThreadId,
+        number: c_long,
+        registers: &Registers,
+    ) -> io::Result<super::disk::Begun> {
         let (tid, disk) = (self.threads[thread].tid, &self.disks[self.threads[thread].node]);
         match number {
             libc::SYS_msync => {
@@ -245,10 +250,7 @@ impl Kernel {
         }
         let unseen = self.areas(pid).into_iter().find(|area| {
             let disk = &self.disks[node];
-            area.is_shared()
-                && area.is_writable()
-                && disk.volume(&area.path).is_some()
-                && !disk.has_image(area.key)
+            area.is_shared() && area.is_writable() && disk.volume(&area.path).is_some() && !disk.has_image(area.key)
         });
         if let Some(area) = unseen {
             let path = area.path.display();
