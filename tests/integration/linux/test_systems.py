@@ -10,6 +10,7 @@ import pytest
 
 import cli
 from harness.errors import InputError
+from tests.catches.hunts import Hunt
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -117,6 +118,7 @@ def test_a_full_disk_and_damaged_files_are_proven(tmp_path: Path) -> None:
         assert "/var/lib/labrys/redis/" in damaged["proof"]["reason"]
 
 
+@pytest.mark.night
 def test_a_power_loss_takes_pages_of_mapped_files(tmp_path: Path) -> None:
     """DLedger maps its log and its index for writing."""
     words = ("--system", "dledger", "--carrier", "programs", "--nemesis", "power-loss:all", *SHORT, "--seed", "1")
@@ -174,6 +176,16 @@ def test_a_fault_begins_with_a_line_of_a_log(tmp_path: Path) -> None:
     (lost,) = [fault for fault in results["faults"] if fault["kind"] == "packet-loss"]
     assert "elected leader" in lost["fired"]["what"]
     assert lost["effective"]
+
+
+def test_a_hunt_leaves_the_disks_alone() -> None:
+    """As of Java programs: it takes the power by default, and fills disks or damages files only if `--among` names the kind."""
+    words = ("--cluster", "sim", "--nodes", "3")
+    kinds = Hunt(words, seed=1, system="etcd").space.kinds
+    assert "power-loss" in kinds
+    assert not {"disk-full", "file-bitflip", "file-truncate"}.intersection(kinds)
+    named = Hunt(words, seed=1, among="disk-full,file-bitflip", system="etcd").space.kinds
+    assert set(named) == {"disk-full", "file-bitflip"}
 
 
 def test_what_cannot_run_there_is_refused_before_anything_starts() -> None:

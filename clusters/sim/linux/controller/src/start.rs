@@ -27,6 +27,8 @@ pub const LIBRARY: u64 = 0x6fff_0001_0000;
 pub const PAGE: u64 = 4096;
 const LIBRARY_DESCRIPTOR: i32 = 1000;
 const PAGES_DESCRIPTOR: i32 = 1001;
+/// The descriptors that each program has for these.
+pub const DESCRIPTORS: [i32; 2] = [LIBRARY_DESCRIPTOR, PAGES_DESCRIPTOR];
 const FOURTH_ARGUMENT: u32 = 16 + 3 * 8; // its offset in struct seccomp_data; see seccomp(2)
 const VDSO: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/vdso.so"));
 

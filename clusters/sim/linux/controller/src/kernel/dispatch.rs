@@ -8,6 +8,7 @@ use super::objects::{Kind, READABLE};
 use super::streams::MOST_AT_ONCE;
 use super::{Fatal, Kernel, ObjectId, Resume, Run, ThreadId, Wait};
 use crate::calls::{self, Class};
+use crate::start;
 use crate::tracee::{self, Registers};
 
 /// What becomes of a call.
@@ -236,6 +237,8 @@ impl Kernel {
             libc::SYS_sendmsg => self.send_message(thread, registers),
             libc::SYS_sendmmsg => self.send_messages(thread, registers),
             libc::SYS_sendfile => self.send_file(thread, registers),
+            // Children of Java close all descriptors before they execute a program, which still needs these.
+            libc::SYS_close if start::DESCRIPTORS.contains(&(one as i32)) => Outcome::Value(0),
             libc::SYS_close => {
                 self.close_descriptor(thread, one as i32);
                 natively(After::Nothing)
