@@ -242,9 +242,9 @@ def _by_default(possible: Sequence[Kind], *, simulated: bool, released: bool) ->
     """Returns the kinds that a hunt draws from without `--among`.
 
     These are the kinds of `all`, and those that aim at the leader. In the simulator, the kinds that damage files are included:
-    `sim-raft` must survive them. Few real systems promise that, so a hunt leaves the disks of released programs alone, of those
-    in Java and of others; if they are full, some programs also exchange messages without end. The other kinds differ from one of
-    these only in how many nodes they hit.
+    `sim-raft` must survive them. Few real systems promise that, so a hunt leaves the disks of released programs alone. If the
+    disks are full, some programs also exchange messages without end. The other kinds differ from one of these only in how many
+    nodes they hit.
     """
     kept = [kind for kind in possible if kind.in_all or kind.target in BY_LEADER or (simulated and kind.fault.DAMAGES)]
     return [kind for kind in kept if not (simulated and released and _changes_disk(kind))]
