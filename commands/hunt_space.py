@@ -188,7 +188,7 @@ def _space(
     can = _capabilities(hunt.options)
     possible = _possible(hunt, can)
     reports = not any(REPORTS_LEADER in each.missing for each in can.values())
-    by_default = _by_default(possible, simulated=simulated, threaded=subjects.placed(hunt.options).type.threaded)
+    by_default = _by_default(possible, simulated=simulated, released=bool(subjects.thread_options(hunt.options)))
     chosen = by_default if among is None else named(possible, among, by_default)
     kinds = {kind.name: kind for kind in chosen}
     needed = []
@@ -238,16 +238,16 @@ def _possible(hunt: HuntOptions, can: Mapping[str, Capabilities]) -> Sequence[Ki
     ]
 
 
-def _by_default(possible: Sequence[Kind], *, simulated: bool, threaded: bool) -> Sequence[Kind]:
+def _by_default(possible: Sequence[Kind], *, simulated: bool, released: bool) -> Sequence[Kind]:
     """Returns the kinds that a hunt draws from without `--among`.
 
     These are the kinds of `all`, and those that aim at the leader. In the simulator, the kinds that damage files are included:
-    `sim-raft` must survive them. Few real systems promise that, so a hunt leaves the disks of Java programs alone; if they are
-    full, some programs also exchange messages without end. The other kinds differ from one of these only in how many nodes they
-    hit.
+    `sim-raft` must survive them. Few real systems promise that, so a hunt leaves the disks of released programs alone. If the
+    disks are full, some programs also exchange messages without end. The other kinds differ from one of these only in how many
+    nodes they hit.
     """
     kept = [kind for kind in possible if kind.in_all or kind.target in BY_LEADER or (simulated and kind.fault.DAMAGES)]
-    return [kind for kind in kept if not (simulated and threaded and _changes_disk(kind))]
+    return [kind for kind in kept if not (simulated and released and _changes_disk(kind))]
 
 
 def _changes_disk(kind: Kind) -> bool:

@@ -23,16 +23,18 @@ _BLOCK: Final = 1 << 20
 class Folder(SimDisk):
     """The disk of a node whose program writes into a folder. A fault changes the files in place."""
 
-    def __init__(self, node: str, place: Callable[[], Path]) -> None:
+    def __init__(self, node: str, place: Callable[[], Path], *, shown: str = DATA_DIRECTORY) -> None:
         """Makes the disk.
 
         Args:
             node: The name of the node.
             place: Returns the folder with its data.
+            shown: The path of this folder in messages.
         """
         super().__init__(node)
         self._node = node
         self._place = place
+        self._shown = shown
 
     def lose_power(self) -> Lost:
         """Refuses: a folder of this machine keeps what programs write.
@@ -78,7 +80,7 @@ class Folder(SimDisk):
         """Notes that a fault has changed a file."""
 
     def _name(self, path: Path) -> str:
-        return f"{DATA_DIRECTORY}/{path.relative_to(self._place()).as_posix()}"
+        return f"{self._shown}/{path.relative_to(self._place()).as_posix()}"
 
     def _found(self, pattern: str, pick: float) -> tuple[Path, int]:
         """Returns the file to damage, and its size up to the last byte that is not zero."""
@@ -90,7 +92,7 @@ class Folder(SimDisk):
             if (fnmatchcase(name, pattern) or fnmatchcase(name, f"*/{pattern}")) and (written := _written(names[name]))
         ]
         if not found:
-            raise NodeError(self._node, f"no file with data matches {pattern} in {DATA_DIRECTORY}")
+            raise NodeError(self._node, f"no file with data matches {pattern} in {self._shown}")
         return found[min(int(pick * len(found)), len(found) - 1)]
 
 

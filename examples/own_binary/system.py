@@ -120,13 +120,8 @@ class OwnBinary(OneServiceSystem):
 
     async def until_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
         """Waits until each node accepts a connection."""
-        loop = asyncio.get_running_loop()
-        deadline_s = loop.time() + timeout_s
         for node in nodes:
-            while not await accepts(node):
-                if loop.time() > deadline_s:
-                    raise InfrastructureError(f"{node.name} did not accept a connection on port {PORT} in {timeout_s:g} s")
-                await asyncio.sleep(POLL_S)
+            await until_accepts(node, timeout_s)
 
     def client(self, process: int, node: Node, *, pinned: bool = False) -> Client:  # noqa: ARG002
         """Returns the client of a process."""
@@ -178,6 +173,16 @@ def words(invocation: Invocation) -> list[str]:
     """Returns the words of a request."""
     values = invocation.value if invocation.f == "cas" else [] if invocation.f == "read" else [invocation.value]
     return [invocation.f, invocation.key or ONLY_KEY, *map(str, values)]
+
+
+async def until_accepts(node: Node, timeout_s: float) -> None:
+    """Waits until a node accepts a connection."""
+    loop = asyncio.get_running_loop()
+    deadline_s = loop.time() + timeout_s
+    while not await accepts(node):
+        if loop.time() > deadline_s:
+            raise InfrastructureError(f"{node.name} did not accept a connection on port {PORT} in {timeout_s:g} s")
+        await asyncio.sleep(POLL_S)
 
 
 async def accepts(node: Node) -> bool:

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 from clusters.local import namespaces
 from clusters.sim.cores import Core
-from clusters.sim.linux.world import COPY_S, NO_DISK_FAULTS, PAUSED, RUNNING, LinuxWorld, Started
+from clusters.sim.linux.world import COPY_S, PAUSED, RUNNING, LinuxWorld, Started
 from clusters.sim.threads import Threads
-from harness.capabilities import SIMULATED, SIMULATED_DISK, SIMULATED_MESSAGES, Capabilities
+from harness.capabilities import SIMULATED, SIMULATED_MESSAGES, Capabilities
 from harness.ends import End
 from harness.errors import CommandFailed, CommandTimeout, InputError, NodeError
 from harness.node import Node
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 LACKS: Final[Mapping[str, str]] = MappingProxyType(
     {
-        SIMULATED_DISK: NO_DISK_FAULTS,
         SIMULATED_MESSAGES: "its processes are programs, whose messages are bytes to Labrys",
     }
 )
@@ -79,7 +78,7 @@ class LinuxCluster:
         return self._processes[node.name]
 
     def capabilities(self) -> Mapping[str, Capabilities]:
-        """Returns the faults with a simulated effect, but not full and damaged disks."""
+        """Returns the faults with a simulated effect, but not waits for messages."""
         can = Capabilities(available=frozenset({SIMULATED}), missing=LACKS)
         return {node.name: can for node in self._nodes}
 
@@ -131,8 +130,7 @@ class LinuxProcesses:
             return
         self._remote.run(daemon.preparation())
         self._world.daemons[self._node, daemon.role] = daemon
-        if self._world.loses_power:
-            self._world.controller.remember(self._node, daemon.data_dir)
+        self._world.add_volume(self._node, daemon.data_dir)
         variables = [f"{name}={value}" for name, value in daemon.environment.items()]
         program = self._world.controller.start(
             self._node,
@@ -148,6 +146,7 @@ class LinuxProcesses:
         if process is not None:
             self._world.controller.kill(process.program)
             del self._world.processes[self._node, daemon.role]
+        self._world.stopped(self._node, daemon.role)
 
     def pause(self, daemon: Daemon) -> None:
         """Stops a process.

@@ -192,9 +192,40 @@ class Controller:
         """
         self._do(f"power {program}")
 
-    def remember(self, node: str, folder: str) -> None:
-        """Lets the disk of a node remember from now on what is durable below a folder."""
-        self._say(f"remember {node} {_digits(folder)}")
+    def add_volume(self, node: str, folder: str, *, remembers: bool) -> Path:
+        """Gives a folder of a node a volume of its own, with what is there; does nothing if it has one.
+
+        Args:
+            node: The name of the node.
+            folder: The folder, as programs see it. It exists.
+            remembers: Whether the disk of the node remembers from now on what is durable.
+
+        Returns:
+            Where this process sees the files of the folder. No program can change to what this path leads.
+
+        Raises:
+            InfrastructureError: The volume cannot be mounted, e.g. because the folder is a link.
+        """
+        self._say(f"volume {node} {_digits(folder)} {int(remembers)}")
+        return Path(f"/proc/{self._process.pid}/root{bytes.fromhex(self._line()).decode()}")
+
+    def fill(self, node: str, *, full: bool) -> None:
+        """Fills all volumes of a node, or frees them. A full one takes no further page."""
+        self._say(f"fill {node} {int(full)}")
+
+    def takes(self, node: str) -> bool:
+        """Tries to write a small file on each volume of a node. Returns whether all take it."""
+        return self._ask(f"takes {node}") > 0
+
+    def settle(self, node: str, folder: str, file: str | None = None) -> None:
+        """Makes a file below a folder, or all of the folder, durable as it is.
+
+        Args:
+            node: The name of the node.
+            folder: A folder with a volume.
+            file: The path of the file within the folder; None: all.
+        """
+        self._say(f"settle {node} {_digits(folder)} {'-' if file is None else _digits(file)}")
 
     def lose(self, node: str, folder: str) -> Lost:
         """Lets a folder of a node lose what is not durable. No program with data there may run.

@@ -16,10 +16,11 @@ import shutil
 import subprocess
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
 from clusters.sim.links import MIN_DELAY_NS, SPREAD_NS, Links
 from clusters.sim.linux.building import controller
+from clusters.sim.linux.data import Data
 from clusters.sim.linux.driving import Controller, Parts
 from clusters.sim.linux.loop import HOST, Connections, LinuxLoop
 from harness.cache import cache
@@ -63,7 +64,6 @@ VARIABLES: Final = {
     "GLIBC_TUNABLES": f"glibc.cpu.hwcaps={','.join(f'-{feature}' for feature in NEWER)}",
 }
 REALTIME_START_NS: Final = 1_700_000_000 * NS_PER_S  # of the controller
-NO_DISK_FAULTS: Final = "the disks of programs in virtual time are never full, and no fault damages their files"
 COPY_S: Final = 300.0  # the longest time for the files of a node
 LEAST_SYNC_NS: Final = 200_000  # the mean time of a sync on the fastest disk
 SLOWEST_DISK: Final = 100.0  # the slowest disk takes as many times longer
@@ -91,7 +91,7 @@ class LinuxWorld:
         processes: The processes that run, by node and role.
         connections: The connections of this process.
         loses_power: Whether a fault of the run lets a node lose its power.
-        daemons: The processes that have been started so far, by node and role.
+        daemons: The processes that have been started so far, by node and role; those that were killed are last.
         ended: By node, the ends of processes that Labrys did not end: the time, the role, the status and the last lines of
             the log.
         variables: The environment of all programs.
@@ -129,6 +129,7 @@ class LinuxWorld:
         self._calls_log: Path | None = None
         self.daemons: dict[tuple[str, str], Daemon] = {}
         self.ended: dict[str, list[tuple[int, str, int, tuple[str, ...]]]] = {}
+        self._volumes: dict[tuple[str, str], Data] = {}
         self._readers: dict[asyncio.Future[tuple[str, str]], tuple[AbstractSet[str], re.Pattern[str]]] = {}
         self._read: dict[tuple[str, str], int] = {}
 
@@ -362,17 +363,12 @@ class LinuxWorld:
             self._later(period_ns, partial(self._strobe, node, turn, ahead_ns, period_ns, is_ahead=not is_ahead))
 
     def fill_disk(self, node: str, *, full: bool) -> None:
-        """Frees a disk, as none is ever full.
-
-        Raises:
-            NodeError: It is to be full.
-        """
-        if full:
-            self._refuse_disk(node)
+        """Fills the volumes of a node, or frees them."""
+        self.controller.fill(node, full=full)
 
     def disk_takes(self, node: str) -> bool:
-        """Raises `NodeError`, as `fill_disk` does."""
-        self._refuse_disk(node)
+        """Returns whether the volumes of a node have room for a small file, by a try."""
+        return self.controller.takes(node)
 
     def prepare_loss(self) -> None:
         """Lets the disks remember what is synced, from now on."""
@@ -412,6 +408,8 @@ class LinuxWorld:
                 timeout=COPY_S,
             ).stdout.split()
         ]
+        for folder in self._folders(node):
+            self.controller.settle(node, folder)
         return Lost(files=len(sizes), changed=len(sizes), bytes=sum(sizes))
 
     def inside(self, node: str) -> list[str]:
@@ -428,16 +426,37 @@ class LinuxWorld:
         folders = dict.fromkeys(daemon.data_dir for (name, _), daemon in self.daemons.items() if name == node)
         return [folder for folder in folders if folder not in running]
 
-    def truncate_file(self, node: str, *, pattern: str, pick: float, amount: int) -> Changed:  # noqa: ARG002
-        """Raises `NodeError`, as `fill_disk` does."""
-        self._refuse_disk(node)
+    def add_volume(self, node: str, folder: str) -> None:
+        """Gives a folder of data a volume, before a process with its data there starts."""
+        data = self.controller.add_volume(node, folder, remembers=self.loses_power)
+        self._volumes[node, folder] = Data(node, folder, data, partial(self.controller.settle, node, folder))
 
-    def flip_bits(self, node: str, *, pattern: str, pick: float, amount: int, seed: int) -> Changed:  # noqa: ARG002
-        """Raises `NodeError`, as `fill_disk` does."""
-        self._refuse_disk(node)
+    def stopped(self, node: str, role: str) -> None:
+        """Notes that a process was killed: faults of files act on the data of the one that was killed last."""
+        if (node, role) in self.daemons:
+            self.daemons[node, role] = self.daemons.pop((node, role))
 
-    def _refuse_disk(self, node: str) -> NoReturn:
-        raise NodeError(node, NO_DISK_FAULTS)
+    def truncate_file(self, node: str, *, pattern: str, pick: float, amount: int) -> Changed:
+        """Cuts the last written bytes off one file of a process that does not run.
+
+        Raises:
+            NodeError: No file matches.
+        """
+        return self._damaged(node).cut_end(pattern=pattern, pick=pick, amount=amount)
+
+    def flip_bits(self, node: str, *, pattern: str, pick: float, amount: int, seed: int) -> Changed:
+        """Flips bits in one file of a process that does not run.
+
+        Raises:
+            NodeError: No file matches.
+        """
+        return self._damaged(node).flip(pattern=pattern, pick=pick, amount=amount, seed=seed)
+
+    def _damaged(self, node: str) -> Data:
+        folders = self._folders(node)
+        if not folders:
+            raise NodeError(node, "expected a process that was killed; no file of a running one is damaged")
+        return self._volumes[node, folders[-1]]
 
     def heal(self) -> None:
         """Removes the effects of all faults."""
@@ -447,6 +466,7 @@ class LinuxWorld:
             self.mend(key)
         for name in self.names:
             self.set_clock(name, ahead_ns=0)
+            self.fill_disk(name, full=False)
         for process in self.processes.values():
             self._started.resume(process.program)
             process.paused = False

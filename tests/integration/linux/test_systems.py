@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import cli
 from harness.errors import InputError
+from tests.catches.hunts import Hunt
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -98,6 +100,34 @@ def test_a_power_loss_takes_what_was_not_synced(fsync: str, loses: bool, tmp_pat
     assert ("0 bytes in all" in power["proof"]["reason"]) is not loses
 
 
+def test_a_full_disk_and_damaged_files_are_proven(tmp_path: Path) -> None:
+    """A member of etcd logs that its disk is full, and ends. What a fault has damaged is read again."""
+    rhythm = ("--fault-on", "2-3", "--fault-off", "1-2", "--fault-quiet", "1-2")
+    words = ("--system", "etcd", "--rate", "60", "--time-limit", "6", *rhythm)
+    _, results = invoked(tmp_path, *words, "--nemesis", "disk-full:all", "--seed", "1")
+    (full,) = results["faults"]
+    assert full["effective"]
+    assert full["proof"]["reason"] == "n1 refuses a small file; n2 refuses a small file; n3 refuses a small file."
+    logs = [path.read_text(errors="replace") for path in tmp_path.glob("*/2*/nodes/*/etcd.log")]
+    assert any("no space left on device" in log for log in logs)
+    for kind, shown in (("file-bitflip", "differ by a bit"), ("file-truncate", "was cut from")):
+        _, results = invoked(tmp_path, "--system", "redis", *SHORT, "--nemesis", kind, "--seed", "1")
+        (damaged, *_) = results["faults"]
+        assert damaged["effective"]
+        assert shown in damaged["proof"]["reason"]
+        assert "/var/lib/labrys/redis/" in damaged["proof"]["reason"]
+
+
+@pytest.mark.night
+def test_a_power_loss_takes_pages_of_mapped_files(tmp_path: Path) -> None:
+    """DLedger maps its log and its index for writing."""
+    words = ("--system", "dledger", "--carrier", "programs", "--nemesis", "power-loss:all", *SHORT, "--seed", "1")
+    _, results = invoked(tmp_path, *words)
+    (power, *_) = results["faults"]
+    assert power["effective"]
+    assert re.search(r"[1-9]\d* of \d+ files lost unsynced data", power["proof"]["reason"])
+
+
 def test_an_empty_disk_comes_with_a_new_process(tmp_path: Path) -> None:
     """`wipe` removes the data of the processes that do not run, and of no other ones."""
     _, results = invoked(tmp_path, "--system", "redis", "--nemesis", "wipe", *SHORT, "--seed", "1")
@@ -148,13 +178,23 @@ def test_a_fault_begins_with_a_line_of_a_log(tmp_path: Path) -> None:
     assert lost["effective"]
 
 
+def test_a_hunt_leaves_the_disks_alone() -> None:
+    """As of Java programs: it takes the power by default, and fills disks or damages files only if `--among` names the kind."""
+    words = ("--cluster", "sim", "--nodes", "3")
+    kinds = Hunt(words, seed=1, system="etcd").space.kinds
+    assert "power-loss" in kinds
+    assert not {"disk-full", "file-bitflip", "file-truncate"}.intersection(kinds)
+    named = Hunt(words, seed=1, among="disk-full,file-bitflip", system="etcd").space.kinds
+    assert set(named) == {"disk-full", "file-bitflip"}
+
+
 def test_what_cannot_run_there_is_refused_before_anything_starts() -> None:
     """The error says why, and which systems can."""
     words = ["test", "--cluster", "sim", "--system", "kafka", "--workload", "log"]
     with pytest.raises(InputError, match="does not run in the simulator: its client library has threads and sockets"):
         cli.invoke(words)
-    with pytest.raises(InputError, match="the disks of programs in virtual time are never full"):
-        cli.invoke(["test", "--cluster", "sim", "--system", "redis", "--nemesis", "disk-full"])
+    with pytest.raises(InputError, match="whose messages are bytes to Labrys"):
+        cli.invoke(["test", "--cluster", "sim", "--system", "redis", "--nemesis", "kill", "--fault-wait", "0.5"])
     with pytest.raises(InputError, match="--carrier needs --cluster sim, not --cluster local"):
         cli.invoke(["test", "--cluster", "local", "--system", "redis", "--carrier", "programs"])
     with pytest.raises(InputError, match="is no program, but code of the simulator"):

@@ -20,9 +20,9 @@ use libc::{
     SYS_membarrier, SYS_mincore, SYS_mkdir, SYS_mkdirat, SYS_mlock, SYS_mlockall, SYS_mmap, SYS_mprotect, SYS_mremap,
     SYS_msync, SYS_munlock, SYS_munlockall, SYS_munmap, SYS_nanosleep, SYS_newfstatat, SYS_open, SYS_openat,
     SYS_openat2, SYS_perf_event_open, SYS_pidfd_open, SYS_pipe, SYS_pipe2, SYS_poll, SYS_ppoll, SYS_prctl,
-    SYS_pread64, SYS_preadv, SYS_prlimit64, SYS_pselect6, SYS_pwrite64, SYS_pwritev, SYS_read, SYS_readlink,
-    SYS_readlinkat, SYS_readv, SYS_recvfrom, SYS_recvmmsg, SYS_recvmsg, SYS_rename, SYS_renameat, SYS_renameat2,
-    SYS_restart_syscall, SYS_rmdir, SYS_rseq, SYS_rt_sigaction, SYS_rt_sigpending, SYS_rt_sigprocmask,
+    SYS_pread64, SYS_preadv, SYS_prlimit64, SYS_pselect6, SYS_pwrite64, SYS_pwritev, SYS_read, SYS_readahead,
+    SYS_readlink, SYS_readlinkat, SYS_readv, SYS_recvfrom, SYS_recvmmsg, SYS_recvmsg, SYS_rename, SYS_renameat,
+    SYS_renameat2, SYS_restart_syscall, SYS_rmdir, SYS_rseq, SYS_rt_sigaction, SYS_rt_sigpending, SYS_rt_sigprocmask,
     SYS_rt_sigreturn, SYS_rt_sigsuspend, SYS_rt_sigtimedwait, SYS_sched_get_priority_max, SYS_sched_get_priority_min,
     SYS_sched_getaffinity, SYS_sched_getparam, SYS_sched_getscheduler, SYS_sched_setaffinity, SYS_sched_setparam,
     SYS_sched_setscheduler, SYS_sched_yield, SYS_select, SYS_sendfile, SYS_sendmmsg, SYS_sendmsg, SYS_sendto,
@@ -65,7 +65,7 @@ pub const TABLE: &[Call] = table! {
     Class::Passes =>
         SYS_mmap SYS_mprotect SYS_munmap SYS_brk SYS_mremap SYS_madvise SYS_mlock SYS_munlock SYS_mlockall SYS_munlockall SYS_mincore
         SYS_rt_sigaction SYS_rt_sigprocmask SYS_rt_sigreturn SYS_sigaltstack SYS_rt_sigpending SYS_membarrier
-        SYS_pread64 SYS_preadv SYS_lseek SYS_fadvise64 SYS_access SYS_faccessat SYS_faccessat2 SYS_flock SYS_getcwd
+        SYS_pread64 SYS_preadv SYS_lseek SYS_fadvise64 SYS_readahead SYS_access SYS_faccessat SYS_faccessat2 SYS_flock SYS_getcwd
         SYS_chdir SYS_fchdir SYS_umask SYS_getxattr SYS_lgetxattr
         SYS_getpid SYS_gettid SYS_getppid SYS_getuid SYS_geteuid SYS_getgid SYS_getegid SYS_getresuid SYS_getresgid SYS_getgroups
         SYS_setgroups SYS_setuid SYS_setgid SYS_setsid SYS_setpgid SYS_getpgid SYS_getpgrp SYS_getsid SYS_capget

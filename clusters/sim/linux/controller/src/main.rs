@@ -12,6 +12,7 @@ mod machine;
 mod outside;
 mod start;
 mod tracee;
+mod volume;
 
 use std::process::ExitCode;
 

@@ -10,8 +10,9 @@
 //! `ready`. Then the program outside asks for anything of the following, and waits until an event or a time:
 //!
 //! ```text
-//! start ID NODE FOLDER OUTPUT ARGUMENT... | kill ID | pause ID | resume ID | power ID | remember NODE FOLDER | lose NODE FOLDER
-//! sync NODE MEAN
+//! start ID NODE FOLDER OUTPUT ARGUMENT... | kill ID | pause ID | resume ID | power ID
+//! volume NODE FOLDER REMEMBERS | lose NODE FOLDER | settle NODE FOLDER FILE | settle NODE FOLDER - | fill NODE 1 | fill NODE 0
+//! takes NODE | sync NODE MEAN
 //! link FROM TO LEAST MOST MEAN LATE | cut KEY FROM TO | disturb KEY FROM TO LOSE DUPLICATE DAMAGE DELAY JITTER HURRY | mend KEY
 //! probe ID FROM TO | dropped KEY | offset NODE NANOSECONDS | ahead NODE | calls ID | bound NODE PORT
 //! connect ID ADDRESS PORT | send ID BYTES | close ID | wait TIME | wait - | figures
@@ -19,9 +20,12 @@
 //!
 //! Programs, connections, probes and the keys of rules have numbers that the program outside chooses. Times are in nanoseconds.
 //! `start`, `kill` and `power` are answered with `done`, so that the program outside can look at the files of the node after them.
-//! With `remember`, the disk of a node remembers from then on what is durable below a folder. `lose`, after the end of the programs
-//! with data there, lets it lose what is not durable, and is answered with `FILES CHANGED BYTES`. After `power`, the other ends of
-//! the connections of a program hear nothing of its end.
+//! `volume` comes before the programs with data below a folder: it gets a volume, if it has none. With REMEMBERS, 1 and not 0, the
+//! disk of the node remembers from then on what is durable. The answer is the path of the data, in digits, by which no program can
+//! change what it leads to. `lose`, after the end of the programs with data there, lets the folder lose what is not durable, and is
+//! answered with `FILES CHANGED BYTES`. With `settle`, a file below a folder, or all of the folder, is durable as it is. `fill` fills
+//! all volumes of a node, or frees them. `takes` tries to write a small file on each, and is answered with 1 if that works.
+//! After `power`, the other ends of the connections of a program hear nothing of its end.
 //! `wait` is answered with `at TIME`, an event a line, and a dot:
 //!
 //! ```text
@@ -146,6 +150,13 @@ fn bytes_of(digits: &str) -> Run<Vec<u8>> {
         .map(|place| u8::from_str_radix(&digits[place..place + 2], 16))
         .collect::<Result<_, _>>()
         .map_err(|error| Fatal(format!("expected hexadecimal digits: {error}")))
+}
+
+fn digits_of(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut digits, byte| {
+        let _ = write!(digits, "{byte:02x}");
+        digits
+    })
 }
 
 fn text_of(digits: &str) -> Run<String> {
@@ -287,6 +298,17 @@ impl Driven {
                 let Loss { files, changed, bytes } = self.kernel.lose(node, &text_of(word(&mut words, line)?)?)?;
                 return Ok(Some(format!("{files} {changed} {bytes}\n")));
             }
+            "volume" => {
+                let node = self.node(word(&mut words, line)?)?;
+                let folder = text_of(word(&mut words, line)?)?;
+                let data = self.kernel.add_volume(node, &folder, word(&mut words, line)? == "1")?;
+                return Ok(Some(format!("{}\n", digits_of(data.as_os_str().as_encoded_bytes()))));
+            }
+            "takes" => {
+                let node = self.node(word(&mut words, line)?)?;
+                self.kernel.say(line);
+                return Ok(Some(format!("{}\n", u8::from(self.kernel.takes_file(node)?))));
+            }
             "calls" => {
                 let first = self.programs.get(&value(&mut words, line)?);
                 return Ok(Some(format!("{}\n", first.map_or(0, |first| kernel.processes[*first].calls))));
@@ -319,9 +341,18 @@ impl Driven {
                     _ => self.kernel.pause_program(first, command == "pause"),
                 }
             }
-            "remember" => {
+            "fill" => {
                 let node = self.node(word(words, line)?)?;
-                self.kernel.remember(node, &text_of(word(words, line)?)?);
+                self.kernel.fill(node, word(words, line)? == "1")?;
+            }
+            "settle" => {
+                let node = self.node(word(words, line)?)?;
+                let folder = text_of(word(words, line)?)?;
+                let file = match word(words, line)? {
+                    "-" => None,
+                    digits => Some(text_of(digits)?),
+                };
+                self.kernel.settle(node, &folder, file.as_deref())?;
             }
             "sync" => {
                 let node = self.node(word(words, line)?)?;
@@ -422,11 +453,7 @@ impl Driven {
                 let _ = writeln!(events, "connected {id}");
             }
             if !bytes.is_empty() {
-                let _ = write!(events, "bytes {id} ");
-                for byte in &bytes {
-                    let _ = write!(events, "{byte:02x}");
-                }
-                events.push('\n');
+                let _ = writeln!(events, "bytes {id} {}", digits_of(&bytes));
             }
             if (is_reset || has_ended) && !told.ended {
                 told.ended = true;

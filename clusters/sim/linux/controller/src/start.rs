@@ -27,6 +27,9 @@ pub const LIBRARY: u64 = 0x6fff_0001_0000;
 pub const PAGE: u64 = 4096;
 const LIBRARY_DESCRIPTOR: i32 = 1000;
 const PAGES_DESCRIPTOR: i32 = 1001;
+/// The descriptors that each program has for these.
+pub const DESCRIPTORS: [i32; 2] = [LIBRARY_DESCRIPTOR, PAGES_DESCRIPTOR];
+const FOURTH_ARGUMENT: u32 = 16 + 3 * 8; // its offset in struct seccomp_data; see seccomp(2)
 const VDSO: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/vdso.so"));
 
 /// The mount of `/proc` for the programs, which each node shows, and what stands there for that of the machine.
@@ -58,8 +61,8 @@ pub struct Root {
     path: PathBuf,
     /// `/proc` of the host, with the ids by which the controller knows the threads.
     proc: OwnedFd,
-    /// The device of the nodes' files.
-    pub device: u64,
+    /// The devices of the nodes' files: that of their roots, and those of the volumes.
+    pub devices: Vec<u64>,
     /// The real time at which the run began, in seconds: files of the run are not older.
     pub began_s: i64,
     /// The first process of the programs' namespace.
@@ -75,11 +78,17 @@ fn check(result: i32, what: &str) -> io::Result<i32> {
     }
 }
 
-fn text(path: &Path) -> CString {
+pub fn text(path: &Path) -> CString {
     CString::new(path.as_os_str().as_encoded_bytes()).expect("a path has no zero byte")
 }
 
-fn mount(source: &Path, target: &Path, kind: Option<&CStr>, flags: c_ulong, data: Option<&CStr>) -> io::Result<()> {
+pub fn mount(
+    source: &Path,
+    target: &Path,
+    kind: Option<&CStr>,
+    flags: c_ulong,
+    data: Option<&CStr>,
+) -> io::Result<()> {
     let (from, to) = (text(source), text(target));
     let pointer = |text: Option<&CStr>| text.map_or(ptr::null(), CStr::as_ptr);
     // SAFETY: all texts outlive the call.
@@ -89,7 +98,7 @@ fn mount(source: &Path, target: &Path, kind: Option<&CStr>, flags: c_ulong, data
 }
 
 /// Shows a file or a folder at another place, read-only if asked.
-fn show(source: &Path, target: &Path, is_read_only: bool) -> io::Result<()> {
+pub fn show(source: &Path, target: &Path, is_read_only: bool) -> io::Result<()> {
     mount(source, target, None, libc::MS_BIND | libc::MS_REC, None)?;
     if is_read_only {
         mount(source, target, None, libc::MS_BIND | libc::MS_REMOUNT | libc::MS_RDONLY, None)?;
@@ -151,12 +160,17 @@ impl Root {
         fs::create_dir(&processes)?;
         let init = first_process(&processes)?;
         hide_machine(&processes, &path.join(SIMULATED))?;
-        Ok(Self { path: path.to_owned(), proc, device, began_s, init })
+        Ok(Self { path: path.to_owned(), proc, devices: vec![device], began_s, init })
     }
 
     /// Returns the folder of all nodes.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Returns whether a device has files of the nodes.
+    pub fn is_own(&self, device: u64) -> bool {
+        self.devices.contains(&device)
     }
 
     /// Returns the root folder of a node.
@@ -403,6 +417,17 @@ fn filter(trace_all: bool) -> Vec<sock_filter> {
     let always = [libc::SYS_rt_sigreturn, libc::SYS_execve, libc::SYS_execveat];
     for call in TABLE {
         if call.class == Class::Passes && (!trace_all || always.contains(&call.number)) {
+            if call.number == libc::SYS_mmap {
+                // A shared mapping of a file stops, since its stores do not.
+                program.extend([
+                    instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, 4, call.number as u32),
+                    instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, FOURTH_ARGUMENT),
+                    instruction(libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K, 0, 1, libc::MAP_SHARED as u32),
+                    instruction(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_TRACE),
+                    instruction(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ALLOW),
+                ]);
+                continue;
+            }
             program.push(instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, 1, call.number as u32));
             program.push(instruction(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ALLOW));
         }

@@ -75,6 +75,15 @@ pub fn set_registers(tid: pid_t, registers: &Registers) -> io::Result<()> {
     request(libc::PTRACE_SETREGS, tid, 0, std::ptr::from_ref(registers) as usize).map(drop)
 }
 
+/// Returns the address that a stopped thread could not use, when it got a signal for that.
+pub fn fault_address(tid: pid_t) -> io::Result<u64> {
+    // SAFETY: the struct is plain bits, for which zeros are values.
+    let mut information: libc::siginfo_t = unsafe { mem::zeroed() };
+    request(libc::PTRACE_GETSIGINFO, tid, 0, (&raw mut information) as usize)?;
+    // SAFETY: the kernel has written all of it.
+    Ok(unsafe { information.si_addr() } as u64)
+}
+
 /// Lets a stopped thread run, with a signal or 0. A thread that was killed meanwhile is no error: `wait` tells its end.
 pub fn resume(tid: pid_t, until: Until, signal: i32) -> io::Result<()> {
     let kind = match until {

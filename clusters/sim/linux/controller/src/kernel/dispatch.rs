@@ -8,6 +8,7 @@ use super::objects::{Kind, READABLE};
 use super::streams::MOST_AT_ONCE;
 use super::{Fatal, Kernel, ObjectId, Resume, Run, ThreadId, Wait};
 use crate::calls::{self, Class};
+use crate::start;
 use crate::tracee::{self, Registers};
 
 /// What becomes of a call.
@@ -111,6 +112,9 @@ impl Kernel {
                 process.program, self.nodes[process.node].name, registers.rdi, registers.rsi, registers.rdx
             )));
         };
+        if number == libc::SYS_mmap {
+            self.keep_mapping(thread, &registers);
+        }
         match call.class {
             Class::Passes => return Ok(Outcome::Native),
             Class::Refused(error) => return Ok(failed(error)),
@@ -233,6 +237,8 @@ impl Kernel {
             libc::SYS_sendmsg => self.send_message(thread, registers),
             libc::SYS_sendmmsg => self.send_messages(thread, registers),
             libc::SYS_sendfile => self.send_file(thread, registers),
+            // Children of Java close all descriptors before they execute a program, which still needs these.
+            libc::SYS_close if start::DESCRIPTORS.contains(&(one as i32)) => Outcome::Value(0),
             libc::SYS_close => {
                 self.close_descriptor(thread, one as i32);
                 natively(After::Nothing)
@@ -327,7 +333,7 @@ impl Kernel {
                 Err(error) => failed(error),
                 Ok(timeout) => self.epoll_wait(thread, registers, timeout, again),
             },
-            _ => self.file_call(thread, number, registers),
+            _ => self.file_call(thread, number, registers, again),
         }
     }
 

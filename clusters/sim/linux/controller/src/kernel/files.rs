@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::os::unix::fs::{FileExt, MetadataExt};
 
-use libc::{c_long, EFAULT, EINVAL, ENAMETOOLONG};
+use libc::{c_int, c_long, EFAULT, EINVAL, ENAMETOOLONG};
 
 use super::dispatch::{failed, natively, After, Outcome};
 use super::objects::Kind;
@@ -11,6 +11,7 @@ use super::streams::MOST_AT_ONCE;
 use super::{Kernel, ObjectId, ThreadId, REALTIME_START, SECOND};
 use crate::machine;
 use crate::tracee::{self, Registers};
+use crate::volume::USUAL;
 
 const STAT_SIZE: usize = 144;
 const STATX_SIZE: usize = 256;
@@ -20,6 +21,8 @@ const FOREIGN_INODE: u64 = 77; // of all files of /proc and other foreign file s
 const FIRST_OBJECT_INODE: u64 = 1_000_000;
 const FOLDER_SIZE: u64 = 4096;
 const FOLDER_BLOCKS: u64 = 8;
+const BLOCKS: u64 = 10_000_000; // of any file system, for statfs(2)
+const FREE_BLOCKS: u64 = 8_000_000;
 const CHUNK: usize = 1 << 16;
 const UUID: &str = "/proc/sys/kernel/random/uuid"; // proc(5)
 const ENTRY_INODE: usize = 0; // the offsets in struct linux_dirent64; see getdents(2)
@@ -32,7 +35,13 @@ fn put(bytes: &mut [u8], offset: usize, number: u64) {
 
 impl Kernel {
     /// Handles a call about files. Most run in the kernel, and their results are made constant.
-    pub(super) fn file_call(&mut self, thread: ThreadId, number: c_long, registers: &Registers) -> Outcome {
+    pub(super) fn file_call(
+        &mut self,
+        thread: ThreadId,
+        number: c_long,
+        registers: &Registers,
+        again: bool,
+    ) -> Outcome {
         let node = self.threads[thread].node;
         self.keep_names(thread, number, registers);
         match number {
@@ -46,35 +55,35 @@ impl Kernel {
             libc::SYS_getdents64 => natively(After::Entries(registers.rsi)),
             libc::SYS_readlink => natively(After::Link(registers.rsi)),
             libc::SYS_readlinkat => natively(After::Link(registers.rdx)),
-            libc::SYS_fsync
-            | libc::SYS_fdatasync
-            | libc::SYS_sync
-            | libc::SYS_syncfs
-            | libc::SYS_sync_file_range
-            | libc::SYS_msync => {
-                if self.object(thread, registers.rdi).is_some() && number != libc::SYS_msync {
+            libc::SYS_fsync | libc::SYS_fdatasync | libc::SYS_sync | libc::SYS_syncfs | libc::SYS_msync => {
+                if number == libc::SYS_msync {
+                    if registers.rdx as c_int & libc::MS_SYNC == 0 {
+                        return natively(After::Nothing); // since Linux 2.6.19, it does nothing; see msync(2)
+                    }
+                } else if self.object(thread, registers.rdi).is_some() {
                     return failed(EINVAL);
                 }
-                let Some(change) = self.threads[thread].syncing.take() else { return self.begin_sync(thread) };
-                match number {
-                    libc::SYS_fsync | libc::SYS_fdatasync | libc::SYS_sync_file_range => {
-                        self.keep_durable(thread, Some(registers.rdi as i32), change);
-                    }
-                    libc::SYS_sync | libc::SYS_syncfs => self.keep_durable(thread, None, change),
-                    _ => {}
+                if !again {
+                    return self.begin_sync(thread, number, registers);
                 }
+                self.end_sync(thread);
                 Outcome::Native
             }
             libc::SYS_pwrite64 | libc::SYS_pwritev | libc::SYS_copy_file_range => {
                 self.nodes[node].writes += 1;
                 let (descriptor, place, count) = match number {
                     libc::SYS_pwrite64 => (registers.rdi, Some(registers.r10), registers.rdx),
-                    libc::SYS_pwritev => (registers.rdi, Some(registers.r10), MOST_AT_ONCE as u64),
+                    libc::SYS_pwritev => {
+                        let parts = self.parts(thread, registers.rsi, registers.rdx);
+                        let count = parts.map_or(0, |parts| parts.iter().map(|(_, count)| *count as u64).sum());
+                        (registers.rdi, Some(registers.r10), count)
+                    }
                     _ => (registers.rdx, None, registers.r8),
                 };
-                self.keep_content(thread, descriptor as i32, place, count);
+                self.keep_content(thread, descriptor as i32, place, count, true);
                 natively(After::Nothing)
             }
+            // Of these, `sync_file_range` makes neither the size nor the names of a file durable, nor what is in the cache of a disk.
             // Names, sizes and owners change below the node's own root: the kernel does it, and its result is the same each time.
             _ => natively(After::Nothing),
         }
@@ -194,7 +203,7 @@ impl Kernel {
             self.parts(thread, registers.rsi, registers.rdx)
         };
         let count = parts.as_ref().map_or(0, |parts| parts.iter().map(|(_, count)| *count as u64).sum());
-        self.keep_content(thread, registers.rdi as i32, None, count);
+        self.keep_content(thread, registers.rdi as i32, None, count, true);
         if let Some(bytes) = parts.and_then(|parts| self.gather(thread, &parts, MOST_AT_ONCE)) {
             self.digest.bytes(&bytes);
         }
@@ -245,9 +254,13 @@ impl Kernel {
             }
             After::Statfs(address) => {
                 let Some(mut bytes) = tracee::read(tid, address, STATFS_SIZE) else { return };
+                // A full volume has as many blocks as it uses, and what its programs have freed since.
+                let is_full = tracee::u64_at(&bytes, 0) == libc::TMPFS_MAGIC as u64
+                    && ![0, USUAL].contains(&tracee::u64_at(&bytes, 16));
+                let free = if is_full { tracee::u64_at(&bytes, 24) } else { FREE_BLOCKS };
                 // Blocks, free blocks twice, files and free files, and the id.
                 for (offset, number) in
-                    [(16, 10_000_000), (24, 8_000_000), (32, 8_000_000), (40, 1_000_000), (48, 900_000), (56, 7)]
+                    [(16, BLOCKS), (24, free), (32, free), (40, 1_000_000), (48, 900_000), (56, 7)]
                 {
                     put(&mut bytes, offset, number);
                 }
@@ -262,9 +275,9 @@ impl Kernel {
         let tid = self.threads[thread].tid;
         let descriptor = self.threads[thread].registers.rdi as i32;
         let path = self.root.path_of(tid, &format!("fd/{descriptor}"));
-        let device = std::fs::metadata(path).map_or(self.root.device, |folder| folder.dev());
+        let device = std::fs::metadata(path).ok().map(|folder| folder.dev());
         let Some(mut bytes) = tracee::read(tid, address, count) else { return };
-        if device >> 8 == 0 && device != self.root.device {
+        if device.is_some_and(|device| device >> 8 == 0 && !self.root.is_own(device)) {
             let mut place = 0;
             while place + LEAST_ENTRY <= count {
                 put(&mut bytes, place + ENTRY_INODE, FOREIGN_INODE);
@@ -314,7 +327,7 @@ impl Kernel {
             bytes[24..28].copy_from_slice(&mode.to_le_bytes());
         }
         let device = tracee::u64_at(bytes, 0);
-        let is_own = device == self.root.device;
+        let is_own = self.root.is_own(device);
         let is_folder = tracee::u32_at(bytes, 24) & libc::S_IFMT == libc::S_IFDIR;
         if !is_own && is_folder {
             // A folder of the host: its links, size and time depend on what else is there.
@@ -345,7 +358,7 @@ impl Kernel {
             }
         }
         if tracee::u32_at(bytes, 136) == 0 {
-            if u64::from(tracee::u32_at(bytes, 140)) != self.root.device {
+            if !self.root.is_own(tracee::u32_at(bytes, 140).into()) {
                 put(bytes, 32, FOREIGN_INODE);
                 bytes[16..20].copy_from_slice(&1_u32.to_le_bytes());
                 put(bytes, MODIFIED, SECOND);

@@ -7,10 +7,13 @@ mod disk;
 mod dispatch;
 mod epoll;
 mod files;
+mod full;
 mod futex;
 mod interfaces;
+mod keeping;
 mod network;
 mod objects;
+mod pages;
 mod processes;
 mod running;
 mod sockets;
@@ -163,8 +166,10 @@ pub struct Thread {
     pub yields: u32,
     /// The flags and the clear-tid word of its call that makes a thread.
     pub making: (u64, u64),
-    /// Of a sync that goes on: up to which change of the disk it makes durable.
-    pub syncing: Option<u64>,
+    /// Of a sync that goes on: what it makes durable.
+    pub syncing: Option<disk::Begun>,
+    /// It stands at a store that a full disk refuses, so the next signal about it is the program's.
+    pub is_refused: bool,
     /// The descriptor that its native call makes: the object, and whether an exec closes it.
     pub opening: Option<(ObjectId, bool)>,
 }
@@ -258,6 +263,8 @@ pub struct Kernel {
     pub links: network::Links,
     /// What is not durable on the disk of each node.
     disks: Vec<disk::Disk>,
+    /// How many volumes there are.
+    volumes: usize,
     /// How many files programs have removed, for the names under which they stay.
     removed: u64,
     scheduling: Chance,
@@ -299,6 +306,7 @@ impl Kernel {
         Self {
             links: network::Links::new(seed, nodes.len()),
             disks: nodes.iter().map(|node| disk::Disk::new(seed, &node.name)).collect(),
+            volumes: 0,
             removed: 0,
             scheduling: Chance::new(seed, "threads"),
             stalls: Stalls::new(seed, settings.stalls),

@@ -101,6 +101,7 @@ impl Kernel {
             loops: 0,
             yields: 0,
             syncing: None,
+            is_refused: false,
             opening: None,
         });
         self.processes[process].threads.push(thread);
@@ -245,6 +246,7 @@ impl Kernel {
             self.leave_futex(thread, address);
         }
         self.threads[thread].state = State::Dead;
+        self.threads[thread].syncing = None;
         self.threads[thread].turn += 1;
         self.threads[thread].wait = Wait::Nothing;
         self.runnable.retain(|other| *other != thread);

@@ -164,6 +164,9 @@ impl Kernel {
                     if number == libc::SIGSEGV && self.read_counter(thread)? {
                         continue;
                     }
+                    if number == libc::SIGBUS && self.goes_on_from_hole(thread)? {
+                        continue;
+                    }
                     self.counts.signals += 1;
                     self.digest.number(0x5160_0000 | number as u64);
                     let label = self.label(thread);
@@ -342,7 +345,7 @@ impl Kernel {
     }
 
     /// Lets a thread carry out one instruction; returns its registers, or another stop.
-    fn step(tid: libc::pid_t) -> Run<Result<Registers, Stop>> {
+    pub(super) fn step(tid: libc::pid_t) -> Run<Result<Registers, Stop>> {
         tracee::resume(tid, Until::Stepped, 0)?;
         Ok(match tracee::wait_on(tid)? {
             Stop::Signal(libc::SIGTRAP) => Ok(tracee::registers(tid)?),

@@ -1,0 +1,36 @@
+"""Planted bugs in a program with a mapped file: hunts by seed find each, and the program without them passes."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from harness.verdict import Verdict
+from tests.catches.hunts import Hunt
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="programs in virtual time need root, to trace them")
+SYSTEM = "tests/catches/mapped/system.py:Mapped"
+POWER = (
+    "--cluster", "sim", "--nodes", "1", "--nemesis", "power-loss:all", "--fault-on", "0.2-0.4", "--fault-off", "0.3-0.8",
+    "--fault-quiet", "0.5-1", "--rate", "100", "--time-limit", "10",
+)  # fmt: skip
+MOST = 60
+
+
+@pytest.mark.parametrize("bug", ["no-msync", "asynchronous-msync", "sync-file-range", "answer-before-msync"])
+def test_a_planted_bug_is_found(bug: str) -> None:
+    """An answer comes before its page is durable."""
+    find = Hunt((*POWER, "--bug", bug), seed=1, system=SYSTEM).first(MOST)
+    assert find is not None
+    assert find.parts == ("linearizable",)
+
+
+@pytest.mark.parametrize("runs", [4, pytest.param(30, marks=pytest.mark.night)])
+def test_the_correct_program_passes(runs: int) -> None:
+    """Each change is in its page before the answer."""
+    hunt = Hunt(POWER, seed=1, system=SYSTEM)
+    for _ in range(runs):
+        _, trial = hunt.next()
+        assert trial is not None
+        assert trial.outcome.judged is Verdict.VALID, trial.outcome.sentence

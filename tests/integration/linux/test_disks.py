@@ -1,0 +1,203 @@
+"""The disks of programs in virtual time: full as on a real file system, and with a known loss at each loss of power."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from clusters.sim.linux.building import controller
+from clusters.sim.linux.driving import Controller, Parts
+from harness.errors import InfrastructureError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+pytestmark = pytest.mark.integration
+HERE = Path(__file__).parent
+EXPECTED = HERE / "full.txt"
+SECOND_NS = 1_000_000_000
+DATA = "/var/lib/data"
+PYTHON = ("/usr/bin/python3", "-I", "-S", "-c")
+SIZE = 64 << 20
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Returns the program of `full.c`."""
+    path = tmp_path_factory.mktemp("full") / "full"
+    subprocess.run(["cc", "-O1", "-o", path, HERE / "full.c"], check=True)
+    return path
+
+
+class Disk:
+    """A node with a volume, and programs on it one after the other."""
+
+    def __init__(self, run: Controller) -> None:
+        self.run = run
+        run.path_of("n1", DATA).mkdir()
+        self.data = run.add_volume("n1", DATA, remembers=True)
+
+    def output(self, *arguments: str) -> str:
+        """Runs a program to its end. Returns what it prints."""
+        self.run.start("n1", arguments, folder=DATA, output="/root/output")
+        (exited,) = self.run.wait(self.run.now_ns + 10 * SECOND_NS)
+        assert (exited.kind, exited.number) == ("exited", 0)
+        output = self.run.path_of("n1", "/root/output")
+        text = output.read_text()
+        output.unlink()
+        return text
+
+    def lose_power(self, code: str, *, at_s: float = 5.0) -> dict[str, bytes]:
+        """Starts a program in Python that does not end, and takes its power. Returns the files then."""
+        number = self.run.start("n1", [*PYTHON, code], folder=DATA, output="/root/output")
+        assert self.run.wait(self.run.now_ns + int(at_s * SECOND_NS)) == []
+        self.run.lose_power(number)
+        self.run.lose("n1", DATA)
+        return {path.name: path.read_bytes() for path in self.data.iterdir()}
+
+
+@contextlib.contextmanager
+def disk(folder: Path, *, shown: Sequence[Path] = (), seed: int = 1) -> Iterator[Disk]:
+    """Returns a disk that no other program uses."""
+    root = folder / f"root-{seed}"
+    root.mkdir()
+    parts = Parts(
+        seed=seed,
+        root=root,
+        nodes={"n1": "10.0.0.1", "us": "10.0.0.9"},
+        variables={"PATH": "/usr/bin:/bin"},
+        shown=[Path("/usr"), *shown],
+    )
+    run = Controller(controller(lambda _: None), parts)
+    try:
+        yield Disk(run)
+    finally:
+        run.stop()
+
+
+def test_a_full_disk_refuses_what_a_real_one_refuses(program: Path, tmp_path: Path) -> None:
+    """A write, a reservation, and a store into a hole of a mapped file, but no load from there; and it is free afterwards."""
+    with disk(tmp_path, shown=[program]) as full:
+        full.output(str(program), DATA, "begin")
+        assert full.run.takes("n1")
+        full.run.fill("n1", full=True)
+        assert not full.run.takes("n1")
+        assert full.output(str(program), DATA, "look").splitlines() == EXPECTED.read_text().splitlines()
+        full.run.fill("n1", full=False)
+        assert full.run.takes("n1")
+
+
+NATIVE = """set -e
+truncate -s {size} "$0/image" && mkfs.ext4 -q -b 4096 -m 0 -F "$0/image"
+mkdir "$0/mounted" && mount -o loop "$0/image" "$0/mounted"
+"$1" "$0/mounted" begin > /dev/null
+for size in 1M 4k; do dd if=/dev/zero of="$0/mounted/filler-$size" bs=$size 2>/dev/null || sync; done
+"$1" "$0/mounted" look
+"""
+
+
+def test_a_real_disk_refuses_this(program: Path, tmp_path: Path) -> None:
+    """What the test above expects is what ext4 does."""
+    script = NATIVE.format(size=SIZE)
+    tried = subprocess.run(
+        ["unshare", "--mount", "sh", "-c", script, tmp_path, program], capture_output=True, text=True, check=False
+    )
+    if not tried.stdout:
+        pytest.skip(f"this machine cannot mount a file: {tried.stderr.strip()}")
+    assert tried.stdout.splitlines() == EXPECTED.read_text().splitlines()
+
+
+MAPPED = """
+import mmap, os, time
+file = os.open("mapped", os.O_CREAT | os.O_RDWR)
+os.ftruncate(file, 4 * 4096)
+memory = mmap.mmap(file, 4 * 4096)
+memory[0:6] = memory[4096:4102] = b"synced"
+memory.flush(0, 4096)
+memory[0:3] = memory[8192:8195] = b"not"
+{more}
+time.sleep(100)
+"""
+LIBC = "import ctypes; ctypes.CDLL(None)"
+SYNCED, NOT_SYNCED = b"synced" + bytes(4090), bytes(4096)
+
+
+def test_a_page_that_was_not_synced_may_be_lost(tmp_path: Path) -> None:
+    """Each by itself: of a seed that lets nothing survive none, and of others some."""
+    seen = set()
+    for seed in range(1, 13):
+        with disk(tmp_path, seed=seed) as lost:
+            mapped = lost.lose_power(MAPPED.format(more=""))["mapped"]
+        pages = [mapped[place : place + 4096] for place in range(0, len(mapped), 4096)]
+        assert pages[0] in {SYNCED, b"notced" + bytes(4090)}
+        assert pages[1] in {NOT_SYNCED, SYNCED}
+        seen.add(tuple(bytes(page[:6]) for page in pages[:3]))
+    assert (b"synced", bytes(6), bytes(6)) in seen
+    assert len(seen) > 2
+
+
+@pytest.mark.parametrize(
+    ("more", "is_durable"),
+    [
+        ("os.fsync(file)", True),
+        ("os.fdatasync(file)", True),
+        ("os.sync()", True),
+        ("os.fsync(os.open('other', os.O_CREAT | os.O_RDWR))", False),
+        (f"{LIBC}.sync_file_range(file, ctypes.c_long(0), ctypes.c_long(16384), 7)", False),
+        (f"{LIBC}.msync(ctypes.c_void_p(ctypes.addressof(ctypes.c_char.from_buffer(memory))), 16384, 1)", False),
+    ],
+    ids=["fsync", "fdatasync", "sync", "fsync of another file", "sync_file_range", "msync with MS_ASYNC"],
+)
+def test_only_a_sync_makes_pages_durable(more: str, is_durable: bool, tmp_path: Path) -> None:
+    """Of four seeds, one lets nothing survive."""
+    whole = set()
+    for seed in range(1, 5):
+        with disk(tmp_path, seed=seed) as lost:
+            mapped = lost.lose_power(MAPPED.format(more=more))["mapped"]
+        whole.add((mapped[:6], mapped[4096:4102], mapped[8192:8195]) == (b"notced", b"synced", b"not"))
+    assert (False not in whole) is is_durable
+
+
+def test_a_mapping_that_nobody_saw_ends_the_run(tmp_path: Path) -> None:
+    """It was made for reading, and can be written later. The error names the file."""
+    code = """
+import ctypes, mmap, os, time
+file = os.open("late", os.O_CREAT | os.O_RDWR)
+os.ftruncate(file, 4096)
+libc = ctypes.CDLL(None)
+libc.mmap.restype = ctypes.c_void_p
+address = libc.mmap(None, 4096, 1, mmap.MAP_SHARED, file, ctypes.c_long(0))
+assert libc.mprotect(ctypes.c_void_p(address), 4096, 3) == 0
+time.sleep(100)
+"""
+    with (
+        disk(tmp_path) as lost,
+        pytest.raises(InfrastructureError, match=r"write .*/late through memory that they mapped for reading"),
+    ):
+        lost.lose_power(code)
+
+
+def test_a_damaged_file_stays_damaged(tmp_path: Path) -> None:
+    """A later loss of power does not bring the old bytes back. Of four seeds, one lets nothing survive."""
+    code = """
+import os, time
+file = os.open("log", os.O_CREAT | os.O_RDWR)
+os.write(file, b"old")
+os.fsync(file)
+os.pwrite(file, b"new", 0)
+time.sleep(100)
+"""
+    for seed in range(1, 5):
+        with disk(tmp_path, seed=seed) as damaged:
+            run = damaged.run
+            number = run.start("n1", [*PYTHON, code], folder=DATA, output="/root/output")
+            assert run.wait(SECOND_NS) == []
+            run.kill(number)
+            run.wait(2 * SECOND_NS)
+            (damaged.data / "log").write_bytes(b"damage")
+            run.settle("n1", DATA, "log")
+            assert damaged.lose_power("import time; time.sleep(100)") == {"log": b"damage"}
