@@ -9,6 +9,7 @@ mod epoll;
 mod files;
 mod futex;
 mod interfaces;
+mod loops;
 mod network;
 mod objects;
 mod processes;
@@ -23,6 +24,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap, VecDeque};
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use libc::pid_t;
 
@@ -95,6 +97,9 @@ pub struct Settings {
     pub stalls: f64,
     /// Whether every call stops and is in the digest.
     pub trace_all: bool,
+    /// The processor time of a thread without a call before the controller looks whether it waits in a loop. It has no effect on
+    /// what programs do.
+    pub look: Duration,
 }
 
 /// Whether a thread can run.
