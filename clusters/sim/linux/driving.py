@@ -43,6 +43,8 @@ class Parts:
         preempt: The probability with which another thread runs before a call of a thread.
         stalls: The mean number of times in a second that a thread stalls before a call, for 1 ms to 1 s.
         trace_all: Whether every system call stops and is in the digest.
+        look_us: The processor time of a thread without a call before the controller looks whether it waits in a loop. It has no
+            effect on what programs do, and tests show it; None: that of the controller.
     """
 
     seed: int
@@ -55,6 +57,7 @@ class Parts:
     preempt: float = 0.0
     stalls: float = 0.0
     trace_all: bool = False
+    look_us: int | None = None
 
     def lines(self) -> list[str]:
         """Returns the lines by which a run begins."""
@@ -69,6 +72,7 @@ class Parts:
             f"preempt {self.preempt!r}",
             f"stalls {self.stalls!r}",
             *(["trace-all"] if self.trace_all else []),
+            *([] if self.look_us is None else [f"look {self.look_us}"]),
             "ready",
         ]
 

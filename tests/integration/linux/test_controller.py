@@ -50,6 +50,7 @@ def simulated(
     shown: Sequence[Path] = (),
     preempt: float = 0.0,
     stalls: float = 0.0,
+    look_us: int | None = None,
 ) -> tuple[str, int, Figures]:
     """Runs a program alone. Returns what it prints, its exit code, and what the run left."""
     root = folder / "root"
@@ -62,6 +63,7 @@ def simulated(
         shown=[Path("/usr"), *shown],
         preempt=preempt,
         stalls=stalls,
+        look_us=look_us,
     )
     run = Controller(binary, parts)
     try:
@@ -220,6 +222,20 @@ def test_a_loop_that_waits_for_another_thread_takes_time(binary: Path, tmp_path:
     assert 2000 <= int(text.removesuffix(" ms\n")) <= 2010
     assert 100 < ended.figures["loops"] < 1000
     assert again[2].digest == ended.digest
+
+
+def test_when_the_controller_looks_at_a_computing_thread_has_no_effect(binary: Path, tmp_path: Path) -> None:
+    """A thread that counts in memory does not wait, one that saves its flags is not stepped for good, and a wait has one place."""
+    program = compiled("computes.c", tmp_path)
+    words = [str(program), "2000000"]
+    runs = [simulated(binary, tmp_path, words, shown=[program], look_us=look_us) for look_us in (400_000, 600, 1900)]
+    seldom, *often = runs
+    times = [int(line.split()[-2]) for line in seldom[0].splitlines()[2:]]
+    assert 200 <= times[0] <= 205
+    assert 400 <= times[1] <= 410
+    for printed, code, figures in often:
+        assert (printed, code) == (seldom[0], 0)
+        assert figures.digest == seldom[2].digest
 
 
 def test_the_c_library_takes_no_code_of_newer_processors(binary: Path, tmp_path: Path) -> None:

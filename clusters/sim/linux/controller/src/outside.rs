@@ -3,7 +3,8 @@
 //! Both write lines. Words are separated by a space; bytes and texts are hexadecimal digits. A run begins with what it consists of:
 //!
 //! ```text
-//! seed N | root FOLDER | node NAME ADDRESS | variable TEXT | show PATH | log PATH | preempt SHARE | stalls RATE | trace-all | cpu N | ready
+//! seed N | root FOLDER | node NAME ADDRESS | variable TEXT | show PATH | log PATH | preempt SHARE | stalls RATE | trace-all | look MICROSECONDS | cpu N |
+//! ready
 //! ```
 //!
 //! `variable` and `show` are for all nodes after it, and the last node is that of the program outside. The controller answers
@@ -43,6 +44,7 @@ use std::io::{self, BufRead, Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::time::Duration;
 
 use crate::calls;
 use crate::digest::Digest;
@@ -57,6 +59,7 @@ const CLOCK_READ: Nanos = 100;
 const SYNC: Nanos = MILLISECOND;
 const QUANTUM: Nanos = 200 * MICROSECOND;
 const FIRST_PORT: u16 = 40_000;
+const LOOK: Duration = Duration::from_millis(100); // of processor time, so that other work of the machine matters little
 const DONE: &str = "done\n";
 const MOST_LINE: usize = 64 << 20;
 
@@ -91,6 +94,7 @@ pub fn serve() -> Run<()> {
             preempt: 0.0,
             stalls: 0.0,
             trace_all: false,
+            look: LOOK,
         },
         root: None,
         nodes: Vec::new(),
@@ -112,7 +116,7 @@ pub fn serve() -> Run<()> {
         Driven { kernel: parts.build()?, objects: HashMap::new(), told: BTreeMap::new(), programs: BTreeMap::new() };
     writeln!(output, "ready")?;
     output.flush()?;
-    watch();
+    watch(run.kernel.settings.look);
     while read_line(&mut input, &mut line)? {
         if let Some(answer) = run.carry_out(&line)? {
             output.write_all(answer.as_bytes())?;
@@ -176,6 +180,7 @@ impl Parts {
             "preempt" => self.settings.preempt = value(&mut words, line)?,
             "stalls" => self.settings.stalls = value(&mut words, line)?,
             "trace-all" => self.settings.trace_all = true,
+            "look" => self.settings.look = Duration::from_micros(value(&mut words, line)?),
             "cpu" => pin(value(&mut words, line)?)?,
             _ => return Err(Fatal(format!("the line {line:?} is not one of a run that begins"))),
         }

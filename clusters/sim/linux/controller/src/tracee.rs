@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use libc::{c_void, iovec, pid_t, user_regs_struct};
 
+const PAGE: u64 = 4096;
+
 /// What the kernel shows of a thread at a stop.
 pub type Registers = user_regs_struct;
 
@@ -170,6 +172,12 @@ pub fn read(tid: pid_t, address: u64, count: usize) -> Option<Vec<u8>> {
     (read == count as isize).then_some(bytes)
 }
 
+/// Reads at most so many bytes of a thread's memory: fewer at the end of what is mapped.
+pub fn read_some(tid: pid_t, address: u64, most: usize) -> Vec<u8> {
+    let in_page = (PAGE - address % PAGE) as usize;
+    read(tid, address, most).or_else(|| read(tid, address, most.min(in_page))).unwrap_or_default()
+}
+
 /// Writes bytes into a thread's memory. Returns whether all of it is mapped and writable.
 pub fn write(tid: pid_t, address: u64, bytes: &[u8]) -> bool {
     if bytes.is_empty() {
@@ -204,7 +212,6 @@ pub fn write_u64(tid: pid_t, address: u64, number: u64) -> bool {
 
 /// Returns the text at an address up to its zero byte, as far as it is mapped, at most 4,096 bytes.
 pub fn read_text(tid: pid_t, address: u64) -> String {
-    const PAGE: u64 = 4096;
     let mut text = Vec::new();
     let mut next = address;
     while text.len() < PAGE as usize {

@@ -9,6 +9,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 
 use super::keeping::Area;
+use super::loops::step;
 use super::pages::punch;
 use super::{Kernel, Run, ThreadId};
 use crate::start::PAGE;
@@ -70,7 +71,7 @@ impl Kernel {
         };
         protect(libc::PROT_READ)?;
         let before = tracee::registers(tid)?;
-        let stop = Self::step(tid)?;
+        let stop = step(tid, &before)?;
         let is_store = match stop {
             Err(Stop::Signal(libc::SIGSEGV)) => tracee::fault_address(tid)? / PAGE * PAGE == page,
             // It loads; or it needs another page too, and comes to this place again.

@@ -11,6 +11,7 @@ mod full;
 mod futex;
 mod interfaces;
 mod keeping;
+mod loops;
 mod network;
 mod objects;
 mod pages;
@@ -26,6 +27,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap, VecDeque};
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use libc::pid_t;
 
@@ -98,6 +100,9 @@ pub struct Settings {
     pub stalls: f64,
     /// Whether every call stops and is in the digest.
     pub trace_all: bool,
+    /// The processor time of a thread without a call before the controller looks whether it waits in a loop. It has no effect on
+    /// what programs do.
+    pub look: Duration,
 }
 
 /// Whether a thread can run.

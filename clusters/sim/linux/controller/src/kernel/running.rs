@@ -1,15 +1,16 @@
 //! The scheduler: picks a thread by the seed, and lets it run to its next call.
 //!
 //! A thread runs until it blocks, or until a call after its quantum, which the seed draws. Computing costs no virtual time. A
-//! thread that computes without a call is interrupted after a while of processor time and stepped. If all its registers and the
-//! end of its stack come back to a state that they had, it waits in a loop for another thread. It then sleeps for some virtual
-//! time at the lowest address of the loop. This place does not depend on when the controller looked, so the run stays the same.
-//! After the sleep, the thread is stepped at once: it waits in the loop for as long as nobody changes what it looks at.
+//! thread that computes without a call is interrupted after a while of processor time and stepped. If it would do the same for
+//! ever, it waits in a loop for another thread (`loops`). It then sleeps for some virtual time at the lowest address of the loop.
+//! This place does not depend on when the controller looked, so the run stays the same. After the sleep, the thread is stepped at
+//! once: it waits in the loop for as long as nobody changes what it looks at.
 
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::time::Duration;
 
 use super::dispatch::{After, Outcome};
+use super::loops::Steps;
 use super::objects::Kind;
 use super::{
     scaled, Fatal, Kernel, Nanos, Resume, Run, Settings, State, Thread, ThreadId, Wait, MICROSECOND, MONOTONIC_START,
@@ -17,17 +18,12 @@ use super::{
 use crate::calls;
 use crate::tracee::{self, Registers, Stop, Until};
 
-const LOOK: Duration = Duration::from_millis(50); // how often the controller looks at a thread that computes
-const FIRST_LOOK: Duration = Duration::from_millis(100); // of processor time, so that other work of the machine matters little
+const LOOKS: u32 = 2; // in the time of the first look: how often a timer lets the controller read the clock
 const MOST_COMPUTING: Duration = Duration::from_secs(120);
-const MOST_STEPS: u32 = 5_000;
 const LOOP_SLEEP: u64 = 50 * MICROSECOND; // twice as long after each sleep in the same loop
 const MOST_LOOPS: u32 = 6;
 const CALL_SIZE: u64 = 2; // bytes of the instruction of a system call
-const RED_ZONE: u64 = 128; // below the stack pointer
-const STACK_SIZE: usize = 1024; // what is looked at: a loop that counts there does not wait
 const COUNTER_READ: u64 = 20; // ns of virtual time
-const TRAP_FLAGS: u64 = 0x1_0100; // of eflags, which stepping sets
 
 static LOOKED: AtomicBool = AtomicBool::new(false);
 static PARENT: AtomicI32 = AtomicI32::new(0);
@@ -47,14 +43,17 @@ extern "C" fn look(_: libc::c_int) {
 
 /// Lets a timer interrupt waits for a thread, so that one that computes for long is noticed, and so is the end of the program
 /// outside, even if a thread computes.
-pub fn watch() {
+///
+/// `first_look` is the processor time of a computing thread before the first look at it.
+pub fn watch(first_look: Duration) {
     // SAFETY: the handler sets a flag, and makes calls that a handler may make.
     unsafe {
         PARENT.store(libc::getppid(), Ordering::Relaxed);
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = look as *const () as usize;
         libc::sigaction(libc::SIGALRM, &raw const action, std::ptr::null_mut());
-        let every = libc::timeval { tv_sec: 0, tv_usec: LOOK.as_micros() as i64 };
+        let every = first_look / LOOKS;
+        let every = libc::timeval { tv_sec: every.as_secs() as i64, tv_usec: every.subsec_micros().into() };
         let timer = libc::itimerval { it_interval: every, it_value: every };
         libc::setitimer(libc::ITIMER_REAL, &raw const timer, std::ptr::null_mut());
     }
@@ -202,7 +201,7 @@ impl Kernel {
         self.counts.stops += 1;
         self.share_time();
         let was_in_loop = self.threads[thread].loops > 0 && signal == 0;
-        let still = if was_in_loop { self.step_through_loop(thread)? } else { None };
+        let still = if was_in_loop { self.look_for_loop(thread)? } else { None };
         let ran = match still {
             Some(ran) => ran,
             None => self.run_until_stop(thread, signal)?,
@@ -225,7 +224,7 @@ impl Kernel {
         tracee::resume(tid, Until::Stops, signal)?;
         let pid = self.processes[self.threads[thread].process].pid;
         let mut first_time = None; // most stops come before anybody looks, and cost no look at the clock
-        let mut next_look = FIRST_LOOK;
+        let mut next_look = self.settings.look;
         loop {
             if let Some(stop) = tracee::wait(tid)? {
                 return Ok(Ran::Stopped(stop));
@@ -248,7 +247,7 @@ impl Kernel {
                 Stop::Call => return Ok(Ran::Stopped(Self::come_again(tid)?)),
                 stop => return Ok(Ran::Stopped(stop)),
             }
-            match self.step_through_loop(thread)? {
+            match self.look_for_loop(thread)? {
                 Some(ran) => return Ok(ran),
                 None => tracee::resume(tid, Until::Stops, 0)?,
             }
@@ -287,70 +286,18 @@ impl Kernel {
     }
 
     /// Steps a thread that stands still. Returns `Loops` if it waits in a loop, and None if it only computes.
-    fn step_through_loop(&mut self, thread: ThreadId) -> Run<Option<Ran>> {
-        let tid = self.threads[thread].tid;
-        let state = |registers: &Registers| {
-            [
-                registers.rax,
-                registers.rbx,
-                registers.rcx,
-                registers.rdx,
-                registers.rsi,
-                registers.rdi,
-                registers.rbp,
-                registers.rsp,
-                registers.r8,
-                registers.r9,
-                registers.r10,
-                registers.r11,
-                registers.r12,
-                registers.r13,
-                registers.r14,
-                registers.r15,
-                registers.rip,
-                registers.eflags & !TRAP_FLAGS,
-            ]
+    fn look_for_loop(&mut self, thread: ThreadId) -> Run<Option<Ran>> {
+        let lowest = match self.step_through_loop(thread)? {
+            Steps::Loop(lowest) => lowest,
+            Steps::Computes => return Ok(None),
+            Steps::Stopped(stop) => return Ok(Some(Ran::Stopped(stop))),
         };
-        let first = tracee::registers(tid)?;
-        let stack = |registers: &Registers| tracee::read(tid, registers.rsp - RED_ZONE, STACK_SIZE);
-        let at_first = stack(&first);
-        let mut lowest = first.rip;
-        let mut returns = false;
-        for _ in 0..MOST_STEPS {
-            let registers = match Self::step(tid)? {
-                Ok(registers) => registers,
-                Err(stop) => return Ok(Some(Ran::Stopped(stop))),
-            };
-            lowest = lowest.min(registers.rip);
-            returns = state(&registers) == state(&first) && stack(&registers) == at_first;
-            if returns {
-                break;
-            }
+        self.digest.number(lowest);
+        if self.digest.logs() {
+            let label = self.label(thread);
+            self.digest.line(format_args!("{:>14} {label} waits in a loop at {lowest:#x}", self.now));
         }
-        if !returns {
-            return Ok(None);
-        }
-        for _ in 0..MOST_STEPS {
-            if tracee::registers(tid)?.rip == lowest {
-                self.digest.number(lowest);
-                let label = self.label(thread);
-                self.digest.line(format_args!("{:>14} {label} waits in a loop at {lowest:#x}", self.now));
-                return Ok(Some(Ran::Loops));
-            }
-            if let Err(stop) = Self::step(tid)? {
-                return Ok(Some(Ran::Stopped(stop)));
-            }
-        }
-        Ok(None) // it has left the loop, which counts in memory
-    }
-
-    /// Lets a thread carry out one instruction; returns its registers, or another stop.
-    pub(super) fn step(tid: libc::pid_t) -> Run<Result<Registers, Stop>> {
-        tracee::resume(tid, Until::Stepped, 0)?;
-        Ok(match tracee::wait_on(tid)? {
-            Stop::Signal(libc::SIGTRAP) => Ok(tracee::registers(tid)?),
-            stop => Err(stop),
-        })
+        Ok(Some(Ran::Loops))
     }
 
     /// Handles the call before which a thread stands. Returns whether the thread goes on now.
