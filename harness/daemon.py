@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from harness.cluster import Cluster
     from harness.node import Node
     from harness.process_clock import LogClock
-    from harness.remote import Remote
+    from harness.remote import Remote, Result
 
 # A file with environment variables that a fault sets for the system's processes, e.g. a library to load: lines NAME=value
 # without spaces. A second file is for one role. In a shell:
@@ -228,6 +228,10 @@ class Processes(Protocol):
 
     def states(self, daemons: Iterable[Daemon]) -> dict[str, tuple[int, str] | None]: ...  # noqa: D102
 
+    def tool(self, command: str, timeout_s: float) -> Result:
+        """Runs a command line with programs of the system to its end; see `harness.system.System.tool`."""
+        ...
+
 
 class ShellProcesses:
     """The processes of a node with a shell."""
@@ -258,6 +262,10 @@ class ShellProcesses:
     def states(self, daemons: Iterable[Daemon]) -> dict[str, tuple[int, str] | None]:
         """Reads the states of processes; see `states`."""
         return states(self._remote, daemons)
+
+    def tool(self, command: str, timeout_s: float) -> Result:
+        """Runs a command line; see `harness.remote.Remote.run`."""
+        return self._remote.run(command, timeout_s=timeout_s)
 
 
 def processes_of(cluster: Cluster, node: Node) -> Processes:

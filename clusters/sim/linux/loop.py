@@ -7,18 +7,25 @@ from __future__ import annotations
 
 import asyncio
 import os
-from typing import TYPE_CHECKING, Any, Final
+from asyncio.subprocess import DEVNULL, PIPE
+from signal import SIGKILL, SIGTERM
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from harness.children import OWN
 from harness.clock import VirtualLoop
+from harness.units import NS_PER_S
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from clusters.sim.linux.driving import Controller, Event
     from clusters.sim.linux.world import LinuxWorld
 
+T = TypeVar("T")
+
 HOST: Final = "control"  # the name of this process as a node
+ERRORS: Final = "/var/log/programs.log"  # what the programs of this node write to their standard error
 
 
 class Connections:
@@ -117,8 +124,13 @@ class Transport(asyncio.Transport):
         self.write(b"".join(list_of_data))
 
     def can_write_eof(self) -> bool:
-        """Returns False: a connection is closed in both directions."""
-        return False
+        """Returns True."""
+        return True
+
+    def write_eof(self) -> None:
+        """Sends no more, and goes on to receive."""
+        if not self._is_closing:
+            self._controller.finish(self._number)
 
     def get_write_buffer_size(self) -> int:
         """Returns 0: the network has taken everything."""
@@ -170,6 +182,99 @@ class Transport(asyncio.Transport):
             self._loop.call_soon(self._protocol.connection_lost, error)
 
 
+class Pipes(asyncio.Protocol):
+    """The standard input and output of a program: both are one connection."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+
+    def data_received(self, data: bytes) -> None:
+        """Gives the output of the program to who started it."""
+        self._program.protocol.pipe_data_received(1, data)
+
+    def eof_received(self) -> bool:
+        """The program writes no more; its input stays open. Returns True."""
+        self._program.protocol.pipe_connection_lost(1, None)
+        return True
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The program takes no more."""
+        self._program.protocol.pipe_connection_lost(0, exc)
+
+
+class Program(asyncio.SubprocessTransport):
+    """A program of the simulation that this process has started, for `asyncio.create_subprocess_exec`.
+
+    Attributes:
+        protocol: Who hears of what it writes, and of its end.
+        pipe: Its standard input and output.
+    """
+
+    def __init__(self, controller: Controller, number: int, protocol: asyncio.SubprocessProtocol) -> None:
+        super().__init__()
+        self._controller = controller
+        self._number = number
+        self.protocol = protocol
+        self.pipe: asyncio.Transport
+        self._status: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+    def ended(self, status: int) -> None:
+        """Tells the protocol of its end. Its last output comes before.
+
+        Args:
+            status: As waitpid returns it.
+        """
+        if not self._status.done():
+            self._status.set_result(os.waitstatus_to_exitcode(status))
+            loop = asyncio.get_running_loop()
+            loop.call_soon(self.protocol.process_exited)
+            loop.call_soon(self.pipe.close)
+            loop.call_soon(self.protocol.connection_lost, None)
+
+    def get_pid(self) -> int:
+        """Returns the number of the program in the simulation."""
+        return self._number
+
+    def get_returncode(self) -> int | None:
+        """Returns its status; None while it runs."""
+        return self._status.result() if self._status.done() else None
+
+    def get_pipe_transport(self, fd: int) -> asyncio.BaseTransport | None:
+        """Returns its standard input (0) and output (1)."""
+        return self.pipe if fd in {0, 1} else None
+
+    async def _wait(self) -> int:
+        """Waits for its end, and returns its status: `asyncio.subprocess.Process.wait` calls it."""
+        return await asyncio.shield(self._status)
+
+    def send_signal(self, signal: int) -> None:
+        """Kills it.
+
+        Raises:
+            NotImplementedError: It is another signal than SIGKILL.
+        """
+        if signal != SIGKILL:
+            raise NotImplementedError(f"signal {signal} for a program in virtual time, which gets SIGKILL only")
+        self.kill()
+
+    def terminate(self) -> None:
+        """Raises `NotImplementedError`, as `send_signal` does."""
+        self.send_signal(SIGTERM)
+
+    def kill(self) -> None:
+        """Kills it and its descendants. Does nothing if it has ended."""
+        self._controller.kill(self._number)
+
+    def is_closing(self) -> bool:
+        """Returns whether it has ended."""
+        return self._status.done()
+
+    def close(self) -> None:
+        """Kills it."""
+        if not self._status.done():
+            self.kill()
+
+
 class LinuxLoop(VirtualLoop):
     """A loop in virtual time whose connections go to the programs of a world."""
 
@@ -178,6 +283,14 @@ class LinuxLoop(VirtualLoop):
         self._world = world
         # Libraries that open a socket themselves connect it by `sock_connect`. It stands for the connection from then on.
         self._connected: dict[socket.socket, tuple[int, tuple[str, int]]] = {}
+
+    def run_in_executor(  # type: ignore[override]  # the base class has variadic generics
+        self, executor: Any, func: Callable[..., T], *args: Any
+    ) -> asyncio.Future[T]:
+        """Runs `func` at once. If it lets programs run, the time of the loop is then that which they have reached."""
+        future = super().run_in_executor(executor, func, *args)
+        self.reach(self._world.now_ns / NS_PER_S)
+        return future
 
     async def create_connection(  # type: ignore[override]  # the base class has overloads
         self,
@@ -206,6 +319,42 @@ class LinuxLoop(VirtualLoop):
         transport = self._world.connections.use(number, address, protocol)
         await asyncio.sleep(0)  # the protocol hears of its connection first
         return transport, protocol
+
+    async def subprocess_exec(  # type: ignore[override]  # the base class has more options
+        self,
+        protocol_factory: Callable[[], asyncio.SubprocessProtocol],
+        program: Any,
+        *arguments: Any,
+        stdin: int | None = None,
+        stdout: int | None = None,
+        stderr: int | None = None,
+        env: Mapping[str, str] | None = None,
+        **others: Any,
+    ) -> tuple[asyncio.SubprocessTransport, asyncio.SubprocessProtocol]:
+        """Starts a program of the simulation on the node of this process; see `asyncio.loop.subprocess_exec`.
+
+        Its standard input and output are pipes. What it writes to its standard error is in `ERRORS` of this node. It gets those
+        variables that this process lacks or has with another value.
+
+        Raises:
+            NotImplementedError: An option cannot be had in virtual time.
+        """
+        given = sorted(name for name, value in others.items() if value not in {None, False, 0})
+        if (stdin, stdout) != (PIPE, PIPE) or stderr not in {None, DEVNULL} or given:
+            raise NotImplementedError(
+                "expected a program in virtual time with pipes for its standard input and output, none for its standard error, and "
+                f"no other options; found {given or (stdin, stdout, stderr)}"
+            )
+        variables = {name: value for name, value in (env or {}).items() if os.environ.get(name) != value and name != OWN}
+        words = ["/usr/bin/env", *(f"{name}={value}" for name, value in variables.items()), program, *arguments]
+        number, connection = self._world.controller.talk(HOST, list(map(str, words)), folder="/tmp", output=ERRORS)  # noqa: S108 - of the node
+        protocol = protocol_factory()
+        started = Program(self._world.controller, number, protocol)
+        self._world.started[number] = started
+        started.pipe = self._world.connections.use(connection, (HOST, 0), Pipes(started))
+        protocol.connection_made(started)
+        await asyncio.sleep(0)
+        return started, protocol
 
     async def sock_connect(self, sock: socket.socket, address: Any) -> None:
         """Connects to a program in place of a socket; see `asyncio.loop.sock_connect`.
