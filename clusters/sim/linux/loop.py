@@ -216,20 +216,17 @@ class Program(asyncio.SubprocessTransport):
         self._number = number
         self.protocol = protocol
         self.pipe: asyncio.Transport
+        self._is_closed = False
         self._status: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
     def ended(self, status: int) -> None:
-        """Tells the protocol of its end. Its last output comes before.
+        """Tells the protocol of its end. Its last output may come later.
 
         Args:
             status: As waitpid returns it.
         """
-        if not self._status.done():
-            self._status.set_result(os.waitstatus_to_exitcode(status))
-            loop = asyncio.get_running_loop()
-            loop.call_soon(self.protocol.process_exited)
-            loop.call_soon(self.pipe.close)
-            loop.call_soon(self.protocol.connection_lost, None)
+        self._status.set_result(os.waitstatus_to_exitcode(status))
+        asyncio.get_running_loop().call_soon(self.protocol.process_exited)
 
     def get_pid(self) -> int:
         """Returns the number of the program in the simulation."""
@@ -266,13 +263,17 @@ class Program(asyncio.SubprocessTransport):
         self._controller.kill(self._number)
 
     def is_closing(self) -> bool:
-        """Returns whether it has ended."""
-        return self._status.done()
+        """Returns whether it is closed."""
+        return self._is_closed
 
     def close(self) -> None:
-        """Kills it."""
-        if not self._status.done():
-            self.kill()
+        """Kills it, and closes its pipes: a protocol calls it after its end and its last output."""
+        if not self._is_closed:
+            self._is_closed = True
+            if not self._status.done():
+                self.kill()
+            self.pipe.close()
+            asyncio.get_running_loop().call_soon(self.protocol.connection_lost, None)
 
 
 class LinuxLoop(VirtualLoop):
