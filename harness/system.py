@@ -325,7 +325,7 @@ class System(abc.ABC):
             processes_of(self.cluster, node).resume(daemon)
 
     def tool(self, node: Node, command: str, *, timeout_s: float) -> Result:
-        """Runs a tool of the system on a node to its end: a command line of its shell that starts programs of the system. Blocks.
+        """Runs a tool of the system on a node to its end: a command line of its shell, with programs of the system. Blocks.
 
         Use it for a program that connects to nodes, reads a clock or draws at random, e.g. one that formats a disk. In virtual
         time, it is a program of the simulation, so that the seed repeats it; the rest of Labrys stands still meanwhile. The

@@ -189,9 +189,8 @@ class LinuxProcesses:
         """
         self._tools += 1
         files = [f"/run/labrys-tool-{self._tools}{end}" for end in ("", ".errors")]
-        program = self._world.controller.start(
-            self._node, ["/bin/sh", "-c", f'exec 2>"$1"; exec /bin/sh -c "$2"', "sh", files[1], command], folder="/", output=files[0]
-        )
+        words = ["/bin/sh", "-c", 'exec 2>"$1"; exec /bin/sh -c "$2"', "sh", files[1], command]
+        program = self._world.controller.start(self._node, words, folder="/", output=files[0])
         status = self._world.end_of(program, timeout_s)
         if status is None:
             self._world.controller.kill(program)

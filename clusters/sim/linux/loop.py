@@ -340,15 +340,24 @@ class LinuxLoop(VirtualLoop):
         Raises:
             NotImplementedError: An option cannot be had in virtual time.
         """
-        given = sorted(name for name, value in others.items() if value not in {None, False, 0})
+        given = sorted(name for name, value in others.items() if value)
         if (stdin, stdout) != (PIPE, PIPE) or stderr not in {None, DEVNULL} or given:
             raise NotImplementedError(
-                "expected a program in virtual time with pipes for its standard input and output, none for its standard error, and "
-                f"no other options; found {given or (stdin, stdout, stderr)}"
+                "expected a program in virtual time with pipes for its standard input and output, none for its standard error, "
+                f"and no other options; found {given or (stdin, stdout, stderr)}"
             )
-        variables = {name: value for name, value in (env or {}).items() if os.environ.get(name) != value and name != OWN}
-        words = ["/usr/bin/env", *(f"{name}={value}" for name, value in variables.items()), program, *arguments]
-        number, connection = self._world.controller.talk(HOST, list(map(str, words)), folder="/tmp", output=ERRORS)  # noqa: S108 - of the node
+        variables = {
+            name: value for name, value in (env or {}).items() if os.environ.get(name) != value and name != OWN
+        }
+        # The mark says that it is no process of a system, which would have to end with the system.
+        words = [
+            "/usr/bin/env",
+            f"{OWN}=1",
+            *(f"{name}={value}" for name, value in variables.items()),
+            program,
+            *arguments,
+        ]
+        number, connection = self._world.controller.talk(HOST, list(map(str, words)), folder="/", output=ERRORS)
         protocol = protocol_factory()
         started = Program(self._world.controller, number, protocol)
         self._world.started[number] = started

@@ -12,7 +12,8 @@ import pytest
 
 from clusters.systems.answers import NoAnswer, NotSent
 from clusters.systems.kafka import brokers, system, wire
-from clusters.systems.kafka.consumer import Members
+from clusters.systems.kafka.library import Library
+from clusters.systems.kafka.members import Members
 from clusters.systems.kafka.options import Acks, KafkaOptions
 from clusters.systems.kafka.outcomes import NEVER_APPENDED, not_sent, refused
 from clusters.systems.kafka.queue import KafkaQueueClient
@@ -169,7 +170,7 @@ def test_a_node_without_partitions_gives_no_value() -> None:
     """A dequeue and a drain fail within their limits, also while the member of the node looks for a broker."""
     node = Node(name="n1", address=NO_SERVER)
     options = KafkaOptions(partitions=1)
-    members = Members([node], ["labrys-q0"], options)
+    members = Members([node], ["labrys-q0"], Library(), options)
 
     async def ask() -> list[Outcome]:
         client = KafkaQueueClient(node=node, nodes=[node], members=members, options=options, topics={"q0": "labrys-q0"})
