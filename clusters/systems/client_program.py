@@ -154,12 +154,12 @@ def _compile(path: Path) -> None:
 
 
 def _digest(sources: Mapping[str, Path]) -> str:
-    """Returns digits that change with the version of Python, and with the name, the size or the time of a file."""
+    """Returns digits that change with the version of Python, and with the name or the content of a file."""
     digest = hashlib.sha256(sys.version.encode())
     for name, source in sources.items():
         for path in _files(source):
-            state = path.stat()
-            digest.update(f"{name} {path.relative_to(source)} {state.st_size} {state.st_mtime_ns}\n".encode())
+            content = hashlib.sha256(path.read_bytes()).hexdigest()
+            digest.update(f"{name} {path.relative_to(source)} {content}\n".encode())
     return digest.hexdigest()[:DIGITS]
 
 
