@@ -45,7 +45,7 @@ def ran(main: Callable[[LinuxCluster], Coroutine[Any, Any, T]], seed: int = 1) -
 def test_a_program_reads_and_writes_lines_in_virtual_time() -> None:
     """Its lines come in the time of the run, its input ends, its last output and its status come; and a seed repeats it."""
 
-    async def talk(_: LinuxCluster) -> list[object]:
+    async def talk(_: LinuxCluster) -> list[Any]:
         started = await asyncio.create_subprocess_exec(*PYTHON, ECHO, stdin=PIPE, stdout=PIPE)
         assert started.stdin is not None
         assert started.stdout is not None
@@ -59,10 +59,10 @@ def test_a_program_reads_and_writes_lines_in_virtual_time() -> None:
         return [said, await started.stdout.read(), await started.wait(), asyncio.get_running_loop().time()]
 
     (said, rest, status, now_s), digest = ran(talk)
-    (one, first_s), (two, second_s) = said  # type: ignore[misc]
+    (one, first_s), (two, second_s) = said
     assert (one, two, rest, status) == (b"one", b"two", b"over\n", 3)
     assert 1.0 < float(second_s) - float(first_s) < 1.01
-    assert 2.0 < now_s < 2.01  # type: ignore[operator]
+    assert 2.0 < now_s < 2.01
     again, same = ran(talk)
     assert (again, same) == ([said, rest, status, now_s], digest)
 
@@ -94,7 +94,7 @@ def test_a_program_can_be_killed_and_knows_nothing_of_this_process() -> None:
 def test_a_tool_runs_in_the_time_of_the_run() -> None:
     """It sees the clock and the chance of the simulation; a failure and a time limit are those of a command."""
 
-    async def act(cluster: LinuxCluster) -> list[object]:
+    async def act(cluster: LinuxCluster) -> list[Any]:
         processes, loop = processes_of(cluster, cluster.nodes[0]), asyncio.get_running_loop()
         date = "sleep 5; date +%s; head -c 4 /dev/urandom | od -An -tx4; echo wrong >&2"
         done = await asyncio.to_thread(processes.tool, date, 30.0)
@@ -106,12 +106,12 @@ def test_a_tool_runs_in_the_time_of_the_run() -> None:
         return [done.stdout.split(), done.stderr, after_s, loop.time()]
 
     found, digest = ran(act)
-    (date, drawn), errors, after_s, end_s = found  # type: ignore[misc]
+    (date, drawn), errors, after_s, end_s = found
     assert (date, errors) == ("1700000005", "wrong\n")
-    assert 5.0 < after_s < 5.1  # type: ignore[operator]
-    assert 15.0 < end_s < 15.2  # type: ignore[operator]
+    assert 5.0 < after_s < 5.1
+    assert 15.0 < end_s < 15.2
     assert ran(act) == (found, digest)
-    assert ran(act, seed=2)[0][0] != [date, drawn]  # type: ignore[index]
+    assert ran(act, seed=2)[0][0] != [date, drawn]
 
 
 MAIN = """
@@ -133,7 +133,7 @@ def test_a_client_program_answers_requests_until_it_ends(tmp_path: Path) -> None
     (tmp_path / "program" / "__init__.py").write_text("")
     (tmp_path / "program" / "main.py").write_text(MAIN)
 
-    async def act(_: LinuxCluster) -> list[object]:
+    async def act(_: LinuxCluster) -> list[Any]:
         program = ClientProgram(tmp_path / "program", ())
         found = await asyncio.gather(*(program.ask({"do": word}) for word in ("one", "two")))
         with pytest.raises(NoAnswer, match="no"):
