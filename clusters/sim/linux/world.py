@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from clusters.sim.linux.driving import Event
-    from clusters.sim.linux.loop import Program
+    from clusters.sim.linux.programs import Program
     from clusters.sim.threads import Threads
     from harness.daemon import Daemon
     from harness.world import Changed, Disturbance, Pair, RareMessage

@@ -80,6 +80,9 @@ def test_a_program_can_be_killed_and_knows_nothing_of_this_process() -> None:
         assert shown.stdout is not None
         with pytest.raises(NotImplementedError, match="expected a program in virtual time with pipes"):
             await asyncio.create_subprocess_exec("/usr/bin/true", stdin=PIPE, stdout=PIPE, cwd="/root")
+        shell = await asyncio.create_subprocess_shell("hostname", stdin=PIPE, stdout=PIPE)
+        assert shell.stdout is not None
+        assert await shell.stdout.read() == b"control\n"
         return status, now_s, await shown.stdout.read()
 
     (status, now_s, shown), _ = ran(act)
