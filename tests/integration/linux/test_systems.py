@@ -123,11 +123,13 @@ def test_a_power_loss_takes_what_was_not_synced(fsync: str, loses: bool, tmp_pat
     assert ("0 bytes in all" in power["proof"]["reason"]) is not loses
 
 
-def test_an_empty_disk_comes_with_a_new_process(tmp_path: Path) -> None:
-    """`wipe` removes the data of the processes that do not run, and of no other ones."""
-    _, results = invoked(tmp_path, "--system", "redis", "--nemesis", "wipe", *SHORT, "--seed", "1")
+@pytest.mark.parametrize("system", ["redis", "zookeeper"])
+def test_an_empty_disk_comes_with_a_new_process(system: str, tmp_path: Path) -> None:
+    """`wipe` removes the data of the processes that do not run, and of no other ones. Then it prepares the new disk."""
+    _, results = invoked(tmp_path, "--system", system, "--nemesis", "wipe", *SHORT, "--seed", "1")
     (wiped, *_) = results["faults"]
     assert wiped["effective"], wiped
+    assert results["parts"]["recovered"]["valid"] is True
 
 
 def test_lines_of_a_log_have_the_time_of_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
