@@ -122,6 +122,10 @@ class VirtualLoop(asyncio.SelectorEventLoop):
             future.set_exception(error)
         return future
 
+    def reach(self, time_s: float) -> None:
+        """Moves the time forward, because a callback has let events pass. Does nothing if it is later already."""
+        self._jumping.now_s = max(self._jumping.now_s, time_s)
+
     def descriptors(self) -> list[int]:
         """Returns the descriptors that become readable when the loop has something to do, e.g. after a signal."""
         return [key.fd for key in self._jumping.get_map().values()]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from harness.cluster import Cluster
     from harness.node import Node
     from harness.process_clock import LogClock
-    from harness.remote import Remote
+    from harness.remote import Remote, Result
 
 # A file with environment variables that a fault sets for the system's processes, e.g. a library to load: lines NAME=value
 # without spaces. A second file is for one role. In a shell:
@@ -256,6 +256,10 @@ class Processes(Protocol):
 
     def ends(self, daemons: Iterable[Daemon]) -> list[End]: ...  # noqa: D102
 
+    def tool(self, command: str, timeout_s: float) -> Result:
+        """Runs a command line with programs of the system to its end; see `harness.system.System.tool`."""
+        ...
+
 
 class ShellProcesses:
     """The processes of a node with a shell."""
@@ -290,6 +294,10 @@ class ShellProcesses:
     def ends(self, daemons: Iterable[Daemon]) -> list[End]:
         """Reads how processes ended; see `ends`."""
         return ends(self._remote, daemons)
+
+    def tool(self, command: str, timeout_s: float) -> Result:
+        """Runs a command line; see `harness.remote.Remote.run`."""
+        return self._remote.run(command, timeout_s=timeout_s)
 
 
 def processes_of(cluster: Cluster, node: Node) -> Processes:

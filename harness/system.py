@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from harness.daemon import Daemon
     from harness.node import Node
     from harness.promise import Promise
+    from harness.remote import Result
     from harness.service import NodeStatus
     from harness.verdict import Part
 
@@ -322,6 +323,20 @@ class System(abc.ABC):
         """Continues stopped processes with SIGCONT. Does nothing for one that does not run."""
         for daemon in self.daemons(node, role):
             processes_of(self.cluster, node).resume(daemon)
+
+    def tool(self, node: Node, command: str, *, timeout_s: float) -> Result:
+        """Runs a tool of the system on a node to its end: a command line of its shell, with programs of the system. Blocks.
+
+        Use it for a program that connects to nodes, reads a clock or draws at random, e.g. one that formats a disk. In virtual
+        time, it is a program of the simulation, so that the seed repeats it; the rest of Labrys stands still meanwhile. The
+        commands of `cluster.remote(node).run` run outside of the simulation, and reach no node.
+
+        Raises:
+            CommandFailed: Its status is not 0.
+            CommandTimeout: The deadline passed.
+            NodeUnreachable: The connection is lost or cannot be made.
+        """
+        return processes_of(self.cluster, node).tool(command, timeout_s)
 
     def process_states(self, node: Node, role: str | None = None) -> Mapping[str, tuple[int, str] | None]:
         """Reads the states of the processes from the kernel of the node, and not from a pid file.

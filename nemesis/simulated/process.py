@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, ClassVar
 
 from harness.capabilities import SIMULATED_DISK, SIMULATED_FILES, SIMULATED_POWER
@@ -136,10 +137,25 @@ class Wiped(Killed):
         super().__init__(fault, world)
         self._lost: dict[str, Lost] = {}
 
+    async def begin(self) -> Begun:
+        """Kills the process on every target, removes its files, and prepares its new disk."""
+        for name in self.targets:
+            self.inject(name)
+            await asyncio.to_thread(self._prepare, name)
+        return self.begun()
+
     def inject(self, name: str) -> None:
         """Kills the process, and removes its files."""
         super().inject(name)
         self._lost[name] = self.world.wipe_files(name)
+
+    def _prepare(self, name: str) -> None:
+        """Does what an operator does before a process starts on a new disk, e.g. formats it; programs of the system may run."""
+        node = self.fault.field.node(name)
+        for role in self.fault.labels(node).values():
+            service = self.fault.field.system.service(role)
+            service.initialise(node)
+            service.renew(node)
 
     def further(self, name: str) -> str:
         """Returns the lost files as a text."""

@@ -81,7 +81,7 @@ async def inspection(system: BookKeeperSystem, reader: Node, bookies: Sequence[N
     process = Process(reader)
     try:
         names = {f"{node.address}:3181": node.name for node in bookies}
-        return await inspected(process, KEY, ledger, names, Fences(system.cluster, bookies))
+        return await inspected(process, KEY, ledger, names, Fences(system, bookies))
     finally:
         process.close()
 

@@ -131,7 +131,7 @@ async def told(system: BookKeeperSystem) -> list[tuple[str, Any, Any]]:
         operations.append(("recover", None, await writing))
     process = Process(reader)
     try:
-        fences = Fences(system.cluster, bookies)
+        fences = Fences(system, bookies)
         found = await inspected(process, KEY, ledger, {bookie: node.name for bookie, node in names.items()}, fences)
     finally:
         process.close()

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from clusters.local import LocalCluster
-from clusters.systems.kafka import producer, wire
+from clusters.systems.kafka import library, wire
 from clusters.systems.kafka.client import TOPIC, KafkaClient
-from clusters.systems.kafka.consumer import Members
+from clusters.systems.kafka.library import Library, Producer, records
+from clusters.systems.kafka.members import Members
 from clusters.systems.kafka.options import KafkaOptions
-from clusters.systems.kafka.producer import Records
 from clusters.systems.kafka.queue import KafkaQueueClient
 from clusters.systems.kafka.settings import BROKER, CONTROLLER
 from clusters.systems.kafka.system import KafkaSystem
@@ -82,8 +82,8 @@ def system(cluster: LocalCluster) -> Iterator[KafkaSystem]:
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Producers that give up early."""
-    monkeypatch.setattr(producer, "REQUEST_MS", 1000)
-    monkeypatch.setattr(producer, "DELIVERY_MS", 1500)
+    monkeypatch.setattr(library, "REQUEST_MS", 1000)
+    monkeypatch.setattr(library, "DELIVERY_MS", 1500)
 
 
 async def ask(client: Client, *operations: tuple[str, Value]) -> list[Outcome]:
@@ -162,9 +162,7 @@ def test_appends_have_the_next_offset_and_every_replica_has_them(cluster: LocalC
 
 def test_an_idempotent_producer_appends_once(cluster: LocalCluster, system: KafkaSystem) -> None:
     """It has the same answers."""
-    client = KafkaClient(
-        node=cluster.nodes[0], nodes=cluster.nodes, options=KafkaOptions(idempotent=True), topic=TOPIC, pinned=False
-    )
+    client = client_at(cluster, cluster.nodes[0], TOPIC, KafkaOptions(idempotent=True))
     appended, read = asyncio.run(ask(client, ("append", "d"), ("read", 3)))
     assert appended == Ok(3, order=3)
     assert read == Ok("d")
@@ -233,7 +231,7 @@ def test_a_queue_delivers_each_value_until_its_offset_is_committed(
     cluster: LocalCluster, system: KafkaSystem, options: KafkaOptions
 ) -> None:
     """A dequeue takes one value, and a drain through another node has the others, perhaps also this one; then it is empty."""
-    members = Members(cluster.nodes, [QUEUE], options)
+    members = Members(cluster.nodes, [QUEUE], Library(), options)
 
     def client(place: int) -> KafkaQueueClient:
         nodes = cluster.nodes
@@ -267,9 +265,11 @@ def test_a_queue_delivers_each_value_until_its_offset_is_committed(
     assert nothing == Ok([])
 
 
-def client_at(cluster: LocalCluster, node: Node, topic: str) -> KafkaClient:
-    """A client of a topic that is not the one of the workload."""
-    return KafkaClient(node=node, nodes=cluster.nodes, options=KafkaOptions(), topic=topic, pinned=False)
+def client_at(cluster: LocalCluster, node: Node, topic: str, options: KafkaOptions | None = None) -> KafkaClient:
+    """A client of a topic, which need not be the one of the workload."""
+    return KafkaClient(
+        node=node, nodes=cluster.nodes, library=Library(), options=options or KafkaOptions(), topic=topic, pinned=False
+    )
 
 
 @pytest.mark.usefixtures("quick")
@@ -278,7 +278,7 @@ def test_too_few_replicas_in_sync_leave_an_append_open(cluster: LocalCluster, sy
 
     The rows `REQUEST_TIMED_OUT` and `NOT_ENOUGH_REPLICAS`.
     """
-    system.create(STRICT, 3, 10.0)
+    asyncio.run(system.create(STRICT, 3, 10.0))
     first, _, gone = cluster.nodes  # the first one leads all partitions
 
     async def appended() -> tuple[list[Outcome], Outcome]:
@@ -308,7 +308,7 @@ def test_the_library_sends_again_what_a_leader_that_stops_leading_has(
     The first node leads by preference. It is away until the second one leads. Then both followers pause, so an append waits for
     them, and Kafka moves the leadership back. If this takes too long, the followers are out of sync, and there is another try.
     """
-    system.create(MOVING, 1, 10.0)
+    asyncio.run(system.create(MOVING, 1, 10.0))
     first, second, third = cluster.nodes
 
     async def moved() -> tuple[bool, Outcome]:
@@ -372,7 +372,7 @@ def test_the_library_does_not_report_that_the_topic_is_gone(cluster: LocalCluste
             await client.close()
         return outcomes
 
-    system.create(GONE, 2, 10.0)
+    asyncio.run(system.create(GONE, 2, 10.0))
     last = asyncio.run(appended())[-1]
     assert isinstance(last, Info)
     assert last.error.startswith("msg-timed-out: ")
@@ -386,16 +386,22 @@ def test_a_record_that_the_broker_finds_too_large_is_in_no_log(cluster: LocalClu
     administer(cluster, lambda admin: admin.create_topics([new]))
     asyncio.run(led(cluster.nodes[0], SMALL))
     first = cluster.nodes[0]
-    by_transaction = Records(node=first, nodes=cluster.nodes, options=KafkaOptions(transactional=True), name="small")
+    options = KafkaOptions(transactional=True)
+    by_transaction = records("small", node=first, nodes=cluster.nodes, options=options, transactions="small")
+
+    async def transacted() -> list[Outcome]:
+        clients = Library()
+        producer = Producer(clients, "small", by_transaction)
+        found = [await producer.send(SMALL, body, 0) for body in (b"x" * 5000, b"1", b"1", b"1")]
+        clients.end("small", by_transaction.name)
+        return found
 
     async def appended() -> tuple[Outcome, Outcome]:
         client = client_at(cluster, first, SMALL)
         refused = await client.invoke(Invocation("append", "x" * 5000))
         return refused, await until_ok(client, "read", [0, 9])
 
-    aborted = by_transaction.send(SMALL, b"x" * 5000, 0)
-    later = [by_transaction.send(SMALL, b"1", 0) for _ in range(3)]
-    by_transaction.end()
+    aborted, *later = asyncio.run(transacted())
     refused, read = asyncio.run(appended())
     assert isinstance(refused, Fail)
     assert isinstance(aborted, Fail)

@@ -7,6 +7,7 @@ stands still while this process works. The processes of a system run in the simu
 from __future__ import annotations
 
 import contextlib
+import os
 import shlex
 import shutil
 import subprocess
@@ -123,6 +124,7 @@ class LinuxProcesses:
         self._node = remote.node
         self._remote = remote
         self._world = world
+        self._tools = 0  # so far
 
     def start(self, daemon: Daemon) -> None:
         """Starts a process; does nothing if it runs."""
@@ -187,6 +189,28 @@ class LinuxProcesses:
             for time_ns, role, status, lines in self._world.ended.get(self._node, ())
             if role in roles
         ]
+
+    def tool(self, command: str, timeout_s: float) -> Result:
+        """Runs a command line as a program of the simulation, in its time; see `harness.system.System.tool`.
+
+        Raises:
+            CommandFailed: Its status is not 0.
+            CommandTimeout: It ran longer.
+        """
+        self._tools += 1
+        files = [f"/run/labrys-tool-{self._tools}{end}" for end in ("", ".errors")]
+        words = ["/bin/sh", "-c", 'exec 2>"$1"; exec /bin/sh -c "$2"', "sh", files[1], command]
+        program = self._world.controller.start(self._node, words, folder="/", output=files[0])
+        status = self._world.end_of(program, timeout_s)
+        if status is None:
+            self._world.controller.kill(program)
+            raise CommandTimeout(self._node, command, timeout_s)
+        output, errors = (self._remote.run(f"cat {file}; rm {file}").stdout for file in files)
+        code = os.waitstatus_to_exitcode(status)
+        code = code if code >= 0 else 128 - code
+        if code != 0:
+            raise CommandFailed(self._node, command, code, errors)
+        return Result(node=self._node, command=command, status=code, stdout=output, stderr=errors)
 
     def _find(self, daemon: Daemon) -> Started | None:
         return self._world.processes.get((self._node, daemon.role))

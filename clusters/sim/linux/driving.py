@@ -164,9 +164,21 @@ class Controller:
         Returns:
             The number of the program.
         """
+        return self._begin("start", node, arguments, folder, output)
+
+    def talk(self, node: str, arguments: Sequence[str], *, folder: str, output: str) -> tuple[int, int]:
+        """Starts a program whose standard input and output are a connection of this process; see `start`.
+
+        Returns:
+            The number of the program, and that of the connection, which is open. `output` has the program's errors only.
+        """
+        self._connections += 1
+        return self._begin(f"talk {self._connections}", node, arguments, folder, output), self._connections
+
+    def _begin(self, how: str, node: str, arguments: Sequence[str], folder: str, output: str) -> int:
         self._programs += 1
-        words = [str(self._programs), node, _digits(folder), _digits(output), *map(_digits, arguments)]
-        self._do(" ".join(["start", *words]))
+        words = [how, str(self._programs), node, _digits(folder), _digits(output), *map(_digits, arguments)]
+        self._do(" ".join(words))
         return self._programs
 
     def kill(self, program: int) -> None:
@@ -304,6 +316,10 @@ class Controller:
         """Sends bytes. A connection that has ended takes none."""
         if content:
             self._say(f"send {connection} {content.hex()}")
+
+    def finish(self, connection: int) -> None:
+        """Sends no more over a connection, which goes on to receive."""
+        self._say(f"finish {connection}")
 
     def close(self, connection: int) -> None:
         """Closes a connection."""

@@ -7,18 +7,25 @@ from __future__ import annotations
 
 import asyncio
 import os
-from typing import TYPE_CHECKING, Any, Final
+from asyncio.subprocess import DEVNULL, PIPE
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from clusters.sim.linux.programs import Pipes, Program
+from harness.children import OWN
 from harness.clock import VirtualLoop
+from harness.units import NS_PER_S
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from clusters.sim.linux.driving import Controller, Event
     from clusters.sim.linux.world import LinuxWorld
 
+T = TypeVar("T")
+
 HOST: Final = "control"  # the name of this process as a node
+ERRORS: Final = "/var/log/programs.log"  # what the programs of this node write to their standard error
 
 
 class Connections:
@@ -117,8 +124,13 @@ class Transport(asyncio.Transport):
         self.write(b"".join(list_of_data))
 
     def can_write_eof(self) -> bool:
-        """Returns False: a connection is closed in both directions."""
-        return False
+        """Returns True."""
+        return True
+
+    def write_eof(self) -> None:
+        """Sends no more, and goes on to receive."""
+        if not self._is_closing:
+            self._controller.finish(self._number)
 
     def get_write_buffer_size(self) -> int:
         """Returns 0: the network has taken everything."""
@@ -179,6 +191,14 @@ class LinuxLoop(VirtualLoop):
         # Libraries that open a socket themselves connect it by `sock_connect`. It stands for the connection from then on.
         self._connected: dict[socket.socket, tuple[int, tuple[str, int]]] = {}
 
+    def run_in_executor(  # type: ignore[override]  # the base class has variadic generics
+        self, executor: Any, func: Callable[..., T], *args: Any
+    ) -> asyncio.Future[T]:
+        """Runs `func` at once. If it lets programs run, the time of the loop is then that which they have reached."""
+        future = super().run_in_executor(executor, func, *args)
+        self.reach(self._world.now_ns / NS_PER_S)
+        return future
+
     async def create_connection(  # type: ignore[override]  # the base class has overloads
         self,
         protocol_factory: Callable[[], asyncio.BaseProtocol],
@@ -206,6 +226,58 @@ class LinuxLoop(VirtualLoop):
         transport = self._world.connections.use(number, address, protocol)
         await asyncio.sleep(0)  # the protocol hears of its connection first
         return transport, protocol
+
+    async def subprocess_exec(  # type: ignore[override]  # the base class has more options
+        self,
+        protocol_factory: Callable[[], asyncio.SubprocessProtocol],
+        program: Any,
+        *arguments: Any,
+        stdin: int | None = None,
+        stdout: int | None = None,
+        stderr: int | None = None,
+        env: Mapping[str, str] | None = None,
+        **others: Any,
+    ) -> tuple[asyncio.SubprocessTransport, asyncio.SubprocessProtocol]:
+        """Starts a program of the simulation on the node of this process; see `asyncio.loop.subprocess_exec`.
+
+        Its standard input and output are pipes. What it writes to its standard error is in `ERRORS` of this node. It gets those
+        variables that this process lacks or has with another value.
+
+        Raises:
+            NotImplementedError: An option cannot be had in virtual time.
+        """
+        given = sorted(name for name, value in others.items() if value)
+        if (stdin, stdout) != (PIPE, PIPE) or stderr not in {None, DEVNULL} or given:
+            raise NotImplementedError(
+                "expected a program in virtual time with pipes for its standard input and output, none for its standard error, "
+                f"and no other options; found {given or (stdin, stdout, stderr)}"
+            )
+        variables = {
+            name: value for name, value in (env or {}).items() if os.environ.get(name) != value and name != OWN
+        }
+        # The mark says that it is no process of a system, which would have to end with the system.
+        words = [
+            "/usr/bin/env",
+            f"{OWN}=1",
+            *(f"{name}={value}" for name, value in variables.items()),
+            program,
+            *arguments,
+        ]
+        number, connection = self._world.controller.talk(HOST, list(map(str, words)), folder="/", output=ERRORS)
+        protocol = protocol_factory()
+        started = Program(self._world.controller, number, protocol)
+        self._world.started[number] = started
+        started.pipe = self._world.connections.use(connection, (HOST, 0), Pipes(started))
+        protocol.connection_made(started)
+        await asyncio.sleep(0)
+        return started, protocol
+
+    async def subprocess_shell(  # type: ignore[override]  # the base class has more options
+        self, protocol_factory: Callable[[], asyncio.SubprocessProtocol], cmd: str | bytes, **options: Any
+    ) -> tuple[asyncio.SubprocessTransport, asyncio.SubprocessProtocol]:
+        """Starts a shell of the simulation with a command line; see `subprocess_exec`."""
+        line = cmd if isinstance(cmd, str) else os.fsdecode(cmd)
+        return await self.subprocess_exec(protocol_factory, "/bin/sh", "-c", line, **options)
 
     async def sock_connect(self, sock: socket.socket, address: Any) -> None:
         """Connects to a program in place of a socket; see `asyncio.loop.sock_connect`.

@@ -14,6 +14,7 @@ import platform
 import re
 import shutil
 import subprocess
+import sys
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from clusters.sim.linux.driving import Event
+    from clusters.sim.linux.programs import Program
     from clusters.sim.threads import Threads
     from harness.daemon import Daemon
     from harness.world import Changed, Disturbance, Pair, RareMessage
@@ -90,6 +92,7 @@ class LinuxWorld:
         addresses: The address of each node.
         processes: The processes that run, by node and role.
         connections: The connections of this process.
+        started: The programs that this process has started on its own node, by their numbers.
         loses_power: Whether a fault of the run lets a node lose its power.
         daemons: The processes that have been started so far, by node and role; those that were killed are last.
         ended: By node, the ends of processes that Labrys did not end: the time, the role, the status and the last lines of
@@ -115,7 +118,7 @@ class LinuxWorld:
         self.addresses = {name: f"192.0.2.{number}" for number, name in enumerate(names, 1)}
         self.processes: dict[tuple[str, str], Started] = {}
         java = _java()
-        self.shown = (*SHOWN, cache(), *java)
+        self.shown = (*SHOWN, cache(), *java, *_python())
         self.variables = VARIABLES | {"PATH": ":".join([*(str(home / "bin") for home in java[:1]), VARIABLES["PATH"]])}
         self._root = root
         self._started: Controller | None = None
@@ -130,6 +133,8 @@ class LinuxWorld:
         self.daemons: dict[tuple[str, str], Daemon] = {}
         self.ended: dict[str, list[tuple[int, str, int, tuple[str, ...]]]] = {}
         self._volumes: dict[tuple[str, str], Data] = {}
+        self.started: dict[int, Program] = {}
+        self._statuses: dict[int, int] = {}  # of programs that have ended and are no processes of a node
         self._readers: dict[asyncio.Future[tuple[str, str]], tuple[AbstractSet[str], re.Pattern[str]]] = {}
         self._read: dict[tuple[str, str], int] = {}
 
@@ -211,22 +216,42 @@ class LinuxWorld:
         """Lets the programs run until one of them wakes the loop; see `harness.clock.Events`."""
         limit_ns = self.now_ns + MAX_WAIT_NS if deadline_s is None else int(deadline_s * NS_PER_S)
         while True:
-            until_ns = min(limit_ns, self._actions[0][0]) if self._actions else limit_ns
-            if self._readers:
-                until_ns = min(until_ns, self.now_ns + LOOK_NS)
-            woken = [self._take(event) for event in self.controller.wait(until_ns)]
-            while self._actions and self._actions[0][0] <= self.now_ns:
-                _, _, action = heapq.heappop(self._actions)
-                action()
-            if any(woken) or (self._readers and self._look_for_lines()):
+            if self._pass(limit_ns) or (self._readers and self._look_for_lines()):
                 return self.now_ns / NS_PER_S
             if self.now_ns >= limit_ns:
                 return deadline_s
 
+    def end_of(self, program: int, timeout_s: float) -> int | None:
+        """Lets the programs run until one of them has ended. The tasks of the loop stand still meanwhile.
+
+        Returns:
+            Its status, as waitpid returns it; None if it runs after the time limit.
+        """
+        limit_ns = self.now_ns + int(timeout_s * NS_PER_S)
+        while program not in self._statuses and self.now_ns < limit_ns:
+            self._pass(limit_ns)
+        return self._statuses.pop(program, None)
+
+    def _pass(self, limit_ns: int) -> bool:
+        """Lets the programs run until something happens, at most until a time. Returns whether a task may go on."""
+        until_ns = min(limit_ns, self._actions[0][0]) if self._actions else limit_ns
+        if self._readers:
+            until_ns = min(until_ns, self.now_ns + LOOK_NS)
+        woken = [self._take(event) for event in self.controller.wait(until_ns)]
+        while self._actions and self._actions[0][0] <= self.now_ns:
+            _, _, action = heapq.heappop(self._actions)
+            action()
+        return any(woken)
+
     def _take(self, event: Event) -> bool:
         """Acts on an event. Returns whether a task may go on."""
         if event.kind == "exited":
-            self._note_end(event)
+            own = self.started.pop(event.id, None)
+            if own is not None:
+                own.ended(event.number)
+                return True
+            if not self._note_end(event):
+                self._statuses[event.id] = event.number  # of a tool
             return False
         if event.kind == "arrived":
             arrivals, number = self._probes[event.id]
@@ -234,8 +259,12 @@ class LinuxWorld:
             return False
         return self.connections.take(event)
 
-    def _note_end(self, event: Event) -> None:
-        """Removes the process of a program that has exited. `LinuxProcesses.kill` has removed what it ended before."""
+    def _note_end(self, event: Event) -> bool:
+        """Removes the process of a program that has exited. `LinuxProcesses.kill` has removed what it ended before.
+
+        Returns:
+            Whether it was one of the nodes.
+        """
         for (node, role), process in list(self.processes.items()):
             if process.program != event.id:
                 continue
@@ -243,6 +272,8 @@ class LinuxWorld:
             if not process.lost_power:
                 lines = last_lines(self._end_of(node, process.daemon.log_files[0]))
                 self.ended.setdefault(node, []).append((self.now_ns, role, shell_status(event.number), lines))
+            return True
+        return False
 
     def _end_of(self, node: str, log: str) -> bytes:
         """Returns the end of a log; nothing if the process has not made it, or has put a link in its place."""
@@ -494,6 +525,12 @@ def _java() -> tuple[Path, ...]:
     home = Path(program).resolve().parents[1]
     # Debian's packages have links from there to their configuration.
     return (home, *(path for path in sorted(Path("/etc").glob("java-*")) if path.is_dir()))
+
+
+def _python() -> tuple[Path, ...]:
+    """Returns the folder of the Python that runs Labrys, if the others do not have it."""
+    home = Path(sys.base_prefix).resolve()
+    return () if any(home.is_relative_to(shown) for shown in SHOWN) else (home,)
 
 
 def _processor() -> str:

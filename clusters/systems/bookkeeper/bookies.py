@@ -30,6 +30,7 @@ HTTP_PORT: Final = 3182
 RECOVERY_PORT: Final = 3183
 BOOKIE_CLASS: Final = "org.apache.bookkeeper.server.Main"
 HTTP_OK: Final = 200
+SYNC_TIMEOUT_S: Final = 60.0
 RECOVERY_CLASS: Final = "org.apache.bookkeeper.replication.AutoRecoveryMain"
 
 
@@ -83,7 +84,7 @@ class Bookies(Service):
         start is what a test is about.
         """
         sync = f"sync -f {DATA_DIR}-{BOOKIE}"
-        await asyncio.to_thread(on_all, self.nodes, lambda node: self.system.cluster.remote(node).run(sync))
+        await asyncio.to_thread(on_all, self.nodes, lambda node: self.system.tool(node, sync, timeout_s=SYNC_TIMEOUT_S))
 
     def renew(self, node: Node) -> None:
         """Removes the cookie of a bookie from ZooKeeper, as an operator does before a bookie with new disks starts there.

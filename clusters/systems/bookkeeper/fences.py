@@ -18,8 +18,8 @@ from harness.errors import NodeError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from harness.cluster import Cluster
     from harness.node import Node
+    from harness.system import System
 
 REQUESTED: Final = "edger fence request received"
 FRESH_S: Final = 5.0
@@ -32,10 +32,10 @@ _FIRST: Final = f'/{REQUESTED} for ledger: / && !seen[$2]++ {{ split($1, words, 
 class Fences:
     """The first requests to fence each ledger, for all clients of a run."""
 
-    def __init__(self, cluster: Cluster, bookies: Sequence[Node]) -> None:
-        self._cluster = cluster
+    def __init__(self, system: System, bookies: Sequence[Node]) -> None:
+        self._system = system
         self._bookies = bookies
-        self._names = {node.address: node.name for node in cluster.nodes}
+        self._names = {node.address: node.name for node in system.cluster.nodes}
         self._read_s: float | None = None
         self._first: dict[
             str, Mapping[int, tuple[float, str]]
@@ -69,7 +69,7 @@ class Fences:
         command = f"[ -r {log} ] && date +%s.%N && {search}"
         now_s = loop.time()
         try:
-            found = self._cluster.remote(node).run(command, timeout_s=TIMEOUT_S).stdout
+            found = self._system.tool(node, command, timeout_s=TIMEOUT_S).stdout
             clock, *lines = found.splitlines()
             first: dict[int, tuple[float, str]] = {}
             for line in lines:

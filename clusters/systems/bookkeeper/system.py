@@ -92,7 +92,6 @@ class BookKeeperSystem(jvm.JvmInstallation):
 
     name = "bookkeeper"
     summary = "Bookies of BookKeeper 4.17, which keep replicated ledgers; their clients are processes of their own."
-    not_by_seed = "its tools and its clients connect outside of the simulation"
     Options = BookKeeperOptions
     software = "BookKeeper"
     programs = (JAVA, MAVEN, COMPILER)
@@ -126,7 +125,7 @@ class BookKeeperSystem(jvm.JvmInstallation):
         self._clients = Clients(self, nodes[-options.client_nodes :])
         self._recovery = AutoRecovery(self, bookies[: options.auto_recovery])
         self._chains = Chains(options)
-        self._fences = Fences(cluster, bookies)
+        self._fences = Fences(self, bookies)
 
     @classmethod
     def promises(cls, options: BookKeeperOptions) -> Mapping[str, Promise]:
@@ -168,10 +167,10 @@ class BookKeeperSystem(jvm.JvmInstallation):
         Raises:
             NodeError: It failed.
         """
-        remote = self.cluster.remote(node)
-        remote.write(config_of("shell"), lines_of(self.shared()))
+        self.cluster.remote(node).write(config_of("shell"), lines_of(self.shared()))
         classes = f"'{self.artifact.there}/*'"
-        remote.run(
+        self.tool(
+            node,
             f"java {shlex.join(JVM_FLAGS)} -cp {classes} {SHELL_CLASS} -conf {config_of('shell')} {command}",
             timeout_s=SHELL_TIMEOUT_S,
         )

@@ -50,7 +50,7 @@ class Brokers(jvm.JvmGroup):
         Raises:
             InfrastructureError: Kafka does not create them in time.
         """
-        await asyncio.to_thread(self._kafka.create_topics, timeout_s)
+        await self._kafka.create_topics(timeout_s)
         await self.until_ready(self.nodes, timeout_s)
 
     async def statuses(self, node: Node, timeout_s: float) -> Sequence[NodeStatus]:

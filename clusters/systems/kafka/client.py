@@ -12,12 +12,11 @@ leader that was replaced and does not know it yet answers too.
 from __future__ import annotations
 
 import asyncio
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final
 
 from clusters.systems.answers import PAUSE_S, NoAnswer, NotSent, RefusedByCode, unsupported
+from clusters.systems.kafka.library import Producer, records
 from clusters.systems.kafka.outcomes import NOT_LEADER
-from clusters.systems.kafka.producer import Records
 from clusters.systems.kafka.wire import NOT_LEADER_OR_FOLLOWER, OFFSET_OUT_OF_RANGE, Broker
 from clusters.systems.stored import entry_or_fail, values_in
 from harness.op import Fail, Ok
@@ -25,6 +24,7 @@ from harness.op import Fail, Ok
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from clusters.systems.kafka.library import Library
     from clusters.systems.kafka.options import KafkaOptions
     from harness.node import Node
     from harness.op import Invocation, Outcome, Value
@@ -41,12 +41,15 @@ class KafkaClient:
         via: The leader that received its last operation; None if the client is pinned, or knows no leader.
     """
 
-    def __init__(self, *, node: Node, nodes: Sequence[Node], options: KafkaOptions, topic: str, pinned: bool) -> None:
+    def __init__(
+        self, *, node: Node, nodes: Sequence[Node], library: Library, options: KafkaOptions, topic: str, pinned: bool
+    ) -> None:
         """Connects with the first operation.
 
         Args:
             node: The client's own node.
             nodes: All nodes; the id of a broker is its place, from 1.
+            library: The clients of librdkafka.
             options: How the producer is configured.
             topic: The topic.
             pinned: Whether it reads only from its own node.
@@ -58,9 +61,11 @@ class KafkaClient:
         self._pinned = pinned
         self._leader: Node | None = None
         self._brokers = {each.name: Broker(each.address) for each in nodes}
-        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="labrys-kafka")
+        self._library = library
+        self._name = library.name("producer")
+        own = records(self._name, node=node, nodes=nodes, options=options)
+        self._producer = Producer(library, self._name, own)
         self._closed = False
-        self._sender = Records(node=node, nodes=nodes, options=options)
 
     async def invoke(self, invocation: Invocation) -> Outcome:
         """Carries out an append, or a read of an offset or of a range."""
@@ -80,8 +85,7 @@ class KafkaClient:
         for broker in self._brokers.values():
             await broker.close()
         if not self._closed:
-            self._thread.submit(self._sender.end)
-            self._thread.shutdown(wait=False)
+            self._library.end(self._name, self._name)
         self._closed = True
 
     async def _append(self, key: str | None, value: Value) -> Outcome:
@@ -89,9 +93,7 @@ class KafkaClient:
         if isinstance(body, Fail):
             return body
         await self._know_leader()
-        outcome = await asyncio.get_running_loop().run_in_executor(
-            self._thread, self._sender.send, self._topic, body, 0
-        )
+        outcome = await self._producer.send(self._topic, body, 0)
         if not isinstance(outcome, Ok):
             self._leader = None
             await asyncio.sleep(PAUSE_S)

@@ -21,9 +21,12 @@ Source: Kafka 4.1, `ReplicaManager.appendRecords` and `DelayedProduce`, `Partiti
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
-from harness.op import Fail, Info
+from harness.op import Fail, Info, Ok
+
+if TYPE_CHECKING:
+    from harness.op import Outcome
 
 # Name of the error in librdkafka to the code of the error in the history.
 NEVER_APPENDED: Final = {"MSG_SIZE_TOO_LARGE": "too-large"}
@@ -52,3 +55,25 @@ def refused(name: str, text: str) -> Fail | Info:
 def not_sent(name: str, text: str) -> Fail:
     """Returns the outcome of an append that the library refused, see `refused`."""
     return Fail(f"{NEVER_APPENDED.get(name, NOT_SENT)}: {text[:200]}")
+
+
+def outcome_of(answer: Any) -> Outcome:
+    """Returns the outcome of an append by what became of its record; see `program.records`."""
+    match answer:
+        case ["ok", int(offset)]:
+            outcome: Outcome = Ok(offset, order=offset)
+        case ["ok", None]:
+            outcome = Ok(None)
+        case ["refused", str(name), str(text)]:
+            outcome = refused(name, text)
+        case ["not-sent", str(name), str(text)]:
+            outcome = not_sent(name, text)
+        case ["aborted", str(text)]:
+            outcome = Fail(f"{ABORTED}: {text[:200]}")
+        case ["busy", str(text)]:
+            outcome = Fail(f"{NOT_SENT}: {text}")
+        case ["unknown", str(text)]:
+            outcome = Info(text)
+        case _:
+            outcome = Info(f"no-answer: expected what became of a record, found {str(answer)[:200]}")
+    return outcome

@@ -8,19 +8,18 @@ out again. A drain waits until the group has assigned all partitions of the queu
 from __future__ import annotations
 
 import asyncio
-from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from clusters.systems.answers import PAUSE_S, unsupported
+from clusters.systems.answers import PAUSE_S, NoAnswer, unsupported
+from clusters.systems.kafka.library import Producer, records
 from clusters.systems.kafka.outcomes import NOT_ASSIGNED, NOTHING_CAME
-from clusters.systems.kafka.producer import Records
 from clusters.systems.stored import entry_or_fail, queued_value
-from harness.op import Fail, Ok
+from harness.op import Fail, Info, Ok
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from clusters.systems.kafka.consumer import Members
+    from clusters.systems.kafka.members import Members
     from clusters.systems.kafka.options import KafkaOptions
     from harness.node import Node
     from harness.op import Invocation, Outcome, Value
@@ -58,58 +57,64 @@ class KafkaQueueClient:
         self.node = node
         self._topics = topics
         self._partitions = options.partitions
-        self._own = Records(node=node, nodes=nodes, options=options)
+        self._library = members.library
+        self._name = self._library.name("producer")
         self._members = members
-        self._member = members.join(node)
-        self._records = self._member.transactions if options.transactional else self._own
-        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="labrys-kafka")
+        self._member, transactions = members.join(node)
+        own = records(self._name, node=node, nodes=nodes, options=options)
+        self._producer = Producer(self._library, self._name, transactions if options.transactional else own)
 
     async def invoke(self, invocation: Invocation) -> Outcome:
         """Carries out an enqueue, a dequeue or a drain."""
-        outcome = await asyncio.get_running_loop().run_in_executor(self._thread, self._carry_out, invocation)
+        try:
+            outcome = await self._carry_out(invocation)
+        except NoAnswer as error:
+            outcome = Info(f"no-answer: {error}")
         if not isinstance(outcome, Ok):
             await asyncio.sleep(PAUSE_S)
         return outcome
 
     async def close(self) -> None:
         """Closes the producer, in the background. The last client of a node ends the membership of the node."""
-        self._members.leave(self.node)
-        self._thread.submit(self._own.end)
-        self._thread.shutdown(wait=False)
+        self._library.end(self._name, self._name, *self._members.leave(self.node))
 
-    def _carry_out(self, invocation: Invocation) -> Outcome:
+    async def _ask(self, method: str, *arguments: Any) -> Any:
+        """Calls a method of the member."""
+        return await self._library.call(self._name, self._member, method, *arguments)
+
+    async def _carry_out(self, invocation: Invocation) -> Outcome:
         key = invocation.key or ONLY
         topic = self._topics.get(key)
         match invocation.f, topic:
             case "enqueue", str():
-                return self._enqueue(topic, key, invocation.value)
+                return await self._enqueue(topic, key, invocation.value)
             case "dequeue", str():
-                return self._dequeue(topic, key)
+                return await self._dequeue(topic, key)
             case "drain", str():
-                return self._drain(topic, key)
+                return await self._drain(topic, key)
         return unsupported(invocation.f, invocation.value)
 
-    def _enqueue(self, topic: str, key: str, value: Value) -> Outcome:
+    async def _enqueue(self, topic: str, key: str, value: Value) -> Outcome:
         body = entry_or_fail(key, value)
         if isinstance(body, Fail):
             return body
-        outcome = self._records.send(topic, body)
+        outcome = await self._producer.send(topic, body)
         return Ok(value) if isinstance(outcome, Ok) else outcome
 
-    def _dequeue(self, topic: str, key: str) -> Outcome:
-        record = self._member.next(topic, DEQUEUE_S)
+    async def _dequeue(self, topic: str, key: str) -> Outcome:
+        record = await self._ask("next", topic, DEQUEUE_S)
         if record is None:
-            if not self._member.assigned(topic):
+            if not await self._ask("assigned", topic):
                 return Fail(f"{NOT_ASSIGNED}: the group assigned no partition of {topic} to this node")
             return Fail(f"{NOTHING_CAME}: no record came in {DEQUEUE_S:g} s")
         return Ok(_value(record, key))
 
-    def _drain(self, topic: str, key: str) -> Outcome:
-        records = self._member.rest(topic, self._partitions, DRAIN_S)
+    async def _drain(self, topic: str, key: str) -> Outcome:
+        records = await self._ask("rest", topic, self._partitions, DRAIN_S)
         if records is None:
             return Fail(f"not-drained: the node did not get all partitions of {topic} to the end in {DRAIN_S:g} s")
         return Ok([_value(record, key) for record in records])
 
 
-def _value(record: object, key: str) -> Value:
-    return queued_value(record.value() or b"", key)  # type: ignore[attr-defined]
+def _value(body: str, key: str) -> Value:
+    return queued_value(body.encode("latin-1"), key)

@@ -76,7 +76,7 @@ def format_storage(service: Service, node: Node, jars: str, properties: str) -> 
     remote.run(f"mkdir -p {_data_dir(role)}")
     remote.write(_config(role), properties)
     tool = [*_java(role, jars), "kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", _config(role)]
-    remote.run(f"{shlex.join(tool)} && sync -f {_data_dir(role)}", timeout_s=FORMAT_TIMEOUT_S)
+    service.system.tool(node, f"{shlex.join(tool)} && sync -f {_data_dir(role)}", timeout_s=FORMAT_TIMEOUT_S)
 
 
 def broker_properties(place: int, node: Node, controllers: Sequence[Node], brokers: int, options: KafkaOptions) -> str:

@@ -8,19 +8,19 @@ from __future__ import annotations
 
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from clusters.systems import jvm
 from clusters.systems.kafka.brokers import Brokers
 from clusters.systems.kafka.client import TOPIC, KafkaClient
-from clusters.systems.kafka.consumer import Members
 from clusters.systems.kafka.controllers import Controllers
+from clusters.systems.kafka.library import Library, topics
+from clusters.systems.kafka.members import Members
 from clusters.systems.kafka.options import KafkaOptions
 from clusters.systems.kafka.outcomes import REFUSALS
 from clusters.systems.kafka.promises import promises
 from clusters.systems.kafka.queue import KafkaQueueClient
 from clusters.systems.kafka.settings import BROKER, CONTROLLER, REPLICAS, log_of
-from clusters.systems.kafka.wire import PORT
 from harness.errors import InfrastructureError, InputError
 from harness.system import LogLine
 
@@ -87,7 +87,6 @@ class KafkaSystem(jvm.JvmInstallation):
             "queue": "enqueue is a record; dequeue is a record of a group's consumer, which then commits the offset",
         }
     )
-    not_by_seed = "its client library has threads and sockets of this machine"
     libraries: ClassVar[Mapping[str, str]] = MappingProxyType({"confluent_kafka": "kafka"})
     refusals = REFUSALS
     log_lines: ClassVar[Mapping[str, LogLine]] = LINES
@@ -100,6 +99,7 @@ class KafkaSystem(jvm.JvmInstallation):
         self._options = options
         if options.transactional and workload != QUEUE:
             raise InputError(f"expected the workload queue with --transactional, not {workload}")
+        self._library = Library()
         self._members: Members | None = None  # once a client for queues needs them
         controllers = cluster.nodes[:CONTROLLERS]
         self._services = (Controllers(self, controllers, options), Brokers(self, controllers))
@@ -126,50 +126,42 @@ class KafkaSystem(jvm.JvmInstallation):
         """Returns the client of a process. One for queues asks its own node for the brokers, pinned or not."""
         nodes = self.cluster.nodes
         if self.workload == QUEUE:
-            topics = dict(zip(self._keys(), self.topics(), strict=True))
-            self._members = self._members or Members(nodes, list(topics.values()), self._options)
-            return KafkaQueueClient(node=node, nodes=nodes, members=self._members, options=self._options, topics=topics)
-        return KafkaClient(node=node, nodes=nodes, options=self._options, topic=TOPIC, pinned=pinned)
+            by_key = dict(zip(self._keys(), self.topics(), strict=True))
+            self._members = self._members or Members(nodes, list(by_key.values()), self._library, self._options)
+            return KafkaQueueClient(node=node, nodes=nodes, members=self._members, options=self._options, topics=by_key)
+        return KafkaClient(
+            node=node, nodes=nodes, library=self._library, options=self._options, topic=TOPIC, pinned=pinned
+        )
 
     def topics(self) -> Sequence[str]:
         """Returns the names of the topics: one for a log, one for each queue."""
         return [f"{TOPIC}-{key}" for key in self._keys()] if self.workload == QUEUE else [TOPIC]
 
-    def create_topics(self, timeout_s: float) -> None:
-        """Creates the topics of the workload. Blocks.
+    async def create_topics(self, timeout_s: float) -> None:
+        """Creates the topics of the workload.
 
         Raises:
             InfrastructureError: Kafka does not create them in time.
         """
         partitions = self._options.partitions if self.workload == QUEUE else 1
         for topic in self.topics():
-            self.create(topic, self._options.min_isr, timeout_s, partitions=partitions)
+            await self.create(topic, self._options.min_isr, timeout_s, partitions=partitions)
 
     def _keys(self) -> Sequence[str]:
         return [f"q{number}" for number in range(self.workload_options.queues)]
 
-    def create(self, topic: str, min_isr: int, timeout_s: float, *, partitions: int = 1) -> None:
-        """Creates a topic, all of whose partitions have the same first leader. Blocks.
+    async def create(self, topic: str, min_isr: int, timeout_s: float, *, partitions: int = 1) -> None:
+        """Creates a topic, all of whose partitions have the same first leader.
 
         Raises:
             InfrastructureError: Kafka does not create it in time.
         """
-        from confluent_kafka import KafkaException  # noqa: PLC0415 - an extra, which only runs of Kafka need
-        from confluent_kafka.admin import AdminClient  # noqa: PLC0415
-        from confluent_kafka.cimpl import NewTopic  # noqa: PLC0415
-
-        servers = ",".join(f"{node.address}:{PORT}" for node in self.cluster.nodes)
-        silent: dict[str, Any] = {"log_level": 0, "error_cb": lambda _: None}
-        admin = AdminClient({"bootstrap.servers": servers, **silent})
-        new = NewTopic(
-            topic,
-            num_partitions=partitions,
-            replica_assignment=[[*range(1, min(REPLICAS, len(self.cluster.nodes)) + 1)]] * partitions,
-            config={"min.insync.replicas": str(min_isr)},
-        )
+        name = self._library.name("topics")
+        assignment = [[*range(1, min(REPLICAS, len(self.cluster.nodes)) + 1)]] * partitions
+        creator = topics(name, self.cluster.nodes)
         try:
-            admin.create_topics([new], request_timeout=timeout_s)[topic].result(timeout_s)
-        except (KafkaException, TimeoutError) as error:
-            raise InfrastructureError(
-                f"Kafka did not create the topic {topic} in {timeout_s:g} s: {error or 'no answer'}"
-            ) from error
+            trouble = await self._library.call(name, creator, "create", topic, assignment, min_isr, timeout_s)
+        finally:
+            self._library.end(name, name)
+        if trouble is not None:
+            raise InfrastructureError(f"Kafka did not create the topic {topic} in {timeout_s:g} s: {trouble}")

@@ -89,7 +89,7 @@ class PostgresSystem(System):
     answers = ANSWERS
     telling_log_texts = TELLING
     faketime = False  # not tried
-    not_by_seed = "its client library opens sockets of this machine"
+    not_by_seed = "its processes share memory (shmget) and wait by signalfd, which the simulation does not have"
 
     def __init__(self, cluster: Cluster, options: PostgresOptions, workload: str) -> None:
         super().__init__(cluster, options, workload)
@@ -183,7 +183,8 @@ class Server(Service):
         """Runs programs of PostgreSQL on a node as the user that runs the server, after it made the folder theirs."""
         settings = " ".join(f"{name}={shlex.quote(value)}" for name, value in ENVIRONMENT.items())
         script = "\n".join(f"env {settings} TZ=UTC LC_ALL=C {AS_NOBODY} {command} >&2 || exit" for command in commands)
-        self.system.cluster.remote(node).run(
+        self.system.tool(
+            node,
             f"mkdir -p {DATA_DIR} && chown {NOBODY}:{NOBODY} {DATA_DIR} && cd {DATA_DIR} || exit\n{script}",
             timeout_s=BASE_BACKUP_S,
         )

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from harness.cluster import Cluster
+    from harness.system import System
 
 CLASS = "org.apache.bookkeeper.proto.ReadEntryProcessorV3"
 LINE = f"[BookieReadThreadPool] INFO {CLASS} - Ledger fence request received for ledger: "
@@ -40,7 +40,7 @@ class Shell:
 
 
 class Shells:
-    """The nodes; one without a log in the folder has none."""
+    """A system, and the cluster with its nodes; one without a log in the folder has none."""
 
     nodes = NODES
 
@@ -48,10 +48,15 @@ class Shells:
         self._folder = folder
         self.asked: list[str] = []
 
-    def remote(self, node: Node) -> Shell:
-        """Returns the shell of a node."""
+    @property
+    def cluster(self) -> Shells:
+        """Returns the nodes."""
+        return self
+
+    def tool(self, node: Node, command: str, *, timeout_s: float) -> Result:
+        """Runs a command line on a node."""
         self.asked.append(node.name)
-        return Shell(self._folder / node.name)
+        return Shell(self._folder / node.name).run(command, timeout_s=timeout_s)
 
 
 def test_the_first_request_of_each_ledger_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,7 +72,7 @@ def test_the_first_request_of_each_ledger_is_read_once(tmp_path: Path, monkeypat
     (tmp_path / "n2").write_text(f"soon {LINE}4 from address: /10.0.0.4:4001\n")
     monkeypatch.setattr(module, "log_of", lambda _: "/LOG")
     shells = Shells(tmp_path)
-    fences = Fences(cast("Cluster", shells), NODES[:3])
+    fences = Fences(cast("System", shells), NODES[:3])
 
     async def all_of_it() -> list[Any]:
         return [await fences.of(ledger) for ledger in (4, 7, 5)]

@@ -12,13 +12,14 @@ import pytest
 
 from clusters.systems.answers import NoAnswer, NotSent
 from clusters.systems.kafka import brokers, system, wire
-from clusters.systems.kafka.consumer import Members
+from clusters.systems.kafka.library import Library
+from clusters.systems.kafka.members import Members
 from clusters.systems.kafka.options import Acks, KafkaOptions
-from clusters.systems.kafka.outcomes import NEVER_APPENDED, not_sent, refused
+from clusters.systems.kafka.outcomes import NEVER_APPENDED, not_sent, outcome_of, refused
 from clusters.systems.kafka.queue import KafkaQueueClient
 from harness.errors import InputError
 from harness.node import Node
-from harness.op import Fail, Info, Invocation
+from harness.op import Fail, Info, Invocation, Ok
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,6 +61,27 @@ def test_only_a_record_that_is_too_large_is_certainly_in_no_log() -> None:
 def test_every_other_error_leaves_the_append_open(name: str) -> None:
     """A leader that stops leading answers appended records with errors that look certain, and the library repeats records."""
     assert isinstance(refused(name, "text"), Info)
+
+
+@pytest.mark.parametrize(
+    ("answer", "outcome"),
+    [
+        (("ok", 7), Ok(7, order=7)),
+        (["ok", 7], Ok(7, order=7)),
+        (["ok", None], Ok(None)),
+        (["refused", "_TRANSPORT", "broken"], Info("transport: broken")),
+        (["refused", "MSG_SIZE_TOO_LARGE", "large"], Fail("too-large: large")),
+        (["not-sent", "_QUEUE_FULL", "full"], Fail("not-sent: full")),
+        (["aborted", "fenced"], Fail("aborted: fenced")),
+        (["busy", "waits"], Fail("not-sent: waits")),
+        (["unknown", "no-report: none"], Info("no-report: none")),
+        (["ok", "7"], Info("no-answer: expected what became of a record, found ['ok', '7']")),
+        (None, Info("no-answer: expected what became of a record, found None")),
+    ],
+)
+def test_an_answer_means_the_same_from_this_process_and_from_a_program(answer: object, outcome: Outcome) -> None:
+    """A program answers with lists of JSON. What is no answer leaves the append open."""
+    assert outcome_of(answer) == outcome
 
 
 def test_the_records_of_whole_batches_have_their_offsets() -> None:
@@ -169,7 +191,7 @@ def test_a_node_without_partitions_gives_no_value() -> None:
     """A dequeue and a drain fail within their limits, also while the member of the node looks for a broker."""
     node = Node(name="n1", address=NO_SERVER)
     options = KafkaOptions(partitions=1)
-    members = Members([node], ["labrys-q0"], options)
+    members = Members([node], ["labrys-q0"], Library(), options)
 
     async def ask() -> list[Outcome]:
         client = KafkaQueueClient(node=node, nodes=[node], members=members, options=options, topics={"q0": "labrys-q0"})

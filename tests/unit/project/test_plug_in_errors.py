@@ -80,7 +80,7 @@ UNUSED = {
     "tells_time": "for real clocks", "data_dir": "for faults of real files", "ports": "for faults of real packets",
     "leader_ports": "for faults of real packets", "process_state": "for users", "node_state": "for users",
     "renew": "for faults of real files", "client": "below", "reports": "has one service",
-    "service": "for faults of several roles",
+    "service": "for faults of several roles", "tool": "for the system itself",
 }  # fmt: skip
 
 

@@ -107,6 +107,8 @@ pub const PROCESS: &[(&str, &str)] = &[
 /// The folders of a process whose files all have one stand-in. Sockets and links of a program are not those of the kernel.
 const FDINFO: &str = "fdinfo";
 const NETWORK: &str = "net";
+/// The entries of `/proc` itself that lead to those of the process that reads them.
+const LINKS: [&str; 2] = [NETWORK, "mounts"];
 
 /// Returns the stand-in for a path below `/proc`, as the programs of a node see it; None if the path is what it is.
 ///
@@ -118,7 +120,7 @@ pub fn stand_in(path: &str) -> Option<String> {
     if name == "task" {
         name = parts.nth(1)?;
     }
-    if !is_process(first) && name != NETWORK {
+    if !is_process(first) && !LINKS.contains(&name) {
         return None;
     }
     let is_within = parts.next().is_some();
@@ -141,6 +143,7 @@ mod tests {
         assert_eq!(stand_in("/proc/12/task/13/stat").as_deref(), Some("/.labrys/stat"));
         assert_eq!(stand_in("/proc/self/fdinfo/7").as_deref(), Some("/.labrys/fdinfo"));
         assert_eq!(stand_in("/proc/net/sockstat").as_deref(), Some("/.labrys/net"));
+        assert_eq!(stand_in("/proc/mounts").as_deref(), Some("/.labrys/mounts"));
         assert_eq!(stand_in("/proc/self/net/netlink").as_deref(), Some("/.labrys/net"));
         assert_eq!(stand_in("/proc/self/fdinfo"), None);
         assert_eq!(stand_in("/proc/sys/stat"), None);

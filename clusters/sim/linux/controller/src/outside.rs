@@ -11,16 +11,18 @@
 //! `ready`. Then the program outside asks for anything of the following, and waits until an event or a time:
 //!
 //! ```text
-//! start ID NODE FOLDER OUTPUT ARGUMENT... | kill ID | pause ID | resume ID | power ID
+//! start ID NODE FOLDER OUTPUT ARGUMENT... | talk STREAM ID NODE FOLDER OUTPUT ARGUMENT... | kill ID | pause ID | resume ID | power ID
 //! volume NODE FOLDER REMEMBERS | lose NODE FOLDER | settle NODE FOLDER FILE | settle NODE FOLDER - | fill NODE 1 | fill NODE 0
 //! takes NODE | sync NODE MEAN
 //! link FROM TO LEAST MOST MEAN LATE | cut KEY FROM TO | disturb KEY FROM TO LOSE DUPLICATE DAMAGE DELAY JITTER HURRY | mend KEY
 //! probe ID FROM TO | dropped KEY | offset NODE NANOSECONDS | ahead NODE | calls ID | bound NODE PORT
-//! connect ID ADDRESS PORT | send ID BYTES | close ID | wait TIME | wait - | figures
+//! connect ID ADDRESS PORT | send ID BYTES | finish ID | close ID | wait TIME | wait - | figures
 //! ```
 //!
 //! Programs, connections, probes and the keys of rules have numbers that the program outside chooses. Times are in nanoseconds.
-//! `start`, `kill` and `power` are answered with `done`, so that the program outside can look at the files of the node after them.
+//! `talk` starts a program whose standard input and output are a connection of the program outside. After `finish`, a connection
+//! sends no more, and goes on to receive.
+//! `start`, `talk`, `kill` and `power` are answered with `done`, so that the program outside can look at the files of the node after them.
 //! `volume` comes before the programs with data below a folder: it gets a volume, if it has none. With REMEMBERS, 1 and not 0, the
 //! disk of the node remembers from then on what is durable. The answer is the path of the data, in digits, by which no program can
 //! change what it leads to. `lose`, after the end of the programs with data there, lets the folder lose what is not durable, and is
@@ -38,7 +40,7 @@
 //! `ahead` (how far the wall clock of a node is ahead of the true time, as its programs read it), `calls` (how many calls a program
 //! has made) and `bound` (how many sockets of a node have a port).
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write as _;
 use std::io::{self, BufRead, Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -270,18 +272,29 @@ impl Driven {
                     kernel.outside_sends(*object, &bytes);
                 }
             }
+            "finish" => {
+                if let Some(object) = self.objects.get(&value(&mut words, line)?) {
+                    kernel.outside_finishes(*object);
+                }
+            }
             "close" => {
                 if let Some(object) = self.objects.remove(&value(&mut words, line)?) {
                     self.told.remove(&object);
                     kernel.outside_closes(object);
                 }
             }
-            "start" => {
+            "start" | "talk" => {
+                let stream: Option<u64> = if command == "talk" { Some(value(&mut words, line)?) } else { None };
                 let id = value(&mut words, line)?;
                 let node = self.node(word(&mut words, line)?)?;
                 let (folder, output) = (text_of(word(&mut words, line)?)?, text_of(word(&mut words, line)?)?);
                 let arguments = words.map(text_of).collect::<Run<Vec<_>>>()?;
-                let first = self.kernel.start(node, arguments, folder, output)?;
+                let ends = stream.map(|_| self.kernel.outside_talks(node));
+                let first = self.kernel.start(node, arguments, folder, output, ends.map(|(_, inner)| inner))?;
+                if let (Some(id), Some((outer, _))) = (stream, ends) {
+                    self.objects.insert(id, outer);
+                    self.told.insert(outer, Told { id, connected: true, ended: false });
+                }
                 self.programs.insert(id, first);
                 return Ok(Some(DONE.into()));
             }
@@ -440,8 +453,10 @@ impl Driven {
 
     /// Tells what has become of connections and processes.
     fn tell(&mut self, events: &mut String) {
-        let changed =
-            self.kernel.outside.as_mut().map(|outside| std::mem::take(&mut outside.changed)).unwrap_or_default();
+        let changed = self.kernel.outside.as_mut().map_or_else(BTreeSet::new, |outside| {
+            outside.has_ended = false;
+            std::mem::take(&mut outside.changed)
+        });
         for object in changed {
             let Some(told) = self.told.get_mut(&object) else { continue };
             let id = told.id;

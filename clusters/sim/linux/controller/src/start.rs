@@ -447,6 +447,8 @@ pub struct Program {
     pub arguments: Vec<String>,
     pub environment: Vec<String>,
     pub trace_all: bool,
+    /// Whether descriptors 0 and 1 stand for an object of the simulation.
+    pub talks: bool,
 }
 
 /// Starts a program. It stands at its exec then.
@@ -470,7 +472,7 @@ pub fn start(program: &Program, pages: Option<&SharedPages>) -> io::Result<pid_t
         let pid = check(libc::fork(), "fork")?;
         if pid == 0 {
             libc::close(gate[1]);
-            let step = prepare(&root, &others, gate[0], pages, &filter);
+            let step = prepare(&root, &others, gate[0], pages, &filter, program.talks);
             if step == 0 {
                 libc::execve(argument_list[0], argument_list.as_ptr(), environment_list.as_ptr());
             }
@@ -505,6 +507,7 @@ unsafe fn prepare(
     gate: i32,
     pages: Option<&SharedPages>,
     filter: &libc::sock_fprog,
+    talks: bool,
 ) -> i32 {
     let [host, folder, output] = others else { return 100 };
     if libc::unshare(libc::CLONE_NEWUTS) < 0 || libc::sethostname(host.as_ptr(), host.as_bytes().len()) < 0 {
@@ -523,8 +526,9 @@ unsafe fn prepare(
     if libc::read(gate, (&raw mut byte).cast(), 1) < 1 {
         return 105; // the controller ended before it had seized this process
     }
-    libc::dup2(null, 0);
-    libc::dup2(out, 1);
+    let both = if talks { libc::eventfd(0, 0) } else { -1 }; // as all descriptors of objects
+    libc::dup2(if talks { both } else { null }, 0);
+    libc::dup2(if talks { both } else { out }, 1);
     libc::dup2(out, 2);
     if let Some(pages) = pages {
         libc::dup2(pages.library.as_raw_fd(), LIBRARY_DESCRIPTOR);

@@ -289,6 +289,15 @@ pub struct Outside {
     pub is_due: bool,
     /// Its sockets whose state may have changed.
     pub changed: BTreeSet<ObjectId>,
+    /// Whether a program has ended that it may not have heard of.
+    pub has_ended: bool,
+}
+
+impl Outside {
+    /// Returns whether it has something to hear.
+    pub fn hears(&self) -> bool {
+        self.is_due || self.has_ended || !self.changed.is_empty()
+    }
 }
 
 /// Figures of a run.

@@ -8,7 +8,7 @@ use std::io;
 use libc::{c_int, pid_t};
 
 use super::dispatch::{natively, After, Outcome};
-use super::{Kernel, NodeId, Process, ProcessId, Resume, Run, State, Thread, ThreadId, Wait};
+use super::{Descriptor, Kernel, NodeId, ObjectId, Process, ProcessId, Resume, Run, State, Thread, ThreadId, Wait};
 use crate::chance::Chance;
 use crate::start::{self, Program, SharedPages, LIBRARY};
 use crate::tracee::{self, Stop, Until};
@@ -26,7 +26,16 @@ const STOPPING: [c_int; 4] = [libc::SIGSTOP, libc::SIGTSTP, libc::SIGTTIN, libc:
 
 impl Kernel {
     /// Starts a program on a node; it runs when the scheduler picks it.
-    pub fn start(&mut self, node: NodeId, arguments: Vec<String>, folder: String, output: String) -> Run<ProcessId> {
+    ///
+    /// Its standard input and output are the object `talks`, if there is one; else nothing and the file of its output.
+    pub fn start(
+        &mut self,
+        node: NodeId,
+        arguments: Vec<String>,
+        folder: String,
+        output: String,
+        talks: Option<ObjectId>,
+    ) -> Run<ProcessId> {
         self.nodes[node].is_down = false;
         self.say(&format!("start on {}: {}", self.nodes[node].name, arguments.join(" ")));
         let program = Program {
@@ -37,9 +46,15 @@ impl Kernel {
             arguments,
             environment: self.nodes[node].environment.clone(),
             trace_all: self.settings.trace_all,
+            talks: talks.is_some(),
         };
         let pid = start::start(&program, self.pages.as_ref())?;
         let process = self.add_process(pid, node, program.arguments[0].clone(), None, None);
+        if let Some(object) = talks {
+            self.objects[object].references += 2;
+            let descriptor = Descriptor { object, closes_at_exec: false };
+            self.processes[process].descriptors.extend([(0, descriptor), (1, descriptor)]);
+        }
         self.executed(process, pid)?;
         self.add_thread(pid, process);
         self.send_held_again();
@@ -288,6 +303,11 @@ impl Kernel {
         }
         self.processes[process].is_alive = false;
         self.processes[process].status = status;
+        if self.processes[process].first == process {
+            if let Some(outside) = &mut self.outside {
+                outside.has_ended = true;
+            }
+        }
         self.say(&format!(
             "process {process} of {} ended: {status:#x}",
             self.nodes[self.processes[process].node].name

@@ -13,7 +13,8 @@ use super::dispatch::{After, Outcome};
 use super::loops::Steps;
 use super::objects::Kind;
 use super::{
-    scaled, Fatal, Kernel, Nanos, Resume, Run, Settings, State, Thread, ThreadId, Wait, MICROSECOND, MONOTONIC_START,
+    scaled, Fatal, Kernel, Nanos, Outside, Resume, Run, Settings, State, Thread, ThreadId, Wait, MICROSECOND,
+    MONOTONIC_START,
 };
 use crate::calls;
 use crate::tracee::{self, Registers, Stop, Until};
@@ -71,9 +72,7 @@ impl Kernel {
     pub fn run(&mut self) -> Run<()> {
         loop {
             self.deliver();
-            if !self.links.probed.is_empty()
-                || self.outside.as_ref().is_some_and(|outside| outside.is_due || !outside.changed.is_empty())
-            {
+            if !self.links.probed.is_empty() || self.outside.as_ref().is_some_and(Outside::hears) {
                 return Ok(());
             }
             let candidates: Vec<usize> =

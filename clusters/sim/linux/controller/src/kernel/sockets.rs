@@ -703,6 +703,24 @@ impl Kernel {
         self.acknowledge(object, count);
     }
 
+    /// The program outside sends no more.
+    pub fn outside_finishes(&mut self, object: ObjectId) {
+        self.shutdown(object, libc::SHUT_WR);
+    }
+
+    /// Makes a connection between the program outside and one that starts on a node. Returns the two ends.
+    pub fn outside_talks(&mut self, node: NodeId) -> (ObjectId, ObjectId) {
+        let own = self.outside.as_ref().map_or(0, |outside| outside.node);
+        let outer = self.make(own, Kind::Stream(Box::new(Stream::new(node))), true);
+        let inner = self.make(node, Kind::Stream(Box::new(Stream::new(own))), false);
+        for (end, other) in [(outer, inner), (inner, outer)] {
+            let stream = self.stream(end);
+            (stream.phase, stream.peer) = (Phase::Connected, Some(other));
+        }
+        self.objects[outer].references = 1;
+        (outer, inner)
+    }
+
     /// The program outside closes a connection.
     pub fn outside_closes(&mut self, object: ObjectId) {
         self.release(object);

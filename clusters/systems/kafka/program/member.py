@@ -1,4 +1,4 @@
-"""The members of a consumer group: one at each node, which the clients of the node share.
+"""A member of a consumer group, which several threads share.
 
 A member gets records all the time, in a thread of its own. It commits the offset behind a record after a client has taken it. A
 record whose offset is not committed is delivered again: that is at least once.
@@ -10,78 +10,28 @@ import threading
 from collections import defaultdict, deque
 from typing import TYPE_CHECKING, Any, Final
 
-from clusters.systems.kafka.producer import Records, connection
+from .records import silenced
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from clusters.systems.kafka.options import KafkaOptions
-    from harness.node import Node
-
-GROUP: Final = "labrys"
-SESSION_MS: Final = 3000
 POLL_S: Final = 0.05
 COMMIT_S: Final = 1.5
 REQUEST_S: Final = 1.0
 
 
-class Members:
-    """The members of the group. A node has one while a client of it is open."""
-
-    def __init__(self, nodes: Sequence[Node], topics: Sequence[str], options: KafkaOptions) -> None:
-        self._nodes = nodes
-        self._topics = topics
-        self._options = options
-        self._open: dict[str, tuple[Member, int]] = {}
-
-    def join(self, node: Node) -> Member:
-        """Returns the member at a node, for one more client."""
-        member, clients = self._open.get(node.name) or (Member(node, self._nodes, self._topics, self._options), 0)
-        self._open[node.name] = member, clients + 1
-        return member
-
-    def leave(self, node: Node) -> None:
-        """Ends the use of the member at a node by one client. The member of the last one leaves the group."""
-        member, clients = self._open.pop(node.name)
-        if clients > 1:
-            self._open[node.name] = member, clients - 1
-        else:
-            member.leave()
-
-
 class Member:
-    """A member of the group. Its methods block; several threads may call them.
+    """A member of the group. Its methods block; several threads may call them."""
 
-    Attributes:
-        transactions: The producer of the node, if enqueues are transactions. One for each client were too many for Kafka.
-    """
-
-    def __init__(self, node: Node, nodes: Sequence[Node], topics: Sequence[str], options: KafkaOptions) -> None:
+    def __init__(self, configuration: Mapping[str, Any], topics: Sequence[str]) -> None:
         """Joins the group with the first request.
 
         Args:
-            node: The node that it asks first.
-            nodes: All nodes.
+            configuration: Of librdkafka.
             topics: The topics that it consumes.
-            options: How the producer of the node is configured.
         """
-        self.transactions = Records(node=node, nodes=nodes, options=options, name=f"{GROUP}-{node.name}")
         self._topics = topics
-        self._configuration = {
-            **connection(node, nodes),
-            "group.id": GROUP,
-            "session.timeout.ms": SESSION_MS,
-            "heartbeat.interval.ms": SESSION_MS // 6,
-            "max.poll.interval.ms": 5 * SESSION_MS,
-            "auto.offset.reset": "earliest",
-            "enable.auto.commit": False,
-            "enable.partition.eof": True,
-            "isolation.level": "read_committed",
-            "fetch.wait.max.ms": 100,
-            "fetch.error.backoff.ms": 100,
-            "socket.timeout.ms": SESSION_MS,
-            "on_commit": self._committed,
-        }
+        self._configuration = {**silenced(configuration), "on_commit": self._committed}
         self._news = threading.Condition()  # guards what follows, and tells of a change
         self._assigned: Sequence[tuple[str, int]] = ()
         self._waiting: Mapping[str, deque[Any]] = defaultdict(deque)
@@ -100,23 +50,26 @@ class Member:
         with self._news:
             return [number for name, number in self._assigned if name == topic]
 
-    def next(self, topic: str, wait_s: float) -> Any | None:
-        """Takes the next record of a topic; None if none came in time."""
+    def next(self, topic: str, wait_s: float) -> str | None:
+        """Takes the next record of a topic, and returns its bytes, each as a character; None if none came in time."""
         self._opened()
         with self._news:
             if not self._news.wait_for(lambda: self._waiting[topic], wait_s):
                 return None
             record = self._waiting[topic].popleft()
             self._take([record])
-        return record
+        return _body(record)
 
-    def rest(self, topic: str, partitions: int, wait_s: float) -> Sequence[Any] | None:
+    def rest(self, topic: str, partitions: int, wait_s: float) -> Sequence[str] | None:
         """Takes all records of a topic; None if it did not get them to the end in time, and took none.
 
         Args:
             topic: The topic.
             partitions: Its partitions. The group must assign all of them to this member.
             wait_s: The time limit.
+
+        Returns:
+            The bytes of each record, as from `next`.
         """
         self._opened()
         with self._news:
@@ -136,13 +89,12 @@ class Member:
                 answers = self._commits
                 self._take(found)
                 self._news.wait_for(lambda: self._commits > answers, COMMIT_S)
-        return found
+        return [_body(record) for record in found]
 
-    def leave(self) -> None:
+    def end(self) -> None:
         """Leaves the group, in the background."""
         with self._news:
             self._left = True
-        self.transactions.end()
 
     def _opened(self) -> Any:
         """Returns the consumer, which joins the group with the first call."""
@@ -226,3 +178,7 @@ class Member:
                         self._news.notify_all()
         except KafkaException:
             return  # e.g. the group has no coordinator now
+
+
+def _body(record: Any) -> str:
+    return (record.value() or b"").decode("latin-1")
