@@ -7,7 +7,6 @@ stands still while this process works. The processes of a system run in the simu
 from __future__ import annotations
 
 import contextlib
-import os
 import shlex
 import shutil
 import subprocess
@@ -21,7 +20,7 @@ from clusters.sim.cores import Core
 from clusters.sim.linux.world import COPY_S, PAUSED, RUNNING, LinuxWorld, Started
 from clusters.sim.threads import Threads
 from harness.capabilities import SIMULATED, SIMULATED_MESSAGES, Capabilities
-from harness.ends import End
+from harness.ends import End, shell_status
 from harness.errors import CommandFailed, CommandTimeout, InputError, NodeError
 from harness.node import Node
 from harness.remote.protocol import DEFAULT_TIMEOUT_S, Result
@@ -206,8 +205,7 @@ class LinuxProcesses:
             self._world.controller.kill(program)
             raise CommandTimeout(self._node, command, timeout_s)
         output, errors = (self._remote.run(f"cat {file}; rm {file}").stdout for file in files)
-        code = os.waitstatus_to_exitcode(status)
-        code = code if code >= 0 else 128 - code
+        code = shell_status(status)
         if code != 0:
             raise CommandFailed(self._node, command, code, errors)
         return Result(node=self._node, command=command, status=code, stdout=output, stderr=errors)
