@@ -189,7 +189,8 @@ def _operations(found: Mapping[str, Any], run: str, file: str) -> pa.RecordBatch
         "process": pa.array(longs["process"]), "f": named("function", _names(found["functions"])),
         "type": _TYPES.take(pa.array(np.frombuffer(found["type"], np.int8))), "start_ns": pa.array(longs["start_ns"]),
         "end_ns": optional("end_ns"), "value": value, "result": _values(found["result"], texts),
-        "node": named("node", names), "error": _with_reasons(named("error", names), found, value, texts), "scheduled_ns": optional("scheduled_ns"),
+        "node": named("node", names), "error": _with_reasons(named("error", names), found, value, texts),
+        "scheduled_ns": optional("scheduled_ns"),
         "phase": named("phase", names), "invoke_index": pa.array(longs["start"]), "complete_index": optional("end"),
         "via": named("via", names), "order": pa.array(order, mask=~has_order), "source": pa.array([file] * count, pa.string()),
     }  # fmt: skip
