@@ -46,7 +46,17 @@ def files_of(cls: type, ours: Collection[str]) -> frozenset[str | None]:
 def _modules_of(cls: type, ours: Collection[str]) -> set[str]:
     bases = getattr(cls, "__mro__", (cls,))  # the object of an entry point may be a function
     names = {base.__module__ for base in bases if base is not object}
-    return {name for name in names if name.startswith(OWN_FILES) or not name.startswith(tuple(ours))}
+    return {name for name in names if is_foreign(name, ours)}
+
+
+def is_foreign(module: str, ours: Collection[str] = OURS) -> bool:
+    """Returns whether a module is foreign code: one of a file that the user names, or of another package.
+
+    Args:
+        module: Its name.
+        ours: As in `files_of`.
+    """
+    return module.startswith(OWN_FILES) or not module.startswith(tuple(ours))
 
 
 def _file_of(module: str) -> str | None:

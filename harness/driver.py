@@ -25,6 +25,7 @@ from harness.client import via_of
 from harness.errors import InputError
 from harness.generator import Asker
 from harness.op import Fail, Info, Invocation, Ok, OpType
+from harness.returns import called_by_kind, place_of
 from harness.tasks import ended
 from harness.units import NS_PER_S
 
@@ -337,7 +338,7 @@ class Driver(ABC):
 
 async def _answer(client: Client, invocation: Invocation) -> Outcome:
     try:
-        return await client.invoke(invocation)
+        outcome = await client.invoke(invocation)
     except asyncio.CancelledError as error:
         task = asyncio.current_task()
         if task is not None and task.cancelling():
@@ -345,18 +346,26 @@ async def _answer(client: Client, invocation: Invocation) -> Outcome:
         return Info(_described("exception", error, client))  # the client cancelled itself
     except (Exception, SystemExit, GeneratorExit) as error:  # noqa: BLE001 - no client can stop the run
         return Info(_described("exception", error, client))
+    if not isinstance(outcome, Ok | Fail | Info) or (
+        not isinstance(outcome, Ok) and not isinstance(outcome.error, str)
+    ):
+        return Info(_no_outcome(client, outcome))
+    return outcome
+
+
+def _no_outcome(client: Client, outcome: object) -> str:
+    """Returns the error of an operation whose client answered with something else."""
+    where = place_of("invoke", getattr(type(client), "invoke", None))
+    error = f" with the error {called_by_kind(outcome.error)}" if isinstance(outcome, Fail | Info) else ""
+    what = f"{called_by_kind(outcome)}{error}"
+    return f"exception: TypeError: {where} returned {what}, which is not an outcome; expected Ok, Fail or Info of harness.op"
 
 
 def _typed(invocation: Invocation, outcome: Outcome) -> tuple[OpType, Value, str | None]:
-    match outcome:
-        case Ok(value=value):
-            return OpType.OK, value, None
-        case Fail(error=str(error)):
-            return OpType.FAIL, invocation.value, error[:MAX_ERROR_CHARACTERS]
-        case Info(error=str(error)):
-            return OpType.INFO, invocation.value, error[:MAX_ERROR_CHARACTERS]
-    described = f"exception: TypeError: the client answered with a {type(outcome).__name__}, which is not an outcome"
-    return OpType.INFO, invocation.value, described[:MAX_ERROR_CHARACTERS]
+    if isinstance(outcome, Ok):
+        return OpType.OK, outcome.value, None
+    kind = OpType.FAIL if isinstance(outcome, Fail) else OpType.INFO
+    return kind, invocation.value, outcome.error[:MAX_ERROR_CHARACTERS]
 
 
 def _described(code: str, error: BaseException, foreign: object = None) -> str:

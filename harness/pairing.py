@@ -110,6 +110,7 @@ class Pairing:
         if op_type is not OpType.OK:
             if has_value and value is not None and not _same(value, first.value):
                 self._changed.setdefault(op_type, []).append(line)
+                op = _with_reason(op, first)
             if op_type is OpType.INFO:
                 self._ended[process] = line
         del self._open[process]
@@ -197,6 +198,26 @@ class Pairing:
             self.warnings.append(back_warning(self._back_line))
         self.warnings += changed_warnings(self._changed)
         return [operation for operation in self._operations if operation is not None]
+
+
+def _with_reason(op: Op, invoke: Op) -> Op:
+    """Returns a completion with the reason that it has in place of a value, if it has no error of its own."""
+    value = op.value if op.key == invoke.key else [op.key, op.value]
+    return op if op.error is not None else op._replace(error=reason_in(value))
+
+
+def reason_in(value: Value) -> str | None:
+    """Returns the reason that a client put in place of a value, as the text of an error; None if the value has no words.
+
+    Args:
+        value: A word, or a list that begins with one: `["dup", "x y"]` is `dup: x y`, as it is for the error of an event.
+    """
+    if isinstance(value, str):
+        return value or None
+    if not isinstance(value, list | tuple) or not value or not isinstance(value[0], str):
+        return None
+    rest = " ".join(each if isinstance(each, str) else _text(each) for each in value[1:])
+    return f"{value[0]}: {rest}" if rest else value[0] or None
 
 
 def back_warning(line: int) -> str:

@@ -236,13 +236,26 @@ def run(
     Raises:
         LabrysError: The system could not be installed or started, so there is no history. The nodes were healed, the logs
             collected and the processes stopped before.
+        InterruptedEarly: A signal came, and the run could not end in order.
         KeyboardInterrupt: A second signal came.
     """
     # What no stage of the run caught, e.g. a `sys.exit` in a task, has ended the event loop.
+    begun = _Run(
+        test=test,
+        history=history,
+        logs_dir=logs_dir,
+        observer=observer,
+        phases=Phases() if phases is None else phases,
+        recorded=recorded,
+    )
+    world = world_of(test.cluster)
     with test.cluster.entered(), test.blaming():
-        whole = go(test, history=history, logs_dir=logs_dir, observer=observer, phases=phases, recorded=recorded)
-        world = world_of(test.cluster)
-        return asyncio.run(whole) if world is None else world.run(whole)
+        try:
+            return asyncio.run(begun.go()) if world is None else world.run(begun.go())
+        except LabrysError as error:
+            if not begun.result.interrupted or isinstance(error, InterruptedEarly):
+                raise
+            raise InterruptedEarly(f"the run was interrupted, and broke off: {error}") from error
 
 
 async def go(

@@ -9,11 +9,12 @@ from __future__ import annotations
 import abc
 import asyncio
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from harness.blame import without_exit
 from harness.console.plain import one_line
 from harness.process_clock import logged
+from harness.returns import check_returns
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -118,6 +119,11 @@ class Service(abc.ABC):
     moves_leadership: bool = False
     every_node_returns: str = ""
     quiet_s: float = 0.0
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        """Checks what the methods of a plug-in return; see `harness.returns`."""
+        super().__init_subclass__(**more)
+        check_returns(cls, "service")
 
     def __init__(self, system: System, nodes: Sequence[Node] | None = None) -> None:
         self._system = system

@@ -23,6 +23,7 @@ from harness.console.installation import require
 from harness.daemon import processes_of
 from harness.declare import NoOptions
 from harness.errors import InputError
+from harness.returns import check_returns
 from harness.service import Service
 
 if TYPE_CHECKING:
@@ -165,6 +166,11 @@ class System(abc.ABC):
     simulator_class: ClassVar[str] = ""
     usual_nodes: ClassVar[int | None] = None
     artifact: Artifact
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        """Checks what the methods of a plug-in return; see `harness.returns`."""
+        check_returns(cls, "system")  # before `Service` does
+        super().__init_subclass__(**more)
 
     def __init__(self, cluster: Cluster, options: Any, workload: str) -> None:
         """Describes the system on a cluster.

@@ -6,10 +6,11 @@ A workload of your own may derive from `JudgedWorkload` too. Then it has only it
 from __future__ import annotations
 
 import abc
-from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from harness.combinators import until_ok
 from harness.op import FINAL_PHASE, Invocation
+from harness.returns import check_returns
 from workloads.finals import final_reads, keys_of
 
 if TYPE_CHECKING:
@@ -41,6 +42,11 @@ class BaseWorkload(abc.ABC, Generic[OptionsT]):
     functions: Mapping[str, str]
     model: str | None
     final: Sequence[str] = ("read",)
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        """Checks what the methods of a plug-in return; see `harness.returns`."""
+        super().__init_subclass__(**more)
+        check_returns(cls, "workload")
 
     def __init__(self, options: OptionsT | None = None) -> None:
         self.options = options or self.Options()

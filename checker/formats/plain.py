@@ -32,7 +32,7 @@ from checker.formats.values import PlainValues
 from harness.errors import InputError
 from harness.event_lines import MAX_LINE_BYTES, decode_object
 from harness.op import FINAL_PHASE, OpType
-from harness.pairing import back_warning, changed_warnings, made, torn_warning
+from harness.pairing import back_warning, changed_warnings, made, reason_in, torn_warning
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -252,10 +252,14 @@ def _made(
     else:
         value, result = _as_they_are(found["value"]), _as_they_are(found["result"])
     changed: dict[OpType, list[int]] = {}
+    reasons: dict[int, Value] = {}
     for row, line, failed, kind, first, second in found["changed"]:
         now = tuple(typed[first].tolist()) if kind == OTHER else (kind, first, second)
         if now[0] != NOTHING and now != (value.kind[row], value.first[row], value.second[row]):
             changed.setdefault(OpType.FAIL if failed else OpType.INFO, []).append(line)
+            if kind == OTHER:
+                decoded = values if transactions is None else _Decoded(transactions)
+                reasons[row] = decoded[first]
     back = found["back_line"]
     kind = np.frombuffer(found["type"], np.int8) - np.int8(1)
     complete = _int64s(found["end"])
@@ -286,6 +290,7 @@ def _made(
             names=names,
             errors=errors,
             values=values if transactions is None else _Decoded(transactions),
+            reasons=reasons,
         ),
         events=found["events"],
         timed=timed,
@@ -373,14 +378,19 @@ class Operations(Sequence["Operation"]):
         names: Sequence[str],
         errors: Sequence[str],
         values: Sequence[Value],
+        reasons: Mapping[int, Value],
     ) -> None:
-        """Takes the arrays and the kernel's columns; `names`, `errors` and `values` are its decoded texts."""
+        """Takes the arrays and the kernel's columns; `names`, `errors` and `values` are its decoded texts.
+
+        `reasons` has the values by which operations did not succeed, if these differ from those of their invokes.
+        """
         self._columns = columns
         self._found = found
         self._complete = complete
         self._names = [*names, None]  # the place of an absent name is -1
         self._errors = [*errors, None]
         self._values = values
+        self._reasons = reasons
 
     def __len__(self) -> int:
         return len(self._columns)
@@ -434,6 +444,15 @@ class Operations(Sequence["Operation"]):
             parts = (np.frombuffer(kind, np.int8), _int64s(first), _int64s(second))
             return list(map(self._value, *(part[rows].tolist() for part in parts)))
 
+        def errors() -> list[str | None]:
+            known = names("error", self._errors)
+            if not self._reasons:
+                return known
+            return [
+                reason_in(self._reasons[row]) if error is None and row in self._reasons else error
+                for row, error in zip(rows.tolist(), known, strict=True)
+            ]
+
         orders: Iterable[int | None] = repeat(None)
         if self._order:
             orders = map(self._order.get, rows.tolist())
@@ -451,7 +470,7 @@ class Operations(Sequence["Operation"]):
                 optional(self._complete),
                 [columns.keys[place] for place in columns.key[rows].tolist()],
                 names("node", self._names),
-                names("error", self._errors),
+                errors(),
                 optional(_int64s(found["scheduled_ns"])),
                 names("phase", self._names),
                 names("via", self._names),

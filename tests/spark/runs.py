@@ -7,19 +7,28 @@ from dataclasses import replace
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 from pyarrow import parquet
 from rich.console import Console
 
 from checker.formats.parquet import write_operations
+from harness.faults import FaultRecord, PlannedFault
+from harness.verdict import Part, Verdict
+from harness.watch import Sighting
 from results.pipeline.local import analyze_here
 from results.pipeline.progress import Steps
+from results.store.document import build
+from results.store.forms import StoredThreshold
 from tests.spark.histories import two_writes_and_a_read
+from tests.unit.results.synthetic import record
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from results.pipeline.options import AnalysisOptions
     from results.pipeline.write.summary import Summary
+    from results.store.record import RunRecord
 
 
 def make_run(store: Path, stamp: str, *, stale: bool) -> Path:
@@ -46,23 +55,38 @@ def make_run(store: Path, stamp: str, *, stale: bool) -> Path:
     return folder
 
 
+RECOVERED = Part(
+    name="recovered",
+    verdict=Verdict.VALID,
+    reason="The system worked again.",
+    details={"seconds": 0.7, "restarted": False, "first_error": None, "error": None},
+)
+
+
 def make_results(folder: Path) -> None:
     """Gives a run a verdict, faults, sightings and a recovery."""
-    details = {"seconds": 0.7, "restarted": False, "first_error": None, "error": None}
-    part = {"valid": True, "reason": "The system worked again.", "details": details}
-    document = {"format": "labrys-results", "version": 1, "valid": True, "reason": "r", "duration_s": 1.0}
-    fault = {"id": 0, "kind": "kill", "target": "one", "start_s": 0.0, "end_s": 1.0, "options": {}}
-    told = {"planned": fault, "targets": ["n1"], "start_ns": 1, "end_ns": 3, "proof": None, "problems": {}}
-    sightings = [{"time_ns": 1, "node": "n1", "role": "leader", "term": 1, "leader": "n1"}]
-    document |= {"parts": {"recovered": part}, "faults": [told], "sightings": sightings}
-    (folder / "results.json").write_text(json.dumps(document))
+    planned = PlannedFault(id=0, kind="kill", target="one", start_s=0.0, end_s=1.0)
+    fault = FaultRecord(planned=planned, targets=("n1",), start_ns=1, end_ns=3, proof=None)
+    sighting = Sighting(time_ns=1, node="n1", role="leader", term=1, leader="n1", until_ns=1)
+    _write_results(folder, replace(_valid(), faults=[fault], sightings=[sighting]))
 
 
 def make_valid(folder: Path, *crossed: str) -> None:
     """Gives a run a valid verdict, and thresholds that it crossed."""
-    rows = [{"threshold": "p99_ms < 1", "measured": 2.0, "kept": False, "crossed": sentence} for sentence in crossed]
-    document = {"format": "labrys-results", "version": 1, "valid": True, "reason": "r", "duration_s": 1.0}
-    document |= {"thresholds": rows, "parts": {}, "faults": [], "sightings": []}
+    _write_results(
+        folder,
+        _valid(),
+        [StoredThreshold(threshold="p99_ms < 1", measured=2.0, kept=False, crossed=sentence) for sentence in crossed],
+    )
+
+
+def _valid() -> RunRecord:
+    return replace(record(seed=3, operations=10), duration_s=1.0, parts=[RECOVERED], faults=(), operations=())
+
+
+def _write_results(folder: Path, found: RunRecord, thresholds: Sequence[StoredThreshold] = ()) -> None:
+    """Writes the results of a run as Labrys writes them today."""
+    document = {**build(found), "thresholds": msgspec.to_builtins(thresholds)}
     (folder / "results.json").write_text(json.dumps(document))
 
 

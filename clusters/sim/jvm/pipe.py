@@ -99,6 +99,7 @@ class Jvm:
                 self._process = subprocess.Popen(
                     command, bufsize=0, cwd=directory, env={**own_environment(), **SAME_EVERYWHERE},
                     stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,
+                    start_new_session=True,  # a signal to all processes of a terminal or a service is for this one alone
                 )  # fmt: skip
                 self.pid = self._process.pid
                 self._pipes = cast("IO[bytes]", self._process.stdin), cast("IO[bytes]", self._process.stdout)

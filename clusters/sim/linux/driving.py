@@ -133,8 +133,9 @@ class Controller:
         self._broken: InfrastructureError | None = None
         try:
             self._process = subprocess.Popen(
-                [binary], env=own_environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-            )
+                [binary], env=own_environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                start_new_session=True,  # a signal to all processes of a terminal or a service is for this one alone
+            )  # fmt: skip
         except OSError as error:
             raise InfrastructureError(
                 f"the controller {binary} cannot be started: {error.strerror or error}"

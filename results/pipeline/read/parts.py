@@ -26,7 +26,7 @@ from checker.formats.parquet import decode_value, json_text
 from harness.errors import InputError
 from harness.event_lines import decode_event, decode_object
 from harness.op import NEMESIS, Op, OpType
-from harness.pairing import Event, Pairing
+from harness.pairing import Event, Pairing, reason_in
 from results.pipeline.read.events import (
     END,
     OPERATION,
@@ -189,7 +189,8 @@ def _operations(found: Mapping[str, Any], run: str, file: str) -> pa.RecordBatch
         "process": pa.array(longs["process"]), "f": named("function", _names(found["functions"])),
         "type": _TYPES.take(pa.array(np.frombuffer(found["type"], np.int8))), "start_ns": pa.array(longs["start_ns"]),
         "end_ns": optional("end_ns"), "value": value, "result": _values(found["result"], texts),
-        "node": named("node", names), "error": named("error", names), "scheduled_ns": optional("scheduled_ns"),
+        "node": named("node", names), "error": _with_reasons(named("error", names), found, value, texts),
+        "scheduled_ns": optional("scheduled_ns"),
         "phase": named("phase", names), "invoke_index": pa.array(longs["start"]), "complete_index": optional("end"),
         "via": named("via", names), "order": pa.array(order, mask=~has_order), "source": pa.array([file] * count, pa.string()),
     }  # fmt: skip
@@ -206,6 +207,18 @@ def _names(texts: Sequence[str]) -> pa.Array:
     if not all(type(name) is str for name in names):
         raise ValueError("expected texts as names")
     return pa.array(names, pa.string())
+
+
+def _with_reasons(errors: pa.Array, found: Mapping[str, Any], value: pa.Array, texts: pa.Array) -> pa.Array:
+    """Returns the errors of operations, with the reasons that stand in place of their values; see `harness.pairing`."""
+    reasons = {
+        row: reason_in(decode_value(texts[first].as_py()))
+        for row, _, _, kind, first, _ in found["changed"]
+        if kind == _OTHER and not errors[row].is_valid and texts[first].as_py() != value[row].as_py()
+    }
+    if not any(reasons.values()):
+        return errors
+    return pa.array([reasons.get(row, error) for row, error in enumerate(errors.to_pylist())], pa.string())
 
 
 def _canonical(texts: Sequence[str]) -> pa.Array:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.integration
 WORDS: Final = ("--system", "redis", "--nodes", "2", "--rate", "50", "--time-limit", "300", "--seed", "1")
+ROOT: Final = Path(__file__).parents[3]
 BEGIN_S: Final = 60.0
 END_S: Final = 60.0
 AT_ONCE_S: Final = 2.0
@@ -146,3 +147,31 @@ def test_nothing_outlives_labrys(tmp_path: Path) -> None:
             time.sleep(0.02)
         assert not is_left(programs, mounts)
         assert "labrys-linux" not in Path("/proc/self/mountinfo").read_text()
+
+
+def test_a_hunt_ends_quietly_with_a_signal_to_all_its_processes(tmp_path: Path) -> None:
+    """As from a terminal, or from the manager of a service: no run breaks off, no next one begins, and the summary is true."""
+    controller(lambda _: None)
+    words = (
+        "hunt", "--system", f"{ROOT}/examples/own_binary/system.py:OwnBinary", "--workload", "register", "--nodes", "1",
+        "--runs", "3", "--minutes", "2", "--jobs", "1", "--time-limit", "60", "--rate", "200", "--seed", "1",
+    )  # fmt: skip
+    with subprocess.Popen(
+        [sys.executable, "-m", "cli", *words], cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
+    ) as hunt:  # fmt: skip
+        try:
+            deadline_s = time.monotonic() + BEGIN_S
+            while not any(name == "kv" for pid in below(hunt.pid) for _, name in [parents().get(pid, (0, ""))]):
+                assert hunt.poll() is None
+                assert time.monotonic() < deadline_s
+                time.sleep(0.05)
+            os.killpg(hunt.pid, signal.SIGTERM)
+            printed, _ = hunt.communicate(timeout=END_S)
+        finally:
+            hunt.kill()
+    assert hunt.returncode == 130, printed
+    assert "broke off" not in printed
+    assert "closing a client" not in printed
+    assert "\n0 runs in " in printed
+    assert "0 invalid, 0 valid, 0 unknown" in printed

@@ -173,3 +173,71 @@ def test_a_value_tells_a_transaction_whatever_its_function() -> None:
     """Several registers: the function of a transaction may have any name."""
     call = Call("write", [["w", "x", 1]], [["w", "x", 1]], [["w", "x", 1]], ok=True)
     assert model("multi-register").step((), call) == (("x", 1),)
+
+
+DUP_EDN = """{:type :invoke :f :enqueue :value 7 :process 0}
+{:type :KIND :f :enqueue :value [:dup "x y"] :process 0}
+{:type :invoke :f :dequeue :value nil :process 1}
+{:type :ok :f :dequeue :value 7 :process 1}
+"""
+DUP_LOG = """INFO  jepsen.util - 0\t:invoke\t:enqueue\t7
+INFO  jepsen.util - 0\t:KIND\t:enqueue\t[:dup "x y"]
+INFO  jepsen.util - 1\t:invoke\t:dequeue\tnil
+INFO  jepsen.util - 1\t:ok\t:dequeue\t7
+"""
+DUP = (
+    event("invoke", "enqueue", 7), event("KIND", "enqueue", ["dup", "x y"]), event("invoke", "dequeue", None, 1),
+    event("ok", "dequeue", 7, 1),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["fail", "info"])
+@pytest.mark.parametrize(
+    ("text", "format_"),
+    [(DUP_EDN, EDN), (lines(*DUP), JSONL), (lines(*DUP, own=True), JSONL), (DUP_LOG, ETCD_LOG)],
+    ids=["edn", "jsonl", "own", "log"],
+)
+def test_the_words_of_a_reason_are_kept(text: str, format_: str, kind: str) -> None:
+    """They are the error of the operation, with the text that `:error [:dup "x y"]` has; the kernel reads the same."""
+    text = text.replace("KIND", kind)
+    found = read(text)
+    assert [op.error for op in found.operations] == ["dup: x y", None]
+    assert (found.operations[0].type, found.operations[0].value) == (OpType(kind), 7)
+    plain = read_plain(format_, Source("h", io.BytesIO(text.encode())), keyed=None)
+    assert plain is not None
+    assert list(plain.operations) == list(found.operations)
+    assert plain.operations[0].error == "dup: x y"
+
+
+@pytest.mark.parametrize(
+    ("value", "error"),
+    [
+        ("timed out", "timed out"),
+        (["dup"], "dup"),
+        (["expected", 5, None, [1, 2]], "expected: 5 nil [1,2]"),
+        ([3, "x y"], None),
+        (8, None),
+        ([], None),
+        ({"a": 1}, None),
+    ],
+)
+def test_a_value_without_words_is_no_reason(value: Any, error: str | None) -> None:
+    """A number, or a list that begins with one, is a value; the warning tells that it is another one than in the invoke."""
+    text = lines(event("invoke", "enqueue", 7), event("info", "enqueue", value))
+    [operation] = read(text).operations
+    assert (operation.value, operation.error) == (7, error)
+    plain = read_plain(JSONL, Source("h", io.BytesIO(text.encode())), keyed=None)
+    assert plain is None or plain.operations[0].error == error
+
+
+def test_an_error_of_its_own_stays() -> None:
+    """A reason beside an error does not replace it."""
+    failed = event("fail", "enqueue", ["dup", "x y"]) | {"error": "full"}
+    [operation] = read(lines(event("invoke", "enqueue", 7), failed)).operations
+    assert operation.error == "full"
+
+
+def test_the_value_of_the_invoke_is_no_reason() -> None:
+    """Most clients repeat the value, and it may be a text."""
+    [operation] = read(lines(event("invoke", "enqueue", "x y"), event("info", "enqueue", "x y"))).operations
+    assert operation.error is None

@@ -14,6 +14,7 @@ from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 from pyarrow import parquet
 from rich.console import Console
@@ -32,6 +33,7 @@ from results.pipeline.progress import Steps
 from results.pipeline.read.local_files import LocalFiles, is_local
 from results.pipeline.read.sources import find_sources
 from results.pipeline.write.output import GENERATIONS, LOCK, load_manifest
+from results.store.forms import Results
 from tests.spark.damaged import NO_OPERATION, histories, make_files, make_half, make_histories, make_tables
 from tests.spark.histories import two_writes_and_a_read
 from tests.spark.runs import in_one_process, make_results, make_run, make_valid
@@ -102,6 +104,16 @@ def test_a_job_is_whole_and_a_rerun_replaces(tmp_path: Path, monkeypatch: pytest
         run(store, out, incremental=True, wanted=Wanted(model="register"))
     third = run(store, out, incremental=True)
     assert (third.read, third.counts) == (0, second.counts)
+
+
+def test_the_results_of_these_runs_have_the_form_of_today(tmp_path: Path) -> None:
+    """The helpers write what Labrys writes: all members that the types demand."""
+    folder = make_run(tmp_path, "1", stale=True)
+    for write in (make_results, make_valid):
+        write(folder)
+        results = msgspec.json.decode((folder / "results.json").read_bytes(), type=Results)
+        assert results.valid is True
+        assert [fault.id for fault in results.faults] == ([0] if write is make_results else [])
 
 
 def test_a_view_of_a_system_has_its_version(tmp_path: Path) -> None:

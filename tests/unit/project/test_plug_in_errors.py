@@ -92,10 +92,12 @@ def members(cls: type) -> list[str]:
     return [name for name, member in found.items() if isinstance(member, kinds) or inspect.isfunction(member)]
 
 
-def failing(cls: type, name: str) -> str:
+FAILS = '        raise ValueError("no \x1b[31m luck")\n'
+
+
+def failing(cls: type, name: str, fails: str = FAILS) -> str:
     """Returns the source of a member that fails, of the same kind as that of a class."""
     member = inspect.getattr_static(cls, name, None)
-    fails = '        raise ValueError("no \x1b[31m luck")\n'
     if isinstance(member, property):
         return f"    @property\n    def {name}(self):\n{fails}"
     if isinstance(member, classmethod):
@@ -104,11 +106,55 @@ def failing(cls: type, name: str) -> str:
     return f"    {'async ' if inspect.iscoroutinefunction(member) else ''}def {name}(self, *words, **named):\n{fails}"
 
 
+# What methods return that must return something else: the value, and how it is named.
+WRONG = {"None": "None", "7": r"an int \(7\)", "'x\\x1b[31m'": r"a str \(.*x.*\)"}
+
+
+def due(cls: type, name: str) -> str:
+    """Returns what a member must return; empty if Labrys does not use its result."""
+    member = inspect.getattr_static(cls, name, None)
+    function = member.fget if isinstance(member, property) else getattr(member, "__func__", member)
+    found = getattr(function, "__annotations__", {}).get("return", "None")
+    return "" if found in {"None", "Any"} else found
+
+
+def is_wrong(value: str, expected: str) -> bool:
+    """Returns whether a value is of another type than a member must return."""
+    kind = {"None": "None", "7": "int"}.get(value, "str")
+    return kind not in {each.strip() for each in expected.split("|")}
+
+
+def wrong_returns(cls: type, names: list[str]) -> list[tuple[str, str]]:
+    """Returns members, each with one value that it must not return; `tests/unit/harness/test_returns.py` tries all values."""
+    found = [(name, [value for value in WRONG if is_wrong(value, due(cls, name))]) for name in names if due(cls, name)]
+    return [(name, values[place % len(values)]) for place, (name, values) in enumerate(found)]
+
+
 @pytest.fixture(scope="module")
 def commands() -> Iterator[Commands]:
     """The process that carries out commands in forks."""
     with Commands() as started:
         yield started
+
+
+def returned(  # noqa: PLR0917 - as `ran`, with a value
+    commands: Commands, folder: Path, kind: str, cls: type, name: str, value: str, *words: str
+) -> tuple[Outcome, str]:
+    """Runs a command with a plug-in whose method returns a wrong value. Returns the outcome, and the sentence that is right."""
+    method = failing(cls, name, f"        return {value}\n")
+    text = RIGHT.replace(f"class {kind}(Right{kind}):\n    pass\n", f"class {kind}(Right{kind}):\n{method}")
+    (folder / "mine.py").write_text(text)
+    first = next(line for line in method.splitlines() if line.strip())
+    line = text[: text.index(f"class {kind}(Right{kind})")].count("\n") + 2 + method.splitlines().index(first)
+    ended = commands.run(words, folder, cluster=True)
+    assert "Traceback" not in ended.err + ended.out
+    assert "\x1b" not in ended.err + ended.out
+    expected = rf"(?:an awaitable of )?{re.escape(due(cls, name))}.*"
+    place = rf"\(\S*mine\.py:{line}\)"
+    return (
+        ended,
+        rf"{kind.lower()} \S+: {name} {place} returned {WRONG[value]}; expected {expected}; correct the {kind.lower()}",
+    )
 
 
 def ran(commands: Commands, folder: Path, kind: str, cls: type, name: str, *words: str) -> tuple[Outcome, str]:
@@ -188,6 +234,62 @@ def test_a_workload_that_fails_is_named(commands: Commands, tmp_path: Path, name
         assert re.search(r"(?m)^progress +✓ valid", ended.out)
     else:
         assert ended.status == ExitCode.INTERNAL
+
+
+USED = [name for name in members(SimNodes) if name not in UNUSED]
+
+
+@pytest.mark.parametrize(("name", "value"), wrong_returns(SimNodes, USED))
+def test_a_system_that_returns_a_wrong_value_is_named(
+    commands: Commands, tmp_path: Path, name: str, value: str
+) -> None:
+    """The sentence has the method, its place, what came and what was expected; no run is valid by it."""
+    ended, right = returned(
+        commands, tmp_path, "System", SimNodes, name, value, "test", *COMMAND, "--nemesis=kill,pause"
+    )
+    assert re.search(right, ended.err + ended.out), ended.err + ended.out
+    assert ended.status in {ExitCode.UNKNOWN, ExitCode.INTERNAL}
+
+
+@pytest.mark.parametrize(("name", "value"), wrong_returns(BaseWorkload, members(BaseWorkload)))
+def test_a_workload_that_returns_a_wrong_value_is_named(
+    commands: Commands, tmp_path: Path, name: str, value: str
+) -> None:
+    """Its check costs its part, and the other methods the run."""
+    ended, right = returned(commands, tmp_path, "Workload", BaseWorkload, name, value, "test", *COMMAND)
+    assert re.search(right, ended.err + ended.out), ended.err + ended.out
+    assert ended.status == (ExitCode.UNKNOWN if name in {"check", "parts", "final_part"} else ExitCode.INTERNAL)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), wrong_returns(SimNodes, ["why_not_explored", "outcome_of", "factory", "alike"])
+)
+def test_labrys_explore_names_a_wrong_value(commands: Commands, tmp_path: Path, name: str, value: str) -> None:
+    """It asks other methods than a run."""
+    ended, right = returned(
+        commands, tmp_path, "System", SimNodes, name, value, "explore", *CHOSEN, "--operations=read"
+    )
+    assert re.search(right, ended.err + ended.out), ended.err + ended.out
+
+
+@pytest.mark.parametrize(("method", "value"), [("client", "None"), ("invoke", "7")])
+def test_a_client_that_returns_a_wrong_value_is_named(
+    commands: Commands, tmp_path: Path, method: str, value: str
+) -> None:
+    """The operation says it, as for an exception."""
+    if method == "client":
+        made = f"    def client(self, *words, **named):\n        return {value}\n"
+        text = RIGHT.replace("class System(RightSystem):\n    pass\n", f"class System(RightSystem):\n{made}")
+    else:
+        text = RIGHT.replace("        return Ok(1)\n", f"        return {value}\n")
+    (tmp_path / "mine.py").write_text(text)
+    ended = commands.run(["test", *COMMAND], tmp_path, cluster=True)
+    assert "Traceback" not in ended.err + ended.out
+    assert ended.status == ExitCode.UNKNOWN, ended.err
+    (history,) = (tmp_path / "store").glob("*/2*/history.jsonl")
+    expected = "Ok, Fail or Info" if method == "invoke" else "Client"
+    operations = history.read_text()
+    assert re.search(rf"{method} \(\S*mine\.py:\d+\) returned .*; expected {expected}", operations), operations[:900]
 
 
 @pytest.mark.parametrize("name", ["generator", "__init__"])
