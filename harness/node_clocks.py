@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
@@ -18,9 +18,10 @@ from harness.errors import LabrysError, headline
 from harness.units import NS_PER_S
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from harness.cluster import Cluster
+    from harness.daemon import Daemon
     from harness.node import Node
     from harness.remote import Remote
 
@@ -37,7 +38,7 @@ class NodeClock:
     Attributes:
         offset_ns: How far it is ahead.
         uncertain_ns: How far the offset may be wrong in either direction.
-        zone_s: Its time zone, in seconds east of UTC.
+        zone_s: The time zone of its logs, in seconds east of UTC: its own one, unless a process writes another one.
     """
 
     offset_ns: int
@@ -83,6 +84,21 @@ def read_clocks(cluster: Cluster, nodes: Sequence[Node]) -> tuple[dict[str, Node
         else:
             clocks[name] = found
     return clocks, unknown
+
+
+def as_logged(
+    clocks: Mapping[str, NodeClock], nodes: Sequence[Node], daemons: Callable[[Node], Sequence[Daemon]]
+) -> dict[str, NodeClock]:
+    """Returns the clocks with the zones that the processes of the nodes write into their logs, by their `Daemon.log_clock`."""
+    found = dict(clocks)
+    for node in nodes:
+        if node.name not in found:
+            continue
+        zones = [daemon.log_clock.utc_offset_s for daemon in daemons(node) if daemon.log_clock is not None]
+        zone_s = next((zone for zone in zones if zone is not None), None)
+        if zone_s is not None:
+            found[node.name] = replace(found[node.name], zone_s=zone_s)
+    return found
 
 
 def _read(remote: Remote) -> NodeClock:

@@ -92,7 +92,8 @@ class LogClock:
         pattern: A regular expression that matches at the start of a line; its first group has the time.
         form: The time's form, as for `datetime.strptime`, e.g. `%Y-%m-%dT%H:%M:%S.%f%z`.
         resolution_s: The smallest step of the time, e.g. 0.001.
-        utc_offset_s: The zone of a form without `%z`, in seconds east of UTC; None: the zone of the node.
+        utc_offset_s: The zone of a form without `%z`, in seconds east of UTC; None: the zone of the node. The report reads all
+            logs of the node in this zone.
         late_s: The longest time from the stamp of a line until it is in the file.
     """
 

@@ -40,7 +40,7 @@ from harness.errors import InterruptedEarly, LabrysError, described
 from harness.final_reads import FinalReads
 from harness.indexes import Indexes
 from harness.interpreter import drive
-from harness.node_clocks import RIGHT, Clocks, read_clocks
+from harness.node_clocks import RIGHT, Clocks, as_logged, read_clocks
 from harness.pace import RECOVERY, WORKLOAD, Pace, Pacer
 from harness.phases import Phases
 from harness.schedule import conduct
@@ -453,7 +453,8 @@ class _Run:
         test = self.test
         planned = f"{counted(len(test.plan), 'fault')} planned"
         self.observer.phase(f"workload {test.workload.name} for {test.time_limit_s:g} s, {planned}")
-        nodes, unknown = await self._clocks()
+        read, unknown = await self._clocks()
+        nodes = as_logged(read, self.nodes, test.system.daemons)
         # From here on, time is that of the history: 0 is the start of the workload.
         self.clock = Clock(asyncio.get_running_loop())
         world = world_of(test.cluster)

@@ -103,9 +103,12 @@ class Logs:
     since: Sequence[LogLine] = ()
 
     def near(self, spans: Sequence[Span], most: int = MAX_NEAR) -> list[LogLine]:
-        """Returns the lines within or nearest to some spans, at most `most`, in the order of time."""
+        """Returns the lines within or nearest to some spans, at most `most`, in the order of time.
+
+        Of too many within a span, those nearest to its end: they tell how the violation came about.
+        """
         within = [line for line in self.lines if _distance(line, spans) <= NEAR_NS]
-        chosen = sorted(within, key=lambda line: _distance(line, spans))[:most]
+        chosen = sorted(within, key=lambda line: (_distance(line, spans), _before_end(line, spans)))[:most]
         return sorted(chosen, key=lambda line: line.time_ns)
 
 
@@ -289,6 +292,11 @@ class _Groups:
         for group in self._groups.values():
             group.settle(self._read)
         return [line for group in self._groups.values() for alike in group.lines for line in alike.apart()]
+
+
+def _before_end(line: LogLine, spans: Sequence[Span]) -> int:
+    """Returns how far a line is from the nearest end of a span."""
+    return min((abs(end - line.time_ns) for _, end in spans), default=0)
 
 
 def _distance(line: LogLine, spans: Sequence[Span]) -> int:

@@ -289,7 +289,7 @@ class StoredClock(Struct, frozen=True, kw_only=True):
     Attributes:
         offset_s: How far it is ahead of the control node's.
         uncertain_s: How far the offset may be wrong in either direction.
-        zone_s: Its time zone, in seconds east of UTC.
+        zone_s: The time zone of its logs, in seconds east of UTC.
     """
 
     offset_s: Seconds

@@ -58,6 +58,7 @@ class RocketMQController(jvm.LedJvmSystem):
     fatal = controllers.FATAL
     role = controllers.ROLE
     log_lines: ClassVar[Mapping[str, LogLine]] = controllers.LINES
+    telling_log_texts = controllers.TELLING
     refusals = REFUSALS
     every_node_returns = (
         "A controller is a member of a Raft group, and a follower gets from the leader what its log lacks."

@@ -50,6 +50,16 @@ FATAL: Final = (
 )
 
 # Lines with which faults can begin. Each of the two libraries has its own.
+# Texts of the logs that tell of votes, terms, roles and entries that are cut off.
+TELLING = (
+    "[ChangeRoleTo",
+    "[INCREASE_TERM]",
+    "[VOTE_RESULT] has been elected",
+    "[HandleDoTruncate]",
+    "[TRUNCATE]",
+    "become leader of group",
+    "Load snapshot from ",
+)
 LINES: Mapping[str, LogLine] = MappingProxyType(
     {
         "elected": LogLine(

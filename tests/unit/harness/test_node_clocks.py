@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,8 @@ import pytest
 
 from harness.errors import NodeError
 from harness.node import Node
-from harness.node_clocks import NodeClock, read_clocks
+from harness.node_clocks import NodeClock, as_logged, read_clocks
+from harness.process_clock import LogClock
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,3 +55,17 @@ def test_a_node_that_tells_no_time_has_a_reason(answer: str) -> None:
     assert clocks == {}
     assert unknown["n1"].startswith("expected a time such as 1767225600.123456789 +0000")
     assert "no route to host" in unknown["n2"]
+
+
+def test_a_log_may_have_another_zone_than_its_node() -> None:
+    """RocketMQ writes the time of GMT+8 wherever it runs; a node whose processes say nothing keeps its own zone."""
+    clock = NodeClock(offset_ns=5, uncertain_ns=1, zone_s=0)
+    east = LogClock(path="/l", pattern="(.{19}) ", form="%Y-%m-%d %H:%M:%S", resolution_s=1.0, utc_offset_s=28_800)
+    own = replace(east, utc_offset_s=None)
+    of: Any = {
+        "n1": [SimpleNamespace(log_clock=each) for each in (None, own, east)],
+        "n2": [SimpleNamespace(log_clock=own)],
+    }
+    found = as_logged({"n1": clock, "n2": clock}, NODES, lambda node: of[node.name])
+    assert found == {"n1": replace(clock, zone_s=28_800), "n2": clock}
+    assert as_logged({}, NODES, lambda node: of[node.name]) == {}

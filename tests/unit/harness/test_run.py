@@ -28,8 +28,10 @@ from harness.final_reads import FinalReads
 from harness.history import HistoryWriter
 from harness.load import ClosedLoop
 from harness.node import Node
+from harness.node_clocks import NodeClock
 from harness.op import RECOVERY_PHASE, Fail, Invocation, Ok, OpType
 from harness.outcome import RunOutcome
+from harness.process_clock import LogClock
 from harness.run import RunResult, Test, go
 from harness.service import NodeStatus, ReplicaState
 from harness.system import OneServiceSystem
@@ -548,6 +550,20 @@ def test_logs_that_a_node_never_wrote_are_no_problem(tmp_path: Path) -> None:
         "n2": [],
         "n3": ["registers.log"],
     }
+
+
+def test_the_logs_of_a_run_have_the_zone_that_its_processes_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A node has its own zone, unless the log of a process has another one."""
+    clock = NodeClock(offset_ns=0, uncertain_ns=0, zone_s=3600)
+    monkeypatch.setattr("harness.run.read_clocks", lambda *_: ({"n1": clock, "n2": clock}, {"n3": "no answer"}))
+    east = LogClock(path="/l", pattern="(.*)", form="%Y", resolution_s=1.0, utc_offset_s=28_800)
+    of: Any = {"n1": [SimpleNamespace(log_clock=east)], "n2": [SimpleNamespace(log_clock=None)]}
+    monkeypatch.setattr(Registers, "daemons", lambda _, node: of[node.name])
+    result, _, _ = perform(Registers(), tmp_path)
+    assert result.clocks is not None
+    assert {name: each.zone_s for name, each in result.clocks.nodes.items()} == {"n1": 28_800, "n2": 3600}
 
 
 def test_a_system_that_does_not_recover_is_restarted_once(tmp_path: Path) -> None:

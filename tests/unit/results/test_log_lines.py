@@ -13,7 +13,7 @@ from harness.node_clocks import Clocks, NodeClock
 from harness.units import NS_PER_S as S
 from harness.verdict import Verdict
 from results.measure import log_lines as module
-from results.measure.log_lines import read_logs, spans_of
+from results.measure.log_lines import LogLine, Logs, read_logs, spans_of
 from results.measure.log_times import UNKNOWN
 from results.page.counterexample import counterexamples_of
 from results.page.report import render
@@ -225,3 +225,11 @@ def test_the_clocks_are_read_as_they_were_written(valid_record: RunRecord) -> No
     for damaged in listed:
         with pytest.raises(BadRecord):
             clocks_from({"clocks": damaged})
+
+
+def test_of_too_many_lines_within_a_time_the_last_ones_are_shown() -> None:
+    """They tell how the violation came about; lines in the first seconds of a long run do not."""
+    lines = [LogLine(time_ns=at, node="n1", text=str(at)) for at in range(100)]
+    logs = Logs(lines=lines)
+    assert [line.time_ns for line in logs.near([(0, 90)], most=3)] == [88, 89, 90]
+    assert [line.time_ns for line in logs.near([(0, 20), (60, 90)], most=2)] == [20, 90]
