@@ -147,7 +147,7 @@ def _memory() -> int | None:
 
 
 def _space(memory: int | None, error: str | None) -> Finding:
-    what, purpose = "files in memory", "the files of all nodes are in memory, at most 8 GiB"
+    what, purpose = "files in memory", "the files of all nodes are in memory, at most 8 GiB for each folder of data"
     if error is not None:
         return _right(what, purpose, error)
     if memory is None:

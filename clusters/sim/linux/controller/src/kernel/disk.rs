@@ -576,4 +576,62 @@ mod tests {
         assert!(path.exists());
         fs::remove_dir_all(folder).expect("removed");
     }
+    /// Returns a file after a write, or after a part of it up to `end`.
+    fn written(before: &[u8], offset: usize, value: u8, end: usize) -> Vec<u8> {
+        let mut after = before.to_vec();
+        if end > offset {
+            after.resize(before.len().max(end), 0);
+            after[offset..end].fill(value);
+        }
+        after
+    }
+
+    /// Random writes, truncations, syncs and losses of one file, against all that the law lets survive.
+    #[test]
+    fn the_law_holds_for_random_histories() {
+        let folder = folder("random");
+        let path = folder.join("log");
+        for seed in 0..300 {
+            let mut draws = Chance::new(seed, "history");
+            fs::write(&path, b"").expect("a file");
+            let file = fs::OpenOptions::new().write(true).open(&path).expect("the file");
+            let mut disk = disk(&folder);
+            // What may be there after a loss: the state after each change, and those after a part of it.
+            let mut states = vec![vec![Vec::new()]];
+            for value in 1..25 {
+                let now = states.last().expect("a state")[0].clone();
+                match draws.below(8) {
+                    0 => {
+                        sync(&mut disk, &path);
+                        states = vec![vec![now]];
+                    }
+                    1 => {
+                        disk.lose(&folder, &mut draws, &mut BTreeSet::new()).expect("a loss");
+                        let left = fs::read(&path).expect("the file");
+                        assert!(states.iter().flatten().any(|state| *state == left), "seed {seed}, change {value}");
+                        states = vec![vec![left]];
+                    }
+                    2 => {
+                        let size = draws.below(3_000);
+                        disk.keep(&path, &path, size..u64::MAX, None);
+                        file.set_len(size).expect("a size");
+                        let mut after = now;
+                        after.resize(size as usize, 0);
+                        states.push(vec![after]);
+                    }
+                    _ => {
+                        let (offset, count) = (draws.below(2_000), 1 + draws.below(1_500));
+                        let (begin, end) = (offset as usize, (offset + count) as usize);
+                        keep(&mut disk, &path, offset, offset + count);
+                        file.write_all_at(&vec![value; count as usize], offset).expect("written");
+                        let mut after = vec![written(&now, begin, value, end)];
+                        let cuts = (begin / 512 + 1..end.div_ceil(512)).map(|sector| sector * 512);
+                        after.extend(cuts.map(|cut| written(&now, begin, value, cut)));
+                        states.push(after);
+                    }
+                }
+            }
+        }
+        fs::remove_dir_all(folder).expect("removed");
+    }
 }
