@@ -225,7 +225,7 @@ def test_a_loop_that_waits_for_another_thread_takes_time(binary: Path, tmp_path:
 
 
 def test_when_the_controller_looks_at_a_computing_thread_has_no_effect(binary: Path, tmp_path: Path) -> None:
-    """A thread that counts in memory does not wait, one that saves its flags is not stepped for good, and a wait has one place."""
+    """A thread that counts in memory does not wait, one that saves its flags is not stepped for good; a wait has one place."""
     program = compiled("computes.c", tmp_path)
     words = [str(program), "2000000"]
     runs = [simulated(binary, tmp_path, words, shown=[program], look_us=look_us) for look_us in (400_000, 600, 1900)]
