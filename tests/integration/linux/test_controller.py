@@ -87,6 +87,23 @@ def test_a_program_sees_what_the_kernel_shows_it(binary: Path, tmp_path: Path) -
     assert ended.calls["futex"] > 0
 
 
+def test_a_wait_for_a_lock_of_a_file_lets_others_run(binary: Path, tmp_path: Path) -> None:
+    """It ends when the lock is given back, when the last descriptor is closed, with the process that has it, or by a signal."""
+    program = compiled("locks.c", tmp_path)
+    natively = subprocess.run([program], check=True, capture_output=True, text=True, cwd=tmp_path, timeout=60).stdout
+    inside, code, ended = simulated(binary, tmp_path, [str(program)], shown=[program])
+    assert inside.splitlines() == natively.splitlines()
+    assert code == 0
+    assert ended.figures["time"] > SECOND_NS
+
+
+def test_an_exec_with_several_threads_ends_the_run(binary: Path, tmp_path: Path) -> None:
+    """The kernel would wait for the end of the other threads, which stand still. The error names the program."""
+    script = "import os, threading, time; threading.Thread(target=time.sleep, args=[9]).start(); os.execv('/bin/true', [''])"
+    with pytest.raises(InfrastructureError, match=r"python3 on n1 executes another program while it has 2 threads"):
+        simulated(binary, tmp_path, [*PYTHON, script])
+
+
 LOOK = """
 date; sleep 100; date; head -c 16 /dev/urandom | od -An -tx1; echo $$; uname -n; cat /proc/meminfo /proc/stat /proc/loadavg
 cat /proc/self/stat /proc/self/io /proc/self/mountinfo /proc/cgroups /proc/cpuinfo /sys/devices/system/cpu/online /etc/hosts

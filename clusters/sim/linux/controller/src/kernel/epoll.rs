@@ -57,11 +57,12 @@ impl Kernel {
         timeout: Option<Nanos>,
         again: bool,
     ) -> Outcome {
-        let Some(epoll) = self.object(thread, registers.rdi) else { return failed(EBADF) };
         let most = registers.rdx as i32;
-        if !matches!(self.objects[epoll].kind, Kind::Epoll { .. }) || most <= 0 {
-            return failed(EINVAL);
-        }
+        let epoll = match self.object(thread, registers.rdi) {
+            Some(epoll) if matches!(self.objects[epoll].kind, Kind::Epoll { .. }) && most > 0 => epoll,
+            None if most > 0 && !self.is_native(thread, registers.rdi) => return failed(EBADF),
+            _ => return failed(EINVAL),
+        };
         let reports = self.take_ready(epoll, most as usize);
         if !reports.is_empty() {
             let mut bytes = Vec::with_capacity(reports.len() * EVENT_SIZE);

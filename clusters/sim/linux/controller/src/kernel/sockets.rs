@@ -38,6 +38,8 @@ pub enum Phase {
 pub struct Stream {
     pub phase: Phase,
     pub is_pair: bool,
+    /// Of one of a pair: whether the other one is closed.
+    pub peer_closed: bool,
     pub local: Option<SocketAddrV4>,
     pub remote: Option<SocketAddrV4>,
     pub peer: Option<ObjectId>,
@@ -59,6 +61,7 @@ impl Stream {
         Self {
             phase: Phase::Fresh,
             is_pair: false,
+            peer_closed: false,
             local: None,
             remote: None,
             peer: None,
@@ -88,7 +91,7 @@ impl Stream {
                 flag(!self.received.is_empty() || self.peer_ended || self.is_reset || self.reads_ended, READABLE)
                     | flag(self.unread < WINDOW || self.is_reset || self.sends_ended, WRITABLE)
                     | flag(self.peer_ended || self.is_reset, PEER_ENDED)
-                    | flag(self.is_reset || self.peer_ended && self.sends_ended, HUNG_UP)
+                    | flag(self.is_reset || self.peer_closed || self.peer_ended && self.sends_ended, HUNG_UP)
                     | flag(self.error != 0, FAILED)
             }
         }
@@ -241,6 +244,9 @@ impl Kernel {
 
     pub(super) fn bind(&mut self, thread: ThreadId, object: ObjectId, registers: &Registers) -> Outcome {
         let node = self.objects[object].node;
+        if self.is_pair(object) {
+            return failed(EINVAL); // an address of another family
+        }
         let address = match self.address_at(thread, registers.rsi, registers.rdx) {
             Ok(address) => address,
             Err(error) => return failed(error),
@@ -267,11 +273,16 @@ impl Kernel {
 
     pub(super) fn listen(&mut self, object: ObjectId) -> Outcome {
         let node = self.objects[object].node;
+        match &self.objects[object].kind {
+            Kind::Stream(stream) if !stream.is_pair && matches!(stream.phase, Phase::Fresh | Phase::Listening) => {}
+            Kind::Stream(_) => return failed(EINVAL),
+            _ => return failed(libc::EOPNOTSUPP),
+        }
         if self.local(object).is_none() {
             let port = self.free_port(node);
             self.bind_to(object, SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, port));
         }
-        let Kind::Stream(stream) = &mut self.objects[object].kind else { return failed(libc::EOPNOTSUPP) };
+        let stream = self.stream(object);
         stream.phase = Phase::Listening;
         Outcome::Value(0)
     }
@@ -316,6 +327,9 @@ impl Kernel {
                 }
                 Err(error) => failed(error),
             };
+        }
+        if self.is_pair(object) {
+            return failed(EINVAL); // an address of another family
         }
         let is_nonblocking = self.objects[object].is_nonblocking;
         match self.stream(object).phase {
@@ -477,7 +491,14 @@ impl Kernel {
     }
 
     pub(super) fn shutdown(&mut self, object: ObjectId, how: c_int) -> Outcome {
-        let Kind::Stream(stream) = &mut self.objects[object].kind else { return Outcome::Value(0) };
+        if ![libc::SHUT_RD, libc::SHUT_WR, libc::SHUT_RDWR].contains(&how) {
+            return failed(EINVAL);
+        }
+        let stream = match &mut self.objects[object].kind {
+            Kind::Stream(stream) => stream,
+            Kind::Datagrams(datagrams) if datagrams.remote.is_none() => return failed(ENOTCONN),
+            _ => return Outcome::Value(0),
+        };
         match stream.phase {
             Phase::Listening => {
                 stream.phase = Phase::Closed;
@@ -529,6 +550,16 @@ impl Kernel {
         } else if was == Phase::Connected && !sent {
             self.tell_end(object);
         }
+        if let (true, Some(peer)) = (self.is_pair(object), peer) {
+            // Source: unix_release_sock of net/unix/af_unix.c.
+            if let Kind::Stream(other) = &mut self.objects[peer].kind {
+                other.peer_closed = true;
+                if has_unread {
+                    other.error = ECONNRESET;
+                }
+                self.changed(peer);
+            }
+        }
         self.stream(object).phase = Phase::Closed;
         for waiting in backlog {
             if let Some(client) = self.stream(waiting).peer {
@@ -550,6 +581,10 @@ impl Kernel {
         for connection in waiting {
             self.vanish(connection);
         }
+    }
+
+    fn is_pair(&self, object: ObjectId) -> bool {
+        matches!(&self.objects[object].kind, Kind::Stream(stream) if stream.is_pair)
     }
 
     /// Gives a UDP socket a name, if it has none.

@@ -151,6 +151,7 @@ impl Kernel {
                     Outcome::Value(count as i64)
                 }
             }
+            Kind::Stream(stream) if stream.is_pair && to.is_some() => failed(libc::EISCONN),
             Kind::Stream(_) => self.transmit(thread, object, bytes, is_nonblocking),
             Kind::Datagrams(_) => self.send_datagram(object, bytes, to),
             Kind::Pipe { .. } => failed(EBADF),
