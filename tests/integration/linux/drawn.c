@@ -167,7 +167,15 @@ static void address_of(const char *what, int slot, int (*ask)(int, struct sockad
 
 static void use_socket(int slot, int file) {
     switch (draw(9)) {
-    case 0: show("shutdown", slot, shutdown(file, (int)draw(4))); settle(); break;
+    case 0: {
+        int how = (int)draw(4), type = 0;
+        socklen_t size = sizeof type;
+        // Of a socket of datagrams without a remote end, Linux refuses it, and keeps a part of it.
+        if (getsockopt(file, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_DGRAM) return;
+        show("shutdown", slot, shutdown(file, how));
+        settle();
+        break;
+    }
     case 1:
     case 2:
         if (!listening.sin_port) return;

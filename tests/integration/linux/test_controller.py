@@ -99,9 +99,23 @@ def test_a_wait_for_a_lock_of_a_file_lets_others_run(binary: Path, tmp_path: Pat
 
 def test_an_exec_with_several_threads_ends_the_run(binary: Path, tmp_path: Path) -> None:
     """The kernel would wait for the end of the other threads, which stand still. The error names the program."""
-    script = "import os, threading, time; threading.Thread(target=time.sleep, args=[9]).start(); os.execv('/bin/true', [''])"
+    script = (
+        "import os, threading, time; threading.Thread(target=time.sleep, args=[9]).start(); os.execv('/bin/true', [''])"
+    )
     with pytest.raises(InfrastructureError, match=r"python3 on n1 executes another program while it has 2 threads"):
         simulated(binary, tmp_path, [*PYTHON, script])
+
+
+@pytest.mark.parametrize(("first", "last"), [(1, 40), pytest.param(41, 68, marks=pytest.mark.night)])
+def test_drawn_calls_return_what_the_kernel_returns(binary: Path, tmp_path: Path, first: int, last: int) -> None:
+    """The same program makes the same calls natively: each result, error and byte is the same."""
+    program = compiled("drawn.c", tmp_path)
+    words = [str(program), str(first), str(last)]
+    natively = subprocess.run(words, check=True, capture_output=True, text=True, cwd=tmp_path, timeout=200).stdout
+    inside, code, _ = simulated(binary, tmp_path, words, shown=[program])
+    assert code == 0
+    for here, there in zip(natively.splitlines(), inside.splitlines(), strict=True):
+        assert there == here
 
 
 LOOK = """

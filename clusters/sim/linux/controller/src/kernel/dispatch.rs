@@ -384,7 +384,16 @@ impl Kernel {
             libc::SYS_read => (vec![(registers.rsi, registers.rdx as usize)], 0),
             _ => (vec![(registers.rsi, registers.rdx as usize)], registers.r10 as c_int),
         };
-        if matches!(self.objects[object].kind, Kind::Datagrams(_)) {
+        let kind = &self.objects[object].kind;
+        let is_empty = parts.iter().all(|(_, size)| *size == 0);
+        if number == libc::SYS_readv
+            && is_empty
+            && !matches!(kind, Kind::Epoll { .. } | Kind::Pipe { is_writer: true, .. })
+            || number == libc::SYS_read && is_empty && matches!(kind, Kind::Stream(_) | Kind::Datagrams(_))
+        {
+            return Outcome::Value(0);
+        }
+        if matches!(kind, Kind::Datagrams(_)) {
             let (name, size_at) = if number == libc::SYS_recvfrom { (registers.r8, registers.r9) } else { (0, 0) };
             return self.receive_datagram(thread, object, &parts, flags, name, size_at);
         }
@@ -401,6 +410,9 @@ impl Kernel {
         size_at: u64,
     ) -> Outcome {
         let Kind::Datagrams(datagrams) = &mut self.objects[object].kind else { return failed(EBADF) };
+        if datagrams.error != 0 {
+            return failed(std::mem::take(&mut datagrams.error));
+        }
         let first = if flags & libc::MSG_PEEK == 0 {
             datagrams.received.pop_front()
         } else {
@@ -484,10 +496,34 @@ impl Kernel {
             }
             _ => vec![(registers.rsi, registers.rdx as usize)],
         };
+        let kind = &self.objects[object].kind;
+        if number == libc::SYS_writev && !matches!(kind, Kind::Epoll { .. } | Kind::Timer { .. }) {
+            let parts: Vec<_> = parts.iter().copied().filter(|(_, size)| *size > 0).collect();
+            if parts.is_empty() {
+                return Outcome::Value(0);
+            }
+            if parts.len() > 1 && matches!(kind, Kind::Event { .. }) {
+                return self.add_parts(thread, object, parts);
+            }
+        }
         match self.gather(thread, &parts, MOST_AT_ONCE) {
             None => failed(EFAULT),
             Some(bytes) => self.write_from(thread, object, &bytes, flags, to),
         }
+    }
+
+    /// Adds each of several numbers to an eventfd, until one is refused.
+    fn add_parts(&mut self, thread: ThreadId, object: ObjectId, parts: super::streams::Parts) -> Outcome {
+        let mut done = 0;
+        for part in parts {
+            let Some(bytes) = self.gather(thread, &vec![part], MOST_AT_ONCE) else { return failed(EFAULT) };
+            match self.write_from(thread, object, &bytes, 0, None) {
+                Outcome::Value(count) if count > 0 => done += count,
+                refused if done == 0 => return refused,
+                _ => break,
+            }
+        }
+        Outcome::Value(done)
     }
 
     fn send_one(&mut self, thread: ThreadId, object: ObjectId, message: u64, flags: c_int) -> Outcome {
@@ -596,12 +632,14 @@ impl Kernel {
             }
             FIONREAD => {
                 let count = match &self.objects[object].kind {
+                    Kind::Stream(stream) if stream.phase == super::Phase::Listening => return failed(EINVAL),
                     Kind::Stream(stream) => stream.received.len(),
                     Kind::Datagrams(datagrams) => datagrams.received.front().map_or(0, |(_, bytes)| bytes.len()),
                     Kind::Pipe { buffer, .. } => match &self.objects[*buffer].kind {
                         Kind::Buffer { bytes, .. } => bytes.len(),
                         _ => 0,
                     },
+                    Kind::Epoll { .. } => return failed(EINVAL),
                     _ => return failed(ENOTTY),
                 };
                 tracee::write_u32(tid, registers.rdx, count as u32);
