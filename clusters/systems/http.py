@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     import aiohttp
 
 CONNECT_TIMEOUT_S: Final = 1.0
+# How long a connection without a request stays open. The library counts this by the clock of the machine, and closes what is
+# older. In a simulation that would depend on the speed of the machine, so it is longer than a run.
+KEPT_S: Final = 86_400.0
 MAX_ANSWER_BYTES: Final = 64 << 20
 LONGER: Final = f"expected an answer of at most {MAX_ANSWER_BYTES >> 20} MiB, found a longer one"
 
@@ -58,7 +61,7 @@ class Http:
 
         if self._session is None:
             self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=1),
+                connector=aiohttp.TCPConnector(limit=1, keepalive_timeout=KEPT_S),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_S),
             )

@@ -53,8 +53,10 @@ int main(int count, char **arguments) {
     while (!flag)
         for (int pauses = 0; pauses < 7; pauses++) __asm__ volatile("pause");
     printf("waits: %ld ms\n", (now() - began) / 1000000);
-    while (!other) {
-    }
+    // Counts up and down in memory and clears some of it, as Go does when it takes a lock.
+    static int locks;
+    static char area[16] __attribute__((aligned(16)));
+    while (!other) __asm__ volatile("incl %0\n movups %%xmm0, %1\n lock decl %0" : "+m"(locks), "=m"(area));
     printf("waits again: %ld ms\n", (now() - began) / 1000000);
     pthread_join(setter, NULL);
     return 0;

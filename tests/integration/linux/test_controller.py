@@ -87,6 +87,37 @@ def test_a_program_sees_what_the_kernel_shows_it(binary: Path, tmp_path: Path) -
     assert ended.calls["futex"] > 0
 
 
+def test_a_wait_for_a_lock_of_a_file_lets_others_run(binary: Path, tmp_path: Path) -> None:
+    """It ends when the lock is given back, when the last descriptor is closed, with the process that has it, or by a signal."""
+    program = compiled("locks.c", tmp_path)
+    natively = subprocess.run([program], check=True, capture_output=True, text=True, cwd=tmp_path, timeout=60).stdout
+    inside, code, ended = simulated(binary, tmp_path, [str(program)], shown=[program])
+    assert inside.splitlines() == natively.splitlines()
+    assert code == 0
+    assert ended.figures["time"] > SECOND_NS
+
+
+def test_an_exec_with_several_threads_ends_the_run(binary: Path, tmp_path: Path) -> None:
+    """The kernel would wait for the end of the other threads, which stand still. The error names the program."""
+    script = (
+        "import os, threading, time; threading.Thread(target=time.sleep, args=[9]).start(); os.execv('/bin/true', [''])"
+    )
+    with pytest.raises(InfrastructureError, match=r"python3 on n1 executes another program while it has 2 threads"):
+        simulated(binary, tmp_path, [*PYTHON, script])
+
+
+@pytest.mark.parametrize(("first", "last"), [(1, 40), pytest.param(41, 68, marks=pytest.mark.night)])
+def test_drawn_calls_return_what_the_kernel_returns(binary: Path, tmp_path: Path, first: int, last: int) -> None:
+    """The same program makes the same calls natively: each result, error and byte is the same."""
+    program = compiled("drawn.c", tmp_path)
+    words = [str(program), str(first), str(last)]
+    natively = subprocess.run(words, check=True, capture_output=True, text=True, cwd=tmp_path, timeout=200).stdout
+    inside, code, _ = simulated(binary, tmp_path, words, shown=[program])
+    assert code == 0
+    for here, there in zip(natively.splitlines(), inside.splitlines(), strict=True):
+        assert there == here
+
+
 LOOK = """
 date; sleep 100; date; head -c 16 /dev/urandom | od -An -tx1; echo $$; uname -n; cat /proc/meminfo /proc/stat /proc/loadavg
 cat /proc/self/stat /proc/self/io /proc/self/mountinfo /proc/cgroups /proc/cpuinfo /sys/devices/system/cpu/online /etc/hosts
@@ -225,7 +256,7 @@ def test_a_loop_that_waits_for_another_thread_takes_time(binary: Path, tmp_path:
 
 
 def test_when_the_controller_looks_at_a_computing_thread_has_no_effect(binary: Path, tmp_path: Path) -> None:
-    """A thread that counts in memory does not wait, one that saves flags is not stepped for good, and a wait has one place."""
+    """A thread that counts in memory does not wait, one that saves its flags is not stepped for good; a wait has one place."""
     program = compiled("computes.c", tmp_path)
     words = [str(program), "2000000"]
     runs = [simulated(binary, tmp_path, words, shown=[program], look_us=look_us) for look_us in (400_000, 600, 1900)]

@@ -65,19 +65,19 @@ pub const TABLE: &[Call] = table! {
     Class::Passes =>
         SYS_mmap SYS_mprotect SYS_munmap SYS_brk SYS_mremap SYS_madvise SYS_mlock SYS_munlock SYS_mlockall SYS_munlockall SYS_mincore
         SYS_rt_sigaction SYS_rt_sigprocmask SYS_rt_sigreturn SYS_sigaltstack SYS_rt_sigpending SYS_membarrier
-        SYS_pread64 SYS_preadv SYS_lseek SYS_fadvise64 SYS_readahead SYS_access SYS_faccessat SYS_faccessat2 SYS_flock SYS_getcwd
+        SYS_pread64 SYS_preadv SYS_fadvise64 SYS_readahead SYS_access SYS_faccessat SYS_faccessat2 SYS_getcwd
         SYS_chdir SYS_fchdir SYS_umask SYS_getxattr SYS_lgetxattr
         SYS_getpid SYS_gettid SYS_getppid SYS_getuid SYS_geteuid SYS_getgid SYS_getegid SYS_getresuid SYS_getresgid SYS_getgroups
         SYS_setgroups SYS_setuid SYS_setgid SYS_setsid SYS_setpgid SYS_getpgid SYS_getpgrp SYS_getsid SYS_capget
         SYS_getrlimit SYS_setrlimit SYS_prlimit64 SYS_uname SYS_setpriority SYS_sched_getparam SYS_sched_getscheduler
         SYS_sched_get_priority_max SYS_sched_get_priority_min SYS_arch_prctl SYS_set_robust_list SYS_get_robust_list
-        SYS_prctl SYS_execve SYS_execveat;
+        SYS_prctl;
     Class::Handled =>
         SYS_clock_gettime SYS_clock_getres SYS_gettimeofday SYS_time SYS_nanosleep SYS_clock_nanosleep SYS_times SYS_getrusage
         SYS_sysinfo
         SYS_getrandom SYS_getcpu SYS_getpriority SYS_sched_getaffinity SYS_sched_setaffinity SYS_sched_setscheduler SYS_sched_setparam
         SYS_sched_yield SYS_futex SYS_set_tid_address SYS_set_mempolicy SYS_mbind
-        SYS_clone SYS_clone3 SYS_fork SYS_vfork SYS_exit SYS_exit_group SYS_wait4 SYS_waitid SYS_kill SYS_tkill SYS_tgkill
+        SYS_clone SYS_clone3 SYS_fork SYS_vfork SYS_execve SYS_execveat SYS_exit SYS_exit_group SYS_wait4 SYS_waitid SYS_kill SYS_tkill SYS_tgkill
         SYS_rt_sigsuspend SYS_rt_sigtimedwait
         SYS_open SYS_openat SYS_openat2 SYS_creat SYS_stat SYS_lstat SYS_fstat SYS_newfstatat SYS_statx SYS_statfs SYS_fstatfs
         SYS_getdents64 SYS_readlink SYS_readlinkat
@@ -85,7 +85,7 @@ pub const TABLE: &[Call] = table! {
         SYS_truncate SYS_ftruncate SYS_fallocate SYS_rename SYS_renameat SYS_renameat2 SYS_mkdir SYS_mkdirat SYS_rmdir SYS_link
         SYS_linkat SYS_unlink SYS_unlinkat SYS_symlink SYS_symlinkat SYS_chmod SYS_fchmod SYS_fchmodat SYS_chown SYS_fchown
         SYS_fchownat SYS_utime SYS_utimes SYS_utimensat
-        SYS_read SYS_readv SYS_write SYS_writev SYS_close SYS_close_range SYS_dup SYS_dup2 SYS_dup3 SYS_fcntl SYS_ioctl
+        SYS_read SYS_readv SYS_lseek SYS_write SYS_writev SYS_close SYS_close_range SYS_dup SYS_dup2 SYS_dup3 SYS_fcntl SYS_flock SYS_ioctl
         SYS_pipe SYS_pipe2 SYS_eventfd SYS_eventfd2 SYS_timerfd_create SYS_timerfd_settime SYS_timerfd_gettime
         SYS_socket SYS_socketpair SYS_bind SYS_listen SYS_accept SYS_accept4 SYS_connect SYS_getsockname SYS_getpeername
         SYS_setsockopt SYS_getsockopt SYS_shutdown SYS_sendto SYS_sendmsg SYS_sendmmsg SYS_recvfrom SYS_recvmsg

@@ -72,6 +72,21 @@ pub fn registers(tid: pid_t) -> io::Result<Registers> {
     Ok(registers)
 }
 
+/// Returns the registers of vectors and of floating point of a stopped thread, as XSAVE lays them out.
+pub fn vector_registers(tid: pid_t) -> io::Result<Vec<u8>> {
+    const XSTATE: usize = 0x202; // NT_X86_XSTATE of the kernel
+    const MOST: usize = 16 << 10;
+    const HEADER: std::ops::Range<usize> = 512..576; // which parts are in use: it depends on when the kernel saved them
+    let mut bytes = vec![0_u8; MOST];
+    let mut there = iovec { iov_base: bytes.as_mut_ptr().cast::<c_void>(), iov_len: MOST };
+    request(libc::PTRACE_GETREGSET, tid, XSTATE, (&raw mut there) as usize)?;
+    bytes.truncate(there.iov_len);
+    if let Some(header) = bytes.get_mut(HEADER) {
+        header.fill(0);
+    }
+    Ok(bytes)
+}
+
 /// Sets the registers of a stopped thread.
 pub fn set_registers(tid: pid_t, registers: &Registers) -> io::Result<()> {
     request(libc::PTRACE_SETREGS, tid, 0, std::ptr::from_ref(registers) as usize).map(drop)

@@ -49,6 +49,8 @@ pub enum After {
     /// It read these bytes of a file.
     Read(u64),
     Waited,
+    /// It asked for a lock of a file, and did not wait for it.
+    Locked,
     /// It sent a signal to a process or a thread.
     Signalled {
         number: i32,
@@ -96,7 +98,8 @@ impl Kernel {
         let mut registers = self.threads[thread].registers;
         registers.orig_rax = libc::SYS_eventfd2 as u64;
         registers.rdi = 0;
-        registers.rsi = if closes_at_exec { libc::EFD_CLOEXEC as u64 } else { 0 };
+        // A call that the controller lets pass must not wait in it.
+        registers.rsi = (libc::EFD_NONBLOCK | if closes_at_exec { libc::EFD_CLOEXEC } else { 0 }) as u64;
         self.threads[thread].opening = Some((object, closes_at_exec));
         Outcome::Natively(Some(Box::new(registers)), After::Opened)
     }
@@ -119,6 +122,9 @@ impl Kernel {
             Class::Passes => return Ok(Outcome::Native),
             Class::Refused(error) => return Ok(failed(error)),
             Class::Handled => {}
+        }
+        if matches!(number, libc::SYS_execve | libc::SYS_execveat) {
+            self.check_alone(thread)?;
         }
         if number != libc::SYS_sched_yield {
             self.threads[thread].yields = 0;
@@ -204,6 +210,7 @@ impl Kernel {
                 self.threads[thread].making = (flags, 0);
                 Outcome::Native
             }
+            libc::SYS_execve | libc::SYS_execveat => Outcome::Native,
             libc::SYS_exit => Outcome::Exit,
             libc::SYS_exit_group => Outcome::ExitGroup,
             libc::SYS_wait4 => self.wait_for_child(thread, one as i32, three as c_int),
@@ -237,6 +244,10 @@ impl Kernel {
             libc::SYS_sendmsg => self.send_message(thread, registers),
             libc::SYS_sendmmsg => self.send_messages(thread, registers),
             libc::SYS_sendfile => self.send_file(thread, registers),
+            libc::SYS_lseek => match self.object(thread, one).map(|object| &self.objects[object].kind) {
+                Some(Kind::Stream(_) | Kind::Datagrams(_) | Kind::Pipe { .. }) => failed(libc::ESPIPE),
+                _ => Outcome::Native,
+            },
             // Children of Java close all descriptors before they execute a program, which still needs these.
             libc::SYS_close if start::DESCRIPTORS.contains(&(one as i32)) => Outcome::Value(0),
             libc::SYS_close => {
@@ -260,6 +271,11 @@ impl Kernel {
             libc::SYS_dup | libc::SYS_dup2 => natively(After::Duplicated(false)),
             libc::SYS_dup3 => natively(After::Duplicated(three as c_int & libc::O_CLOEXEC != 0)),
             libc::SYS_fcntl => self.fcntl(thread, registers),
+            libc::SYS_flock => {
+                let mut changed = *registers;
+                changed.rsi |= libc::LOCK_NB as u64;
+                Outcome::Natively(Some(Box::new(changed)), After::Locked)
+            }
             libc::SYS_ioctl => self.ioctl(thread, registers),
             libc::SYS_pipe => natively(After::MadePipe(0)),
             libc::SYS_pipe2 => natively(After::MadePipe(two as c_int)),
@@ -337,11 +353,6 @@ impl Kernel {
         }
     }
 
-    /// Returns the outcome of a call for sockets on a file, or on a number that is no descriptor.
-    fn no_socket(&self, thread: ThreadId, descriptor: u64) -> Outcome {
-        failed(if self.is_native(thread, descriptor) { libc::ENOTSOCK } else { EBADF })
-    }
-
     fn sysinfo(&self, thread: ThreadId, address: u64) -> Outcome {
         const MEMORY: u64 = 8 << 30;
         const FREE: u64 = 6 << 30;
@@ -360,17 +371,17 @@ impl Kernel {
     }
 
     fn read_call(&mut self, thread: ThreadId, number: c_long, registers: &Registers) -> Outcome {
-        let Some(object) = self.object(thread, registers.rdi) else {
-            return if number == libc::SYS_recvfrom {
-                self.no_socket(thread, registers.rdi)
-            } else {
-                natively(After::Read(if number == libc::SYS_read { registers.rsi } else { 0 }))
-            };
+        let object = if number == libc::SYS_recvfrom {
+            match self.socket_of(thread, registers.rdi) {
+                Ok(object) => object,
+                Err(error) => return failed(error),
+            }
+        } else {
+            match self.object(thread, registers.rdi) {
+                Some(object) => object,
+                None => return natively(After::Read(if number == libc::SYS_read { registers.rsi } else { 0 })),
+            }
         };
-        if number == libc::SYS_recvfrom && matches!(self.objects[object].kind, Kind::Datagrams(_)) {
-            let parts = vec![(registers.rsi, registers.rdx as usize)];
-            return self.receive_datagram(thread, object, &parts, registers.r10 as c_int, registers.r8, registers.r9);
-        }
         let (parts, flags) = match number {
             libc::SYS_readv => match self.parts(thread, registers.rsi, registers.rdx) {
                 None => return failed(EFAULT),
@@ -379,6 +390,19 @@ impl Kernel {
             libc::SYS_read => (vec![(registers.rsi, registers.rdx as usize)], 0),
             _ => (vec![(registers.rsi, registers.rdx as usize)], registers.r10 as c_int),
         };
+        let kind = &self.objects[object].kind;
+        let is_empty = parts.iter().all(|(_, size)| *size == 0);
+        if number == libc::SYS_readv
+            && is_empty
+            && !matches!(kind, Kind::Epoll { .. } | Kind::Pipe { is_writer: true, .. })
+            || number == libc::SYS_read && is_empty && matches!(kind, Kind::Stream(_) | Kind::Datagrams(_))
+        {
+            return Outcome::Value(0);
+        }
+        if matches!(kind, Kind::Datagrams(_)) {
+            let (name, size_at) = if number == libc::SYS_recvfrom { (registers.r8, registers.r9) } else { (0, 0) };
+            return self.receive_datagram(thread, object, &parts, flags, name, size_at);
+        }
         self.read_into(thread, object, &parts, flags)
     }
 
@@ -392,7 +416,15 @@ impl Kernel {
         size_at: u64,
     ) -> Outcome {
         let Kind::Datagrams(datagrams) = &mut self.objects[object].kind else { return failed(EBADF) };
-        let Some((from, bytes)) = datagrams.received.pop_front() else {
+        if datagrams.error != 0 {
+            return failed(std::mem::take(&mut datagrams.error));
+        }
+        let first = if flags & libc::MSG_PEEK == 0 {
+            datagrams.received.pop_front()
+        } else {
+            datagrams.received.front().cloned()
+        };
+        let Some((from, bytes)) = first else {
             if self.objects[object].is_nonblocking
                 || flags & libc::MSG_DONTWAIT != 0
                 || self.threads[thread].timed_out
@@ -421,7 +453,10 @@ impl Kernel {
 
     fn receive_message(&mut self, thread: ThreadId, registers: &Registers) -> Outcome {
         let (message, flags) = (registers.rsi, registers.rdx as c_int);
-        let Some(object) = self.object(thread, registers.rdi) else { return self.no_socket(thread, registers.rdi) };
+        let object = match self.socket_of(thread, registers.rdi) {
+            Ok(object) => object,
+            Err(error) => return failed(error),
+        };
         let Some((name, _, parts)) = self.message(thread, message) else { return failed(EFAULT) };
         let outcome = if matches!(self.objects[object].kind, Kind::Datagrams(_)) {
             self.receive_datagram(thread, object, &parts, flags, name, message + 8)
@@ -437,12 +472,16 @@ impl Kernel {
     }
 
     fn write_call(&mut self, thread: ThreadId, number: c_long, registers: &Registers) -> Outcome {
-        let Some(object) = self.object(thread, registers.rdi) else {
-            return if number == libc::SYS_sendto {
-                self.no_socket(thread, registers.rdi)
-            } else {
-                self.write_file(thread, number, registers)
-            };
+        let object = if number == libc::SYS_sendto {
+            match self.socket_of(thread, registers.rdi) {
+                Ok(object) => object,
+                Err(error) => return failed(error),
+            }
+        } else {
+            match self.object(thread, registers.rdi) {
+                Some(object) => object,
+                None => return self.write_file(thread, number, registers),
+            }
         };
         let mut to: Option<SocketAddrV4> = None;
         let mut flags = 0;
@@ -463,10 +502,34 @@ impl Kernel {
             }
             _ => vec![(registers.rsi, registers.rdx as usize)],
         };
+        let kind = &self.objects[object].kind;
+        if number == libc::SYS_writev && !matches!(kind, Kind::Epoll { .. } | Kind::Timer { .. }) {
+            let parts: Vec<_> = parts.iter().copied().filter(|(_, size)| *size > 0).collect();
+            if parts.is_empty() {
+                return Outcome::Value(0);
+            }
+            if parts.len() > 1 && matches!(kind, Kind::Event { .. }) {
+                return self.add_parts(thread, object, parts);
+            }
+        }
         match self.gather(thread, &parts, MOST_AT_ONCE) {
             None => failed(EFAULT),
             Some(bytes) => self.write_from(thread, object, &bytes, flags, to),
         }
+    }
+
+    /// Adds each of several numbers to an eventfd, until one is refused.
+    fn add_parts(&mut self, thread: ThreadId, object: ObjectId, parts: super::streams::Parts) -> Outcome {
+        let mut done = 0;
+        for part in parts {
+            let Some(bytes) = self.gather(thread, &vec![part], MOST_AT_ONCE) else { return failed(EFAULT) };
+            match self.write_from(thread, object, &bytes, 0, None) {
+                Outcome::Value(count) if count > 0 => done += count,
+                refused if done == 0 => return refused,
+                _ => break,
+            }
+        }
+        Outcome::Value(done)
     }
 
     fn send_one(&mut self, thread: ThreadId, object: ObjectId, message: u64, flags: c_int) -> Outcome {
@@ -485,14 +548,17 @@ impl Kernel {
     }
 
     fn send_message(&mut self, thread: ThreadId, registers: &Registers) -> Outcome {
-        match self.object(thread, registers.rdi) {
-            None => self.no_socket(thread, registers.rdi),
-            Some(object) => self.send_one(thread, object, registers.rsi, registers.rdx as c_int),
+        match self.socket_of(thread, registers.rdi) {
+            Err(error) => failed(error),
+            Ok(object) => self.send_one(thread, object, registers.rsi, registers.rdx as c_int),
         }
     }
 
     fn send_messages(&mut self, thread: ThreadId, registers: &Registers) -> Outcome {
-        let Some(object) = self.object(thread, registers.rdi) else { return self.no_socket(thread, registers.rdi) };
+        let object = match self.socket_of(thread, registers.rdi) {
+            Ok(object) => object,
+            Err(error) => return failed(error),
+        };
         let flags = registers.r10 as c_int | libc::MSG_DONTWAIT;
         for place in 0..registers.rdx {
             let message = registers.rsi + place * MANY_MESSAGE_SIZE;
@@ -529,7 +595,12 @@ impl Kernel {
         match (self.object(thread, registers.rdi), registers.rsi as c_int) {
             (Some(object), libc::F_GETFL) => {
                 let flags = if self.objects[object].is_nonblocking { libc::O_NONBLOCK } else { 0 };
-                Outcome::Value((libc::O_RDWR | flags).into())
+                let access = match self.objects[object].kind {
+                    Kind::Pipe { is_writer: true, .. } => libc::O_WRONLY,
+                    Kind::Pipe { .. } | Kind::Random => libc::O_RDONLY,
+                    _ => libc::O_RDWR,
+                };
+                Outcome::Value((access | flags).into())
             }
             (Some(object), libc::F_SETFL) => {
                 self.objects[object].is_nonblocking = argument & libc::O_NONBLOCK != 0;
@@ -543,12 +614,14 @@ impl Kernel {
                 }
                 natively(After::Nothing)
             }
-            // A wait for a lock would stop the simulation: the caller learns that the lock is held.
-            (None, libc::F_SETLKW) => {
+            (None, command @ (libc::F_SETLK | libc::F_SETLKW | libc::F_OFD_SETLK | libc::F_OFD_SETLKW)) => {
+                let is_own = matches!(command, libc::F_OFD_SETLK | libc::F_OFD_SETLKW);
                 let mut changed = *registers;
-                changed.rsi = libc::F_SETLK as u64;
-                Outcome::Natively(Some(Box::new(changed)), After::Nothing)
+                changed.rsi = if is_own { libc::F_OFD_SETLK } else { libc::F_SETLK } as u64;
+                Outcome::Natively(Some(Box::new(changed)), After::Locked)
             }
+            // A lease would let another thread wait in its open.
+            (None, libc::F_SETLEASE) => failed(EINVAL),
             _ => natively(After::Nothing),
         }
     }
@@ -565,12 +638,14 @@ impl Kernel {
             }
             FIONREAD => {
                 let count = match &self.objects[object].kind {
+                    Kind::Stream(stream) if stream.phase == super::Phase::Listening => return failed(EINVAL),
                     Kind::Stream(stream) => stream.received.len(),
                     Kind::Datagrams(datagrams) => datagrams.received.front().map_or(0, |(_, bytes)| bytes.len()),
                     Kind::Pipe { buffer, .. } => match &self.objects[*buffer].kind {
                         Kind::Buffer { bytes, .. } => bytes.len(),
                         _ => 0,
                     },
+                    Kind::Epoll { .. } => return failed(EINVAL),
                     _ => return failed(ENOTTY),
                 };
                 tracee::write_u32(tid, registers.rdx, count as u32);
@@ -595,7 +670,7 @@ impl Kernel {
             Wait::Futex { address } => self.leave_futex(thread, address),
             Wait::Vfork | Wait::Sync | Wait::Stall => return, // the signal comes when the thread goes on
             Wait::Loop => return self.wake(thread, Resume::Continue),
-            _ => {}
+            _ => {} // of a lock, too: the thread stands before its call, and leaves it
         }
         self.wake(thread, Resume::Result(-i64::from(libc::EINTR)));
     }

@@ -17,8 +17,14 @@ const EVENT_SIZE: usize = 12; // epoll_event is packed on x86-64
 impl Kernel {
     pub(super) fn epoll_ctl(&mut self, thread: ThreadId, registers: &Registers) -> Outcome {
         let descriptor = registers.rdx as i32;
-        let Some(epoll) = self.object(thread, registers.rdi) else { return failed(EBADF) };
-        let Some(object) = self.object(thread, registers.rdx) else { return failed(EPERM) };
+        let (asked_epoll, asked_object) = (self.object(thread, registers.rdi), self.object(thread, registers.rdx));
+        for (asked, number) in [(asked_epoll, registers.rdi), (asked_object, registers.rdx)] {
+            if asked.is_none() && !self.is_native(thread, number) {
+                return failed(EBADF);
+            }
+        }
+        let Some(object) = asked_object else { return failed(EPERM) };
+        let Some(epoll) = asked_epoll.filter(|epoll| *epoll != object) else { return failed(EINVAL) };
         let operation = registers.rsi as i32;
         let Kind::Epoll { interests, .. } = &mut self.objects[epoll].kind else { return failed(EINVAL) };
         let is_known = interests.contains_key(&(descriptor, object));
@@ -57,11 +63,12 @@ impl Kernel {
         timeout: Option<Nanos>,
         again: bool,
     ) -> Outcome {
-        let Some(epoll) = self.object(thread, registers.rdi) else { return failed(EBADF) };
         let most = registers.rdx as i32;
-        if !matches!(self.objects[epoll].kind, Kind::Epoll { .. }) || most <= 0 {
-            return failed(EINVAL);
-        }
+        let epoll = match self.object(thread, registers.rdi) {
+            Some(epoll) if matches!(self.objects[epoll].kind, Kind::Epoll { .. }) && most > 0 => epoll,
+            None if most > 0 && !self.is_native(thread, registers.rdi) => return failed(EBADF),
+            _ => return failed(EINVAL),
+        };
         let reports = self.take_ready(epoll, most as usize);
         if !reports.is_empty() {
             let mut bytes = Vec::with_capacity(reports.len() * EVENT_SIZE);

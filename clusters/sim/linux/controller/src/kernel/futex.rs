@@ -1,6 +1,6 @@
 //! Futexes: threads that wait for a word of their memory to change. Source: futex(2) and kernel/futex of Linux.
 
-use libc::{EAGAIN, EFAULT, ENOSYS, ETIMEDOUT};
+use libc::{EAGAIN, EFAULT, EINVAL, ENOSYS, ETIMEDOUT};
 
 use super::dispatch::{failed, Outcome};
 use super::{Kernel, ProcessId, Resume, ThreadId, Wait};
@@ -15,6 +15,13 @@ impl Kernel {
         let tid = self.threads[thread].tid;
         let memory = self.memory(thread);
         let (address, flags, value) = (registers.rdi, registers.rsi as i32, registers.rdx as u32);
+        if address % 4 != 0 {
+            return failed(EINVAL);
+        }
+        let is_bitset = matches!(flags & COMMAND, libc::FUTEX_WAIT_BITSET | libc::FUTEX_WAKE_BITSET);
+        if is_bitset && registers.r9 as u32 == 0 {
+            return failed(EINVAL);
+        }
         match flags & COMMAND {
             command @ (libc::FUTEX_WAIT | libc::FUTEX_WAIT_BITSET) => {
                 match tracee::read_u32(tid, address) {

@@ -129,6 +129,8 @@ pub enum Wait {
     /// A child of vfork that has not executed another program yet.
     Vfork,
     Signal,
+    /// A lock of a file: the thread asks for it again when one may be free.
+    Lock,
     /// A loop that waits for memory; see `running`.
     Loop,
     /// The disk.
@@ -461,6 +463,15 @@ impl Kernel {
             _ => {
                 self.threads[thread].timed_out = true;
                 self.wake(thread, Resume::Retry(true));
+            }
+        }
+    }
+
+    /// A lock of a file may be free now: those that wait for one ask again.
+    fn wake_for_locks(&mut self) {
+        for thread in 0..self.threads.len() {
+            if matches!(self.threads[thread].wait, Wait::Lock) {
+                self.wake(thread, Resume::Continue);
             }
         }
     }

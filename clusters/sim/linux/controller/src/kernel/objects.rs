@@ -68,7 +68,7 @@ impl Kernel {
                 }
                 _ => HUNG_UP,
             },
-            Kind::Event { count, .. } => WRITABLE | flag(*count > 0, READABLE),
+            Kind::Event { count, .. } => flag(*count < u64::MAX - 1, WRITABLE) | flag(*count > 0, READABLE),
             Kind::Timer { expired, .. } => flag(*expired > 0, READABLE),
             Kind::Epoll { interests, ready } => flag(
                 ready.iter().any(|key| {

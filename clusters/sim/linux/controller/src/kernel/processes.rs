@@ -8,7 +8,9 @@ use std::io;
 use libc::{c_int, pid_t};
 
 use super::dispatch::{natively, After, Outcome};
-use super::{Descriptor, Kernel, NodeId, ObjectId, Process, ProcessId, Resume, Run, State, Thread, ThreadId, Wait};
+use super::{
+    Descriptor, Fatal, Kernel, NodeId, ObjectId, Process, ProcessId, Resume, Run, State, Thread, ThreadId, Wait,
+};
 use crate::chance::Chance;
 use crate::start::{self, Program, SharedPages, LIBRARY};
 use crate::tracee::{self, Stop, Until};
@@ -182,12 +184,26 @@ impl Kernel {
                 self.release(descriptor.object);
             }
         }
+        self.wake_for_locks();
         self.processes[process].memory_of = None;
         if let Ok(name) = self.root.read_of(tid, "comm") {
             name.trim_end().clone_into(&mut self.processes[process].program);
         }
         self.free_parent(process);
         self.executed(process, tid)
+    }
+
+    /// A process is about to execute another program. With several threads, the kernel would wait until all others have ended.
+    pub(super) fn check_alone(&self, thread: ThreadId) -> Run<()> {
+        let process = &self.processes[self.threads[thread].process];
+        let running = process.threads.iter().filter(|thread| self.threads[**thread].state != State::Dead).count();
+        if running == 1 {
+            return Ok(());
+        }
+        Err(Fatal(format!(
+            "{} on {} executes another program while it has {running} threads, which the simulation does not know",
+            process.program, self.nodes[process.node].name
+        )))
     }
 
     /// Lets the parent of a process of vfork run.
@@ -315,6 +331,7 @@ impl Kernel {
         for descriptor in std::mem::take(&mut self.processes[process].descriptors).into_values() {
             self.release(descriptor.object);
         }
+        self.wake_for_locks();
         self.free_parent(process);
         let Some(parent) = self.processes[process].parent.filter(|parent| self.processes[*parent].is_alive) else {
             return;

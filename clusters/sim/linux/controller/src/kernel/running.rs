@@ -26,6 +26,10 @@ const MOST_LOOPS: u32 = 6;
 const CALL_SIZE: u64 = 2; // bytes of the instruction of a system call
 const COUNTER_READ: u64 = 20; // ns of virtual time
 
+/// The calls after which a lock of a file may be free; the end of a process is another way.
+const MAY_UNLOCK: [libc::c_long; 6] =
+    [libc::SYS_close, libc::SYS_close_range, libc::SYS_dup2, libc::SYS_dup3, libc::SYS_fcntl, libc::SYS_flock];
+
 static LOOKED: AtomicBool = AtomicBool::new(false);
 static PARENT: AtomicI32 = AtomicI32::new(0);
 const LEFT_ALONE: i32 = 3; // the exit code if the program outside has gone
@@ -57,6 +61,15 @@ pub fn watch(first_look: Duration) {
         let every = libc::timeval { tv_sec: every.as_secs() as i64, tv_usec: every.subsec_micros().into() };
         let timer = libc::itimerval { it_interval: every, it_value: every };
         libc::setitimer(libc::ITIMER_REAL, &raw const timer, std::ptr::null_mut());
+    }
+}
+
+/// Returns whether a call for a lock of a file waits for it.
+fn waits_for_lock(registers: &Registers) -> bool {
+    let command = registers.rsi as libc::c_int;
+    match registers.orig_rax as libc::c_long {
+        libc::SYS_flock => command & libc::LOCK_NB == 0,
+        _ => matches!(command, libc::F_SETLKW | libc::F_OFD_SETLKW),
     }
 }
 
@@ -256,11 +269,7 @@ impl Kernel {
     /// A thread stands before a call while it was asked to stop. Lets it stop for that, and come to its call again: else the kernel
     /// would break the call off.
     fn come_again(tid: libc::pid_t) -> Run<Stop> {
-        let mut registers = tracee::registers(tid)?;
-        registers.rax = registers.orig_rax;
-        registers.orig_rax = u64::MAX;
-        registers.rip -= CALL_SIZE;
-        tracee::set_registers(tid, &registers)?;
+        Self::stand_before_call(tid, &tracee::registers(tid)?)?;
         loop {
             tracee::resume(tid, Until::Stops, 0)?;
             match tracee::wait_on(tid)? {
@@ -268,6 +277,15 @@ impl Kernel {
                 stop => return Ok(stop),
             }
         }
+    }
+
+    /// Lets a thread make the call again that it had with these registers.
+    fn stand_before_call(tid: libc::pid_t, at_call: &Registers) -> Run<()> {
+        let mut registers = *at_call;
+        registers.rax = registers.orig_rax;
+        registers.orig_rax = u64::MAX;
+        registers.rip -= CALL_SIZE;
+        Ok(tracee::set_registers(tid, &registers)?)
     }
 
     fn computes_for_long(&self, thread: ThreadId) -> Fatal {
@@ -368,6 +386,14 @@ impl Kernel {
         self.follow(thread, result, after)?;
         self.record(thread, Some(result));
         let before = self.threads[thread].registers;
+        let number = before.orig_rax as libc::c_long;
+        if after == After::Locked && result == -i64::from(libc::EAGAIN) && waits_for_lock(&before) {
+            self.block(thread, Wait::Lock, None);
+            return Self::stand_before_call(tid, &before).map(|()| false);
+        }
+        if MAY_UNLOCK.contains(&number) {
+            self.wake_for_locks();
+        }
         let mut registers = tracee::registers(tid)?;
         (registers.rdi, registers.rsi, registers.rdx) = (before.rdi, before.rsi, before.rdx);
         (registers.r10, registers.r8, registers.r9) = (before.r10, before.r8, before.r9);

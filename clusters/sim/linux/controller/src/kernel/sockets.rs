@@ -38,6 +38,10 @@ pub enum Phase {
 pub struct Stream {
     pub phase: Phase,
     pub is_pair: bool,
+    /// Whether its program has heard that it is connected.
+    pub is_told: bool,
+    /// Of one of a pair: whether the other one is closed.
+    pub peer_closed: bool,
     pub local: Option<SocketAddrV4>,
     pub remote: Option<SocketAddrV4>,
     pub peer: Option<ObjectId>,
@@ -59,6 +63,8 @@ impl Stream {
         Self {
             phase: Phase::Fresh,
             is_pair: false,
+            is_told: false,
+            peer_closed: false,
             local: None,
             remote: None,
             peer: None,
@@ -79,16 +85,21 @@ impl Stream {
     pub fn readiness(&self) -> u32 {
         let flag = |holds: bool, events: u32| if holds { events } else { 0 };
         match self.phase {
-            Phase::Fresh => WRITABLE | HUNG_UP,
+            Phase::Fresh => WRITABLE | HUNG_UP | flag(self.reads_ended, READABLE | PEER_ENDED),
             Phase::Listening => flag(!self.backlog.is_empty(), READABLE),
             Phase::Connecting => 0,
-            Phase::Failed => READABLE | WRITABLE | FAILED | HUNG_UP,
+            Phase::Failed => READABLE | WRITABLE | PEER_ENDED | HUNG_UP | flag(self.error != 0, FAILED),
             Phase::Closed => READABLE | WRITABLE | HUNG_UP,
             Phase::Connected => {
                 flag(!self.received.is_empty() || self.peer_ended || self.is_reset || self.reads_ended, READABLE)
                     | flag(self.unread < WINDOW || self.is_reset || self.sends_ended, WRITABLE)
-                    | flag(self.peer_ended || self.is_reset, PEER_ENDED)
-                    | flag(self.is_reset || self.peer_ended && self.sends_ended, HUNG_UP)
+                    | flag(self.peer_ended || self.is_reset || self.reads_ended, PEER_ENDED)
+                    | flag(
+                        self.is_reset
+                            || self.peer_closed
+                            || (self.peer_ended || self.reads_ended) && self.sends_ended,
+                        HUNG_UP,
+                    )
                     | flag(self.error != 0, FAILED)
             }
         }
@@ -98,6 +109,8 @@ impl Stream {
 /// A UDP socket.
 #[derive(Default)]
 pub struct Datagrams {
+    /// That its remote end does not exist.
+    pub error: c_int,
     pub local: Option<SocketAddrV4>,
     pub remote: Option<SocketAddrV4>,
     pub received: VecDeque<(SocketAddrV4, Vec<u8>)>,
@@ -107,7 +120,7 @@ pub struct Datagrams {
 impl Datagrams {
     /// Returns the events of poll that hold.
     pub fn readiness(&self) -> u32 {
-        WRITABLE | if self.received.is_empty() { 0 } else { READABLE }
+        WRITABLE | if self.received.is_empty() { 0 } else { READABLE } | if self.error == 0 { 0 } else { FAILED }
     }
 }
 
@@ -241,6 +254,9 @@ impl Kernel {
 
     pub(super) fn bind(&mut self, thread: ThreadId, object: ObjectId, registers: &Registers) -> Outcome {
         let node = self.objects[object].node;
+        if self.is_pair(object) {
+            return failed(EINVAL); // an address of another family
+        }
         let address = match self.address_at(thread, registers.rsi, registers.rdx) {
             Ok(address) => address,
             Err(error) => return failed(error),
@@ -267,11 +283,16 @@ impl Kernel {
 
     pub(super) fn listen(&mut self, object: ObjectId) -> Outcome {
         let node = self.objects[object].node;
+        match &self.objects[object].kind {
+            Kind::Stream(stream) if !stream.is_pair && matches!(stream.phase, Phase::Fresh | Phase::Listening) => {}
+            Kind::Stream(_) => return failed(EINVAL),
+            _ => return failed(libc::EOPNOTSUPP),
+        }
         if self.local(object).is_none() {
             let port = self.free_port(node);
             self.bind_to(object, SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, port));
         }
-        let Kind::Stream(stream) = &mut self.objects[object].kind else { return failed(libc::EOPNOTSUPP) };
+        let stream = self.stream(object);
         stream.phase = Phase::Listening;
         Outcome::Value(0)
     }
@@ -317,6 +338,9 @@ impl Kernel {
                 Err(error) => failed(error),
             };
         }
+        if self.is_pair(object) {
+            return failed(EINVAL); // an address of another family
+        }
         let is_nonblocking = self.objects[object].is_nonblocking;
         match self.stream(object).phase {
             Phase::Fresh => match address {
@@ -329,13 +353,20 @@ impl Kernel {
             },
             Phase::Connecting if is_nonblocking => failed(EALREADY),
             Phase::Connecting => self.await_connection(thread, object),
-            Phase::Connected if is_nonblocking => failed(EISCONN),
-            Phase::Connected => Outcome::Value(0),
+            // The first call after the connection was made tells of it.
+            Phase::Connected => {
+                let was_told = std::mem::replace(&mut self.stream(object).is_told, true);
+                if was_told {
+                    failed(EISCONN)
+                } else {
+                    Outcome::Value(0)
+                }
+            }
             Phase::Failed => {
                 let stream = self.stream(object);
                 stream.phase = Phase::Fresh;
                 let error = std::mem::take(&mut stream.error);
-                failed(if error == 0 { ECONNREFUSED } else { error })
+                failed(if error == 0 { libc::ECONNABORTED } else { error })
             }
             Phase::Listening | Phase::Closed => failed(EISCONN),
         }
@@ -382,7 +413,7 @@ impl Kernel {
         let server = self.make(node, Kind::Stream(Box::new(Stream::new(node))), false);
         let client_node = self.objects[client].node;
         let stream = self.stream(server);
-        stream.phase = Phase::Connected;
+        (stream.phase, stream.is_told) = (Phase::Connected, true);
         (stream.local, stream.remote) = (Some(to), from);
         (stream.peer, stream.peer_node, stream.options) = (Some(client), client_node, options);
         self.stream(listener).backlog.push_back(server);
@@ -436,15 +467,9 @@ impl Kernel {
         match stream.phase {
             Phase::Connecting if is_nonblocking => return failed(EAGAIN),
             Phase::Connecting => return self.await_connection(thread, object),
-            Phase::Connected => {}
-            _ => return failed(EPIPE),
-        }
-        if stream.error != 0 {
-            let error = std::mem::take(&mut stream.error);
-            return failed(if error == ECONNRESET { ECONNRESET } else { EPIPE });
-        }
-        if stream.is_reset || stream.sends_ended {
-            return failed(EPIPE);
+            Phase::Connected if stream.error == 0 && !stream.is_reset && !stream.sends_ended => {}
+            _ if stream.is_pair || stream.error == 0 => return failed(EPIPE),
+            _ => return failed(std::mem::take(&mut stream.error)),
         }
         let room = WINDOW.saturating_sub(stream.unread);
         if bytes.is_empty() {
@@ -477,19 +502,41 @@ impl Kernel {
     }
 
     pub(super) fn shutdown(&mut self, object: ObjectId, how: c_int) -> Outcome {
-        let Kind::Stream(stream) = &mut self.objects[object].kind else { return Outcome::Value(0) };
+        if ![libc::SHUT_RD, libc::SHUT_WR, libc::SHUT_RDWR].contains(&how) {
+            return failed(EINVAL);
+        }
+        let stream = match &mut self.objects[object].kind {
+            Kind::Stream(stream) => stream,
+            Kind::Datagrams(datagrams) if datagrams.remote.is_none() => return failed(ENOTCONN),
+            _ => return Outcome::Value(0),
+        };
         match stream.phase {
+            Phase::Listening if how == libc::SHUT_WR => return Outcome::Value(0),
             Phase::Listening => {
-                stream.phase = Phase::Closed;
+                stream.phase = Phase::Fresh;
                 self.changed(object);
                 return Outcome::Value(0);
             }
             Phase::Connected => {}
+            Phase::Fresh => {
+                // Linux refuses it, and keeps it all the same.
+                stream.reads_ended |= how != libc::SHUT_WR;
+                stream.sends_ended |= how != libc::SHUT_RD;
+                self.changed(object);
+                return failed(ENOTCONN);
+            }
             _ => return failed(ENOTCONN),
         }
         if how != libc::SHUT_WR {
             stream.reads_ended = true;
+            if let (true, Some(peer)) = (stream.is_pair, stream.peer) {
+                if let Kind::Stream(other) = &mut self.objects[peer].kind {
+                    other.sends_ended = true;
+                    self.changed(peer);
+                }
+            }
         }
+        let stream = self.stream(object);
         if how != libc::SHUT_RD && !stream.sends_ended {
             stream.sends_ended = true;
             self.tell_end(object);
@@ -529,6 +576,16 @@ impl Kernel {
         } else if was == Phase::Connected && !sent {
             self.tell_end(object);
         }
+        if let (true, Some(peer)) = (self.is_pair(object), peer) {
+            // Source: unix_release_sock of net/unix/af_unix.c.
+            if let Kind::Stream(other) = &mut self.objects[peer].kind {
+                other.peer_closed = true;
+                if has_unread {
+                    other.error = ECONNRESET;
+                }
+                self.changed(peer);
+            }
+        }
         self.stream(object).phase = Phase::Closed;
         for waiting in backlog {
             if let Some(client) = self.stream(waiting).peer {
@@ -552,6 +609,10 @@ impl Kernel {
         }
     }
 
+    fn is_pair(&self, object: ObjectId) -> bool {
+        matches!(&self.objects[object].kind, Kind::Stream(stream) if stream.is_pair)
+    }
+
     /// Gives a UDP socket a name, if it has none.
     fn name_datagrams(&mut self, object: ObjectId, to: Ipv4Addr) {
         if self.local(object).is_none() {
@@ -563,7 +624,10 @@ impl Kernel {
     }
 
     pub(super) fn send_datagram(&mut self, object: ObjectId, bytes: &[u8], to: Option<SocketAddrV4>) -> Outcome {
-        let Kind::Datagrams(datagrams) = &self.objects[object].kind else { return failed(EINVAL) };
+        let Kind::Datagrams(datagrams) = &mut self.objects[object].kind else { return failed(EINVAL) };
+        if datagrams.error != 0 {
+            return failed(std::mem::take(&mut datagrams.error));
+        }
         let Some(to) = to.or(datagrams.remote) else { return failed(EDESTADDRREQ) };
         self.name_datagrams(object, *to.ip());
         let node = self.objects[object].node;
@@ -585,6 +649,19 @@ impl Kernel {
                 datagrams.received.push_back((from, bytes));
             }
             self.changed(socket);
+        } else if let Some(source) = self.node_at(node, *from.ip()) {
+            // A message of ICMP tells a socket that is connected to the address; see udp(7).
+            let sender = self.ports.get(&(source, from.port())).and_then(|sockets| {
+                sockets.iter().copied().find(|socket| {
+                    matches!(&self.objects[*socket].kind, Kind::Datagrams(datagrams) if datagrams.remote == Some(to))
+                })
+            });
+            if let Some(Kind::Datagrams(datagrams)) = sender.map(|sender| &mut self.objects[sender].kind) {
+                datagrams.error = ECONNREFUSED;
+            }
+            if let Some(sender) = sender {
+                self.changed(sender);
+            }
         }
     }
 
@@ -646,9 +723,12 @@ impl Kernel {
         let value = match (level, name) {
             (libc::SOL_SOCKET, libc::SO_ERROR) => match &mut self.objects[object].kind {
                 Kind::Stream(stream) => number(std::mem::take(&mut stream.error)),
+                Kind::Datagrams(datagrams) => number(std::mem::take(&mut datagrams.error)),
                 _ => number(0),
             },
             (libc::SOL_SOCKET, libc::SO_TYPE) => number(if is_stream { libc::SOCK_STREAM } else { libc::SOCK_DGRAM }),
+            (libc::SOL_SOCKET, libc::SO_DOMAIN) if self.is_pair(object) => number(libc::AF_UNIX),
+            (libc::SOL_SOCKET, libc::SO_PROTOCOL) if self.is_pair(object) => number(0),
             (libc::SOL_SOCKET, libc::SO_DOMAIN) => number(libc::AF_INET),
             (libc::SOL_SOCKET, libc::SO_PROTOCOL) => {
                 number(if is_stream { libc::IPPROTO_TCP } else { libc::IPPROTO_UDP })

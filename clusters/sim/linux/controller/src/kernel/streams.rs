@@ -86,8 +86,9 @@ impl Kernel {
                 let process = self.threads[thread].process;
                 Taken::Bytes(self.processes[process].chance.bytes(most))
             }
-            Kind::Event { count: 0, .. } | Kind::Timer { expired: 0, .. } => Taken::Nothing,
             Kind::Event { .. } | Kind::Timer { .. } if most < 8 => Taken::Error(EINVAL),
+            Kind::Event { count: 0, .. } | Kind::Timer { expired: 0, .. } => Taken::Nothing,
+            Kind::Pipe { is_writer: false, .. } if most == 0 => Taken::Bytes(Vec::new()),
             Kind::Event { count, is_semaphore } => {
                 let taken = if *is_semaphore { 1 } else { *count };
                 *count -= taken;
@@ -128,9 +129,16 @@ impl Kernel {
         let outcome = match &mut self.objects[object].kind {
             Kind::Event { count, .. } => {
                 let Ok(added) = <[u8; 8]>::try_from(bytes) else { return failed(EINVAL) };
-                *count = count.saturating_add(u64::from_le_bytes(added));
-                self.changed(object);
-                Outcome::Value(8)
+                let added = u64::from_le_bytes(added);
+                match count.checked_add(added) {
+                    _ if added == u64::MAX => failed(EINVAL),
+                    None | Some(u64::MAX) => self.full(thread, object, is_nonblocking),
+                    Some(sum) => {
+                        *count = sum;
+                        self.changed(object);
+                        Outcome::Value(8)
+                    }
+                }
             }
             Kind::Pipe { buffer, is_writer: true } => {
                 let buffer = *buffer;
@@ -151,6 +159,7 @@ impl Kernel {
                     Outcome::Value(count as i64)
                 }
             }
+            Kind::Stream(stream) if stream.is_pair && to.is_some() => failed(libc::EISCONN),
             Kind::Stream(_) => self.transmit(thread, object, bytes, is_nonblocking),
             Kind::Datagrams(_) => self.send_datagram(object, bytes, to),
             Kind::Pipe { .. } => failed(EBADF),

@@ -117,7 +117,7 @@ impl Kernel {
 
     pub(super) fn timerfd_settime(&mut self, thread: ThreadId, registers: &Registers) -> Outcome {
         let tid = self.threads[thread].tid;
-        let Some(timer) = self.object(thread, registers.rdi) else { return failed(EBADF) };
+        let Some(timer) = self.object(thread, registers.rdi) else { return self.no_timer(thread, registers.rdi) };
         let Kind::Timer { clock, .. } = self.objects[timer].kind else { return failed(EINVAL) };
         let (Some(interval), Some(value)) =
             (Self::read_time(tid, registers.rdx), Self::read_time(tid, registers.rdx + 16))
@@ -153,8 +153,12 @@ impl Kernel {
                 self.put(thread, registers.rsi, &self.timer_state(timer))
             }
             Some(_) => failed(EINVAL),
-            None => failed(EBADF),
+            None => self.no_timer(thread, registers.rdi),
         }
+    }
+
+    fn no_timer(&self, thread: ThreadId, descriptor: u64) -> Outcome {
+        failed(if self.is_native(thread, descriptor) { EINVAL } else { EBADF })
     }
 
     fn timer_state(&self, timer: ObjectId) -> Vec<u8> {
