@@ -193,7 +193,7 @@ impl Operand {
         const WITH_INDEX: u8 = 4;
         const NO_BASE: u8 = 5;
         let form = *code.get(at)?;
-        let (mode, register) = (form >> 6, form & 7);
+        let (place, register) = (form >> 6, form & 7);
         let mut operand = Self { segment, ..Self::default() };
         let mut next = at + 1;
         let mut base = register;
@@ -204,11 +204,11 @@ impl Operand {
             operand.index = (index != NO_INDEX).then_some((index, parts >> 6));
             base = parts & 7;
         }
-        let has_none = base == NO_BASE && mode == 0;
+        let has_none = base == NO_BASE && place == 0;
         if !has_none {
             operand.base = Some(base | rex << 3 & 8);
         }
-        let size = match mode {
+        let size = match place {
             0 if has_none => 4,
             0 => 0,
             1 => 1,
@@ -340,13 +340,11 @@ fn effect(whole: &[u8]) -> Effect {
         0x80 | 0x81 | 0x83 if part == 7 || in_register => Effect::Shown,
         0x81 if whole[..prefixes].contains(&0x66) => changes(at + 1, 2),
         0x81 => changes(at + 1, 4),
-        0x80 | 0x83 => changes(at + 1, 1),
         0xc0 | 0xc1 | 0xd0..=0xd3 if in_register => Effect::Shown,
-        0xc0 | 0xc1 => changes(at + 1, 1),
-        0xd0..=0xd3 => changes(at + 1, 0),
+        0x80 | 0x83 | 0xc0 | 0xc1 => changes(at + 1, 1),
         0xc6 | 0xc7 => shown(part == 0),
         0xf6 | 0xf7 if in_register || !matches!(part, 2 | 3) => Effect::Shown,
-        0xf6 | 0xf7 => changes(at + 1, 0),
+        0xd0..=0xd3 | 0xf6 | 0xf7 => changes(at + 1, 0),
         0xfe | 0xff if part < 2 && in_register => Effect::Shown,
         0xfe | 0xff if part < 2 => changes(at + 1, 0),
         0xff => shown(matches!(part, 2 | 4 | 6)),
