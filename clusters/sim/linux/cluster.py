@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 from clusters.local import namespaces
 from clusters.sim.cores import Core
-from clusters.sim.linux.world import COPY_S, PAUSED, RUNNING, LinuxWorld, Started
+from clusters.sim.linux.data import COPY_S
+from clusters.sim.linux.world import PAUSED, RUNNING, LinuxWorld, Started
 from clusters.sim.threads import Threads
 from harness.capabilities import SIMULATED, SIMULATED_MESSAGES, Capabilities
 from harness.ends import End, shell_status

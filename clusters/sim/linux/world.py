@@ -9,25 +9,19 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import heapq
-import os
 import platform
-import re
-import shutil
-import subprocess
-import sys
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
 from clusters.sim.links import MIN_DELAY_NS, SPREAD_NS, Links
 from clusters.sim.linux.building import controller
-from clusters.sim.linux.data import Data
+from clusters.sim.linux.data import Volumes, total
 from clusters.sim.linux.driving import Controller, Parts
+from clusters.sim.linux.log_files import LogFiles
 from clusters.sim.linux.loop import HOST, Connections, LinuxLoop
-from harness.cache import cache
+from clusters.sim.linux.seen import processor, seen
 from harness.clock import run_virtual
-from harness.console.below import open_file
-from harness.ends import MAX_TAIL, last_lines, shell_status
+from harness.ends import shell_status
 from harness.errors import InputError, NodeError
 from harness.randomness import stream
 from harness.units import NS_PER_MS, NS_PER_S
@@ -36,7 +30,9 @@ from harness.world import Arrival, Execution, Lost
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
     from collections.abc import Set as AbstractSet
+    from pathlib import Path
 
+    from clusters.sim.linux.data import Data
     from clusters.sim.linux.driving import Event
     from clusters.sim.linux.programs import Program
     from clusters.sim.threads import Threads
@@ -48,28 +44,9 @@ T = TypeVar("T")
 MAX_WAIT_NS: Final = 600 * NS_PER_S  # a loop without timers stops waiting after this time
 LOOK_NS: Final = 10 * NS_PER_MS  # how often logs are read while somebody waits for a line
 HOST_ADDRESS: Final = "192.0.2.250"
-SHOWN: Final = (Path("/usr"),)
-# Go runs this many goroutines at once. With one, a goroutine would go on until it waits, wherever its thread stops.
-GO_THREADS: Final = "4"
-# The C library takes the code of x86-64-v2, and looks for no libraries of newer processors, so that its calls are the same.
-NEWER: Final = (
-    "AVX", "AVX2", "AVX512F", "AVX512VL", "AVX512BW", "AVX512DQ", "AVX512CD", "AVX512ER", "AVX512PF", "FMA", "F16C", "BMI1",
-    "BMI2", "LZCNT", "MOVBE", "XSAVEC", "ERMS", "FSRM", "RTM",
-)  # fmt: skip
-VARIABLES: Final = {
-    "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
-    "HOME": "/root",
-    "LANG": "C.UTF-8",
-    "PYTHONHASHSEED": "0",
-    "GODEBUG": "asyncpreemptoff=1",
-    "GOMAXPROCS": GO_THREADS,
-    "GLIBC_TUNABLES": f"glibc.cpu.hwcaps={','.join(f'-{feature}' for feature in NEWER)}",
-}
 REALTIME_START_NS: Final = 1_700_000_000 * NS_PER_S  # of the controller
-COPY_S: Final = 300.0  # the longest time for the files of a node
 LEAST_SYNC_NS: Final = 200_000  # the mean time of a sync on the fastest disk
 SLOWEST_DISK: Final = 100.0  # the slowest disk takes as many times longer
-MAX_LOG_BYTES: Final = 64 << 20
 PAUSED, RUNNING = "T", "S"  # state letters as in /proc/PID/stat
 
 
@@ -117,9 +94,7 @@ class LinuxWorld:
         self.names = tuple(names)
         self.addresses = {name: f"192.0.2.{number}" for number, name in enumerate(names, 1)}
         self.processes: dict[tuple[str, str], Started] = {}
-        java = _java()
-        self.shown = (*SHOWN, cache(), *java, *_python())
-        self.variables = VARIABLES | {"PATH": ":".join([*(str(home / "bin") for home in java[:1]), VARIABLES["PATH"]])}
+        self.shown, self.variables = seen()
         self._root = root
         self._started: Controller | None = None
         self._keys: set[int] = set()
@@ -132,11 +107,10 @@ class LinuxWorld:
         self._calls_log: Path | None = None
         self.daemons: dict[tuple[str, str], Daemon] = {}
         self.ended: dict[str, list[tuple[int, str, int, tuple[str, ...]]]] = {}
-        self._volumes: dict[tuple[str, str], Data] = {}
+        self._volumes = Volumes(self.inside)
         self.started: dict[int, Program] = {}
         self._statuses: dict[int, int] = {}  # of programs that have ended and are no processes of a node
-        self._readers: dict[asyncio.Future[tuple[str, str]], tuple[AbstractSet[str], re.Pattern[str]]] = {}
-        self._read: dict[tuple[str, str], int] = {}
+        self._logs = LogFiles(self._path_of)
 
     @property
     def controller(self) -> Controller:
@@ -204,7 +178,7 @@ class LinuxWorld:
             trace=figures.trace,
             controller=hashlib.sha256(controller(lambda _: None).read_bytes()).hexdigest(),
             kernel=platform.release(),
-            processor=_processor(),
+            processor=processor(),
             figures=dict(figures.figures),
         )
 
@@ -216,7 +190,7 @@ class LinuxWorld:
         """Lets the programs run until one of them wakes the loop; see `harness.clock.Events`."""
         limit_ns = self.now_ns + MAX_WAIT_NS if deadline_s is None else int(deadline_s * NS_PER_S)
         while True:
-            if self._pass(limit_ns) or (self._readers and self._look_for_lines()):
+            if self._pass(limit_ns) or (self._logs.are_awaited and self._logs.look(self._log_files())):
                 return self.now_ns / NS_PER_S
             if self.now_ns >= limit_ns:
                 return deadline_s
@@ -235,7 +209,7 @@ class LinuxWorld:
     def _pass(self, limit_ns: int) -> bool:
         """Lets the programs run until something happens, at most until a time. Returns whether a task may go on."""
         until_ns = min(limit_ns, self._actions[0][0]) if self._actions else limit_ns
-        if self._readers:
+        if self._logs.are_awaited:
             until_ns = min(until_ns, self.now_ns + LOOK_NS)
         woken = [self._take(event) for event in self.controller.wait(until_ns)]
         while self._actions and self._actions[0][0] <= self.now_ns:
@@ -270,19 +244,14 @@ class LinuxWorld:
                 continue
             del self.processes[node, role]
             if not process.lost_power:
-                lines = last_lines(self._end_of(node, process.daemon.log_files[0]))
+                lines = self._logs.last(node, process.daemon.log_files[0])
                 self.ended.setdefault(node, []).append((self.now_ns, role, shell_status(event.number), lines))
             return True
         return False
 
-    def _end_of(self, node: str, log: str) -> bytes:
-        """Returns the end of a log; nothing if the process has not made it, or has put a link in its place."""
-        try:
-            with open_file(self.controller.path_of(node, ""), self.controller.path_of(node, log)) as file:
-                file.seek(max(0, file.seek(0, os.SEEK_END) - MAX_TAIL))
-                return file.read(MAX_TAIL)
-        except OSError:
-            return b""
+    def _path_of(self, node: str, path: str) -> Path:
+        """Returns where this process sees a file of a node."""
+        return self.controller.path_of(node, path)
 
     def _later(self, delay_ns: int, action: Callable[[], None]) -> None:
         self._planned += 1
@@ -332,35 +301,11 @@ class LinuxWorld:
 
     async def log_line(self, nodes: AbstractSet[str], pattern: str) -> tuple[str, str]:
         """Waits for a line in the log of one of these nodes; see `harness.world.World`."""
-        future: asyncio.Future[tuple[str, str]] = asyncio.get_running_loop().create_future()
-        if not self._readers:
-            self._read = {}  # what came while nobody waited does not count
-        self._look_for_lines()
-        self._readers[future] = (nodes, re.compile(pattern))
-        try:
-            return await future
-        finally:
-            del self._readers[future]
+        return await self._logs.line(nodes, pattern, self._log_files)
 
-    def _look_for_lines(self) -> bool:
-        """Reads what has come to the logs, for those who wait for a line. Returns whether there was one."""
-        seen = False
-        for (node, _), process in self.processes.items():
-            for log in process.daemon.log_files:
-                try:
-                    with open_file(self.controller.path_of(node, ""), self.controller.path_of(node, log)) as file:
-                        begin = self._read.setdefault((node, log), file.seek(0, os.SEEK_END))
-                        file.seek(begin)
-                        text, _, _ = file.read(MAX_LOG_BYTES).rpartition(b"\n")
-                except OSError:
-                    continue  # the process has not made it yet, or has put a link in its place
-                self._read[node, log] = begin + len(text) + bool(text)
-                for line in text.decode(errors="replace").splitlines():
-                    for future, (nodes, pattern) in self._readers.items():
-                        if node in nodes and not future.done() and pattern.search(line):
-                            future.set_result((node, line))
-                            seen = True
-        return seen
+    def _log_files(self) -> list[tuple[str, str]]:
+        """Returns the logs of the processes that run, each with its node."""
+        return [(node, log) for (node, _), process in self.processes.items() for log in process.daemon.log_files]
 
     def handled(self, node: str, role: str | None = None) -> int:
         """Returns how many calls the processes of a node have made that the controller saw."""
@@ -413,35 +358,11 @@ class LinuxWorld:
 
     def lose_power(self, node: str) -> Lost:
         """Removes all unsynced data from the folders of the processes of a node that do not run."""
-        return _sum(self.controller.lose(node, folder) for folder in self._folders(node))
+        return total(self.controller.lose(node, folder) for folder in self._folders(node))
 
     def wipe_files(self, node: str) -> Lost:
         """Removes all files from the folders of the processes of a node that do not run."""
-        sizes = [
-            int(line)
-            for folder in self._folders(node)
-            for line in subprocess.run(
-                [
-                    *self.inside(node),
-                    "/usr/bin/find",
-                    folder,
-                    "-mindepth",
-                    "1",
-                    "!",
-                    "-type",
-                    "d",
-                    "-printf",
-                    "%s\n",
-                    "-delete",
-                ],
-                capture_output=True,
-                check=True,
-                timeout=COPY_S,
-            ).stdout.split()
-        ]
-        for folder in self._folders(node):
-            self.controller.settle(node, folder)
-        return Lost(files=len(sizes), changed=len(sizes), bytes=sum(sizes))
+        return total(self._volumes.wipe(node, folder) for folder in self._folders(node))
 
     def inside(self, node: str) -> list[str]:
         """Returns the words that carry out a command among the files of a node, so that no link leads out of them.
@@ -459,8 +380,7 @@ class LinuxWorld:
 
     def add_volume(self, node: str, folder: str) -> None:
         """Gives a folder of data a volume, before a process with its data there starts."""
-        data = self.controller.add_volume(node, folder, remembers=self.loses_power)
-        self._volumes[node, folder] = Data(node, folder, data, partial(self.controller.settle, node, folder))
+        self._volumes.add(self.controller, node, folder, remembers=self.loses_power)
 
     def stopped(self, node: str, role: str) -> None:
         """Notes that a process was killed: faults of files act on the data of the one that was killed last."""
@@ -487,7 +407,7 @@ class LinuxWorld:
         folders = self._folders(node)
         if not folders:
             raise NodeError(node, "expected a process that was killed; no file of a running one is damaged")
-        return self._volumes[node, folders[-1]]
+        return self._volumes.data(node, folders[-1])
 
     def heal(self) -> None:
         """Removes the effects of all faults."""
@@ -506,37 +426,3 @@ class LinuxWorld:
         """Ends the controller and all programs."""
         if self._started is not None:
             self._started.stop()
-
-
-def _sum(losses: Iterable[Lost]) -> Lost:
-    of_folders = list(losses)
-    return Lost(
-        files=sum(lost.files for lost in of_folders),
-        changed=sum(lost.changed for lost in of_folders),
-        bytes=sum(lost.bytes for lost in of_folders),
-    )
-
-
-def _java() -> tuple[Path, ...]:
-    """Returns the folders of this machine's Java, the one with the programs first; none without Java."""
-    program = shutil.which("java")
-    if program is None:
-        return ()
-    home = Path(program).resolve().parents[1]
-    # Debian's packages have links from there to their configuration.
-    return (home, *(path for path in sorted(Path("/etc").glob("java-*")) if path.is_dir()))
-
-
-def _python() -> tuple[Path, ...]:
-    """Returns the folder of the Python that runs Labrys, if the others do not have it."""
-    home = Path(sys.base_prefix).resolve()
-    return () if any(home.is_relative_to(shown) for shown in SHOWN) else (home,)
-
-
-def _processor() -> str:
-    """Returns the model of this machine's processor; empty if the kernel does not say it."""
-    for line in Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines():
-        name, _, value = line.partition(":")
-        if name.strip() == "model name":
-            return value.strip()
-    return ""

@@ -13,7 +13,7 @@ import pytest
 
 from clusters.sim.linux.building import controller
 from clusters.sim.linux.driving import Controller, Parts
-from clusters.sim.linux.world import VARIABLES
+from clusters.sim.linux.seen import VARIABLES
 from harness.errors import InfrastructureError
 
 if TYPE_CHECKING:
