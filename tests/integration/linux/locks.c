@@ -88,7 +88,7 @@ int main(int count, char **arguments) {
             hear(ready);
             rest();
             say("before the lock is free", end);
-            if (end == 0) say("the first gives it back", give(way, file));
+            int given = end == 0 ? give(way, file) : 0;
             if (end == 1) close(file);
             close(go[1]);
             int status;
@@ -96,6 +96,7 @@ int main(int count, char **arguments) {
                 kill(other, SIGUSR1);
                 rest();
             }
+            if (end == 0) say("the first gave it back", given); // both would write at once before
             say("status of the other one", status);
             if (third) {
                 waitpid(third, &status, 0);

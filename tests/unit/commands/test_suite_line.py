@@ -100,8 +100,8 @@ def test_a_case_that_cannot_run_is_refused_before_the_first_runs(
         ('workload = "queue"', "the case control: the system dledger serves "),
         ('plan = "none.json"', "the case control: Invalid value for '--plan': File 'none.json' does not exist."),
         (
-            'system = "kafka"\nworkload = "log"\ncluster = "sim"',
-            "the case control: the system kafka does not run in the simulator: its client library",
+            'system = "postgres"\nworkload = "list-append"\ncluster = "sim"',
+            "the case control: the system postgres does not run in the simulator: its processes share memory",
         ),
         ('nemesis = "kill"\nfault-on = "500"', "the case control: kill does not fit into 60 s: "),
     ],
