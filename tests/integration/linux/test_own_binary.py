@@ -22,6 +22,7 @@ PAGE = "own-binary-by-seed.md"
 RACE, OTHERS, CONFIRM = "## 6.", "## 8.", "## 10."
 NUMBER = re.compile(r"\d[\d,.]*")
 CHANGE = re.compile(r"write of 0|cas from 0 to 0")
+KEY = re.compile(r"\b([Kk]ey) [hk]0")
 
 
 def section(begin: str, end: str = "") -> list[tuple[str, list[str]]]:
@@ -38,8 +39,8 @@ def lacking(line: str, outputs: list[str], printed: str) -> list[list[str]]:
 
 
 def alike(text: str) -> str:
-    """Returns a text with one number and one change in place of all."""
-    return CHANGE.sub("change", NUMBER.sub("0", plainly(text)))
+    """Returns a text with one number, one change and one key in place of all."""
+    return KEY.sub(r"\1 0", CHANGE.sub("change", NUMBER.sub("0", plainly(text))))
 
 
 def carry_out(commands: list[tuple[str, list[str]]], codes: list[int]) -> list[str]:
