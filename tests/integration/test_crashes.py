@@ -55,7 +55,17 @@ def test_a_crash_is_named(cluster: str, tmp_path: Path) -> None:
 def test_what_a_fault_ended_is_not_named(cluster: str, tmp_path: Path) -> None:
     """Neither by a kill, nor by a loss of power, nor at the end of the run."""
     shutil.copytree(EXAMPLE, tmp_path / "kv", ignore=shutil.ignore_patterns("store", "__pycache__"))
-    faults = ("--nemesis", "kill,power-loss", "--in-turn", "--fault-on", "1", "--fault-off", "1-2")
-    printed, part = ran(tmp_path, cluster, "--time-limit", "30", *faults)
+    faults = (
+        "--nemesis",
+        "kill,power-loss",
+        "--in-turn",
+        "--fault-on",
+        "1",
+        "--fault-off",
+        "1-2",
+        "--fault-quiet",
+        "1-2",
+    )
+    printed, part = ran(tmp_path, cluster, "--time-limit", "10", *faults)
     assert part == {}, printed
     assert "2 of 2 planned faults have a proven effect" in printed
