@@ -14,7 +14,7 @@ from harness.errors import ExitCode
 
 ROOT = Path(__file__).parents[3]
 ROOMS = ("harness", "nemesis", "workloads", "checker", "clusters", "results")
-PROGRAM = ROOT / "clusters/systems/kafka/program/main.py"  # a program of its own, whose standard output is a pipe to Labrys
+PROGRAM = ROOT / "clusters/systems/kafka/program/main.py"  # its standard output is a pipe to Labrys
 EVENTS = [
     {"format": "labrys-history", "version": 1},
     {"index": 0, "time": 0, "type": "invoke", "process": 0, "f": "read", "value": None},
