@@ -75,7 +75,7 @@ class RocketMQSystem(jvm.JvmInstallation):
 
     name = "rocketmq"
     summary = "Brokers of RocketMQ 5, the controllers that elect their master, and name servers; or brokers on DLedger."
-    not_by_seed = "its brokers poll so often that five virtual seconds took longer than four minutes"
+    not_by_seed = "a thread of its brokers loops without a call until another one has confirmed a message"
     Options = RocketMQOptions
     software = "RocketMQ"
     programs = (settings.JAVA, settings.MAVEN)
