@@ -16,7 +16,7 @@ from harness.op import OpType
 from results.measure.registers import is_older, makers_of, missed_of, observed, written
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator, Sequence
+    from collections.abc import Hashable, Iterator, Mapping, Sequence
 
     from harness.counterexample import Counterexample
     from harness.op import Operation, Value
@@ -75,7 +75,8 @@ def _missed_register(key: Value, kind: str, shown: set[int], operations: Sequenc
             continue
         # What the same transaction writes later is not what it read, and the anomaly must show the write that is missed.
         others = [each for each in singles if each.invoke_index != reader.invoke_index]
-        if not any(_is_lost(each, reader, saw, others, kind) for each in others if each.invoke_index in shown):
+        made = makers_of(others)
+        if not any(_is_lost(each, reader, saw, made, kind) for each in others if each.invoke_index in shown):
             continue
         last = missed_of(reader, saw, others, makers)
         if last is not None and _is_unseen(last, reader, others):
@@ -83,12 +84,12 @@ def _missed_register(key: Value, kind: str, shown: set[int], operations: Sequenc
     return max(found, key=lambda each: each.last_ns, default=None)
 
 
-def _is_lost(write: Operation, reader: Operation, saw: str, singles: Sequence[Operation], kind: str) -> bool:
+def _is_lost(write: Operation, reader: Operation, saw: str, makers: Mapping[str, list[Operation]], kind: str) -> bool:
     """Returns whether a transaction missed an acknowledged write that its anomaly shows."""
     if write.type is not OpType.OK or written(write) in {None, saw} or write.last_ns >= reader.start_ns:
         return False
     # The writes of a lost update follow the version that both transactions have read.
-    return kind == "lost-update" or is_older(saw, write, makers_of(singles))
+    return kind == "lost-update" or is_older(saw, write, makers)
 
 
 def _is_unseen(write: Operation, reader: Operation, singles: Sequence[Operation]) -> bool:

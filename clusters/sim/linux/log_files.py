@@ -85,4 +85,4 @@ class LogFiles:
                 file.seek(max(0, file.seek(0, os.SEEK_END) - MAX_TAIL))
                 return last_lines(file.read(MAX_TAIL))
         except OSError:
-            return last_lines(b"")
+            return ()

@@ -96,7 +96,7 @@ int main(int count, char **arguments) {
                 kill(other, SIGUSR1);
                 rest();
             }
-            if (end == 0) say("the first gave it back", given); // both would write at once before
+            if (end == 0) say("the first gave it back", given); // after the other one's lines, in either world
             say("status of the other one", status);
             if (third) {
                 waitpid(third, &status, 0);

@@ -370,17 +370,25 @@ impl Kernel {
         }
     }
 
-    fn read_call(&mut self, thread: ThreadId, number: c_long, registers: &Registers) -> Outcome {
-        let object = if number == libc::SYS_recvfrom {
-            match self.socket_of(thread, registers.rdi) {
-                Ok(object) => object,
-                Err(error) => return failed(error),
-            }
+    /// Returns the object on which a call reads or writes; None for a file. A call of sockets takes a socket only.
+    fn object_of(
+        &self,
+        thread: ThreadId,
+        registers: &Registers,
+        takes_socket: bool,
+    ) -> Result<Option<ObjectId>, c_int> {
+        if takes_socket {
+            self.socket_of(thread, registers.rdi).map(Some)
         } else {
-            match self.object(thread, registers.rdi) {
-                Some(object) => object,
-                None => return natively(After::Read(if number == libc::SYS_read { registers.rsi } else { 0 })),
-            }
+            Ok(self.object(thread, registers.rdi))
+        }
+    }
+
+    fn read_call(&mut self, thread: ThreadId, number: c_long, registers: &Registers) -> Outcome {
+        let object = match self.object_of(thread, registers, number == libc::SYS_recvfrom) {
+            Ok(Some(object)) => object,
+            Ok(None) => return natively(After::Read(if number == libc::SYS_read { registers.rsi } else { 0 })),
+            Err(error) => return failed(error),
         };
         let (parts, flags) = match number {
             libc::SYS_readv => match self.parts(thread, registers.rsi, registers.rdx) {
@@ -472,16 +480,10 @@ impl Kernel {
     }
 
     fn write_call(&mut self, thread: ThreadId, number: c_long, registers: &Registers) -> Outcome {
-        let object = if number == libc::SYS_sendto {
-            match self.socket_of(thread, registers.rdi) {
-                Ok(object) => object,
-                Err(error) => return failed(error),
-            }
-        } else {
-            match self.object(thread, registers.rdi) {
-                Some(object) => object,
-                None => return self.write_file(thread, number, registers),
-            }
+        let object = match self.object_of(thread, registers, number == libc::SYS_sendto) {
+            Ok(Some(object)) => object,
+            Ok(None) => return self.write_file(thread, number, registers),
+            Err(error) => return failed(error),
         };
         let mut to: Option<SocketAddrV4> = None;
         let mut flags = 0;
