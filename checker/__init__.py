@@ -3,9 +3,11 @@
 A user of the library calls one of these:
 
 - `checker.checking.check_file`: the history of a file, of a run's folder or of a pipe, as `labrys check` does;
-- `checker.independent.check_keys`: operations in memory, with or without keys; `checker.analysis.analysis` for one object;
+- `checker.decide.independent.check_keys`: operations in memory, with or without keys;
+- `checker.decide.analysis.analysis`: operations in memory on one object;
 - `checker.linearizable.linearizability`: the parts of a verdict, for a workload.
 
-The folders, in the order of a check: `formats` (and `edn`) read a history, `models` say what an object may do, `search` decides
-with the kernel, `near` has the near-linear algorithms, `judging` the checkers of workloads, and `explain` says why.
+The folders, from the ground up: `formats` (and `edn`) read a history, `models` say what an object may do, `search` has the
+kernel's search, `near` the near-linear algorithms, `explain` says why, `decide` chooses the algorithm for each key, and
+`judging` and `transactions` have the checkers of workloads. pyproject.toml has the whole order, and import-linter holds it.
 """

@@ -175,7 +175,7 @@ def transactions(
         position: By row: its position in the system's own commit order, from 0; -1 for none. `transaction-order` needs it.
         initial: The value of all registers at the beginning, in canonical JSON; None: nil.
         asked: For registers, what the order of versions must keep: a class of models by the name of an anomaly (`CLASSES` of
-            `checker.transactions.models`), what orders transactions besides their data in it, and all that is prohibited.
+            `checker.consistency`), what orders transactions besides their data in it, and all that is prohibited.
 
     Returns:
         `malformed` with a row, whether it is the answer, a micro-operation or None, and the reason; or `same_position`

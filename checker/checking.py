@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from checker.decide.independent import check_keys
 from checker.deciders import MODEL_HINT, Decider, Wanted
 from checker.errors import CheckFailed, Disagreement, ModelError
-from checker.explain.blaming import blaming
 from checker.explain.weakening import weakened
 from checker.formats.conventions import OWN
 from checker.formats.errors import BadHistory
@@ -26,8 +26,8 @@ from checker.formats.read import History, from_parquet, read_source
 from checker.formats.readers import EDN, JEPSEN_FILE, PARQUET, detect, on_disk
 from checker.formats.source import STANDARD_INPUT, opened
 from checker.formats.values import initial_value
-from checker.independent import check_keys
 from checker.models import find_model, made
+from checker.models.blaming import blaming
 from checker.models.registers import MultiRegister
 from checker.search.solving import Limits
 from harness.console import below
@@ -70,7 +70,7 @@ class Request:
         wanted: The model or the workload, if the user set one.
         conventions: `nil_read`, `failed_cas` and `crashed_dequeue`, if they differ from those of the file or its format.
         keyed: Whether values are pairs of a key and a value; None: detected.
-        algorithm: As in `checker.analysis`.
+        algorithm: As in `checker.decide.analysis`.
         time_limit_s: Seconds for each history; None for no limit.
         memory_limit: Bytes for each history; None for half of the available memory.
         cross_check: Whether a second algorithm must agree.
@@ -258,7 +258,7 @@ def _check_parquet(source: Source, decider: Decider, request: Request) -> Iterat
 
 def _weakened_rows(model: Model, plain: Plain) -> Mapping[str, int]:
     """Returns what `weakened` does, from arrays if they suffice."""
-    from checker.search.tables import WeakRows  # noqa: PLC0415 - only for long histories
+    from checker.decide.tables import WeakRows  # noqa: PLC0415 - only for long histories
 
     if isinstance(model, MultiRegister):
         return weakened(model, plain.operations)
@@ -274,7 +274,7 @@ def _class_of(decider: Decider) -> type[Model]:
 
 def _check_long(path: Path, file: str, cls: type[Model], request: Request, began_s: float) -> Checked | None:
     """Decides the only history in a Parquet file from arrays; None if arrays cannot represent it."""
-    from checker.search.tables import check_table, read_table  # noqa: PLC0415 - only for long histories
+    from checker.decide.tables import check_table, read_table  # noqa: PLC0415 - only for long histories
 
     conventions = {**conventions_of(PARQUET), **request.conventions}
     chosen = make_model(cls, request.wanted.initial, conventions)

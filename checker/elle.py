@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from checker.edn.values import EdnMap, Keyword
-from checker.explain.words import value_text
 from checker.formats.jepsen import micro_operations
 from checker.knossos import completion
+from checker.words import value_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from checker.explain.blaming import blaming
+from checker.decide.independent import check_keys
 from checker.explain.missing import last_missing
-from checker.explain.violations import When, count, counterexamples, of_keys, ranked
-from checker.independent import check_keys
 from checker.models import find_model, made
+from checker.models.blaming import blaming
+from checker.violations import When, count, counterexamples, of_keys, ranked
 from harness.about import MEMBER, about_operations
 from harness.console.plain import counted_of
 from harness.verdict import Part, Verdict
@@ -20,9 +20,9 @@ from harness.verdict import Part, Verdict
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from checker.explain.violations import Violation
     from checker.keyed import KeyedAnalysis
     from checker.models import Model
+    from checker.violations import Violation
     from harness.counterexample import Counterexample
     from harness.faults import FaultRecord
     from harness.op import Operation, Value

@@ -19,11 +19,11 @@ from checker.checking import Checked, Refused
 from checker.edn.values import EdnMap, Keyword
 from checker.edn.writer import dumps, keywordized
 from checker.explain.weakening import sentences
-from checker.explain.words import value_text
 from checker.identity import same
 from checker.judging.judged import Judged
 from checker.knossos import completion, result_map
 from checker.result import Analysis
+from checker.words import value_text
 from harness.console.plain import message, name, one_line, plain
 from harness.errors import ExitCode, InputError, sentence, worst_code
 from harness.op import OpType

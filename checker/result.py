@@ -11,7 +11,6 @@ from harness.verdict import Verdict
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from checker.explain.hardness import Hardness
     from harness.op import Operation, Value
 
 
@@ -51,6 +50,37 @@ class PathStep:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Hardness:
+    """One reason why a history is hard to decide.
+
+    Attributes:
+        reason: Its name, one of `checker.explain.hardness.REASONS`.
+        sentence: What makes the history hard.
+        advice: What to change in the workload.
+        figures: The counts in the sentence, by name.
+    """
+
+    reason: str
+    sentence: str
+    advice: str
+    figures: Mapping[str, int]
+
+    @property
+    def text(self) -> str:
+        """Returns the reason and the advice in two sentences."""
+        return f"{self.sentence} {self.advice}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns it as JSON values."""
+        return {
+            "reason": self.reason,
+            "sentence": self.sentence,
+            "advice": self.advice,
+            "figures": dict(self.figures),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Analysis:
     """The result of the check of a history for linearizability.
 
@@ -74,7 +104,7 @@ class Analysis:
             because the simplest counterexample may lie elsewhere.
         explanation: One or two sentences.
         certificate: Valid, on request: the operations in the order of a linearization.
-        order_agrees: Whether the system's own order is legal; None if no operation carries one. See `checker.search.hints`.
+        order_agrees: Whether the system's own order is legal; None if no operation carries one. See `checker.decide.hints`.
         order_reason: The reason, in one sentence; empty if no operation carries one.
         order_against: The operations that show that it is not legal; empty if none do so by themselves.
     """

@@ -102,7 +102,7 @@ class Ok:
         value: The result; for writes and cas the argument itself.
         order: The number that the system gave to the operation among those on its key, from -2^63 to 2^63 - 1: etcd's
             revision, the index of a log's entry, an offset, a zxid. A read has the number of the last change that it saw.
-            None: the system gives no number. `checker.search.hints` describes its use.
+            None: the system gives no number. `checker.decide.hints` describes its use.
     """
 
     value: Value = None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from checker.columns import INTEGER, OK
+from checker.formats.columns import INTEGER, OK
 from checker.judging import Anomaly, Judgement, part_of
 from harness.console.plugins import WORKLOADS, Plugin, plugins
 from harness.declare import option
@@ -18,7 +18,7 @@ from harness.verdict import Verdict
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from checker.columns import Columns
+    from checker.formats.columns import Columns
     from harness.verdict import Part
     from harness.workload import Observed
 
@@ -70,7 +70,7 @@ class Ids:
 
     def check(self, operations: Sequence[Operation], observed: Observed) -> Sequence[Part]:
         """Returns the part of the judge."""
-        from checker.columns import of_operations  # noqa: PLC0415 - as a run does it
+        from checker.formats.columns import of_operations  # noqa: PLC0415 - as a run does it
 
         return [part_of(self, of_operations(operations), operation=operations.__getitem__, faults=observed.faults)]
 

@@ -14,9 +14,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from checker.consistency import ANOMALIES, MODELS, ruled_out
 from checker.formats.missing import THINGS
 from checker.formats.readers import MAY_LACK
-from checker.transactions.models import ANOMALIES, MODELS, ruled_out
 from harness.capabilities import ROOT
 from harness.console import plugins
 from harness.errors import ExitCode

@@ -16,7 +16,7 @@ from workloads.finals import final_reads, keys_of
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from checker.columns import Columns
+    from checker.formats.columns import Columns
     from checker.judging import Judgement
     from harness.final_reads import FinalReads
     from harness.generator import Generator
@@ -91,7 +91,7 @@ class JudgedWorkload(BaseWorkload[OptionsT]):
 
     def parts(self, operations: Sequence[Operation], observed: Observed) -> list[Part]:
         """Returns the part of the judge; it has the name of the workload."""
-        from checker.columns import of_operations  # noqa: PLC0415 - `--help` needs no judge
+        from checker.formats.columns import of_operations  # noqa: PLC0415 - `--help` needs no judge
         from checker.judging import part_of  # noqa: PLC0415
 
         columns = of_operations(operations)

@@ -35,9 +35,9 @@ from benchmarks.checker.own_cases import own_cases
 from benchmarks.checker.peer import UNKNOWN, Answer, Porcupine
 from benchmarks.checker.registers import unique_writes
 from checker._kernel import sort_seconds
-from checker.independent import check_keys
+from checker.decide.hints import solve_by_hints
+from checker.decide.independent import check_keys
 from checker.search.encode import encode
-from checker.search.hints import solve_by_hints
 from checker.search.solving import Limits, solve
 
 if TYPE_CHECKING:

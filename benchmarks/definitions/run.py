@@ -20,7 +20,7 @@ import numpy as np
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
-from checker.columns import OTHER, Columns, Values, of_operations  # noqa: E402 - from the repository
+from checker.formats.columns import OTHER, Columns, Values, of_operations  # noqa: E402 - from the repository
 from checker.formats.transactional import happened  # noqa: E402
 from checker.transactions.judge import judge  # noqa: E402
 from harness.verdict import Verdict  # noqa: E402

@@ -14,8 +14,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from checker.columns import ColumnReader, batches_of, joined
 from checker.edn.reader import Reader
+from checker.formats.columns import ColumnReader, batches_of, joined
 from checker.formats.jepsen import write_history
 from checker.formats.parquet import open_parquet, read_operations, write_operations
 from checker.formats.read import read_histories
@@ -26,7 +26,7 @@ from harness.op import Op, OpType
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from checker.columns import Columns
+    from checker.formats.columns import Columns
 
 EVENTS = 200_000
 ROUNDS = 3

@@ -19,11 +19,11 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
-from checker.columns import NEEDED
+from checker.consistency import Question
 from checker.deciders import of_workload
-from checker.formats.parquet import json_text
+from checker.formats.columns import NEEDED
 from checker.formats.parquet import schema as file_schema
-from checker.transactions.models import Question
+from checker.values import json_text
 from results.pipeline.large_transactions import by_key
 from results.pipeline.spark.types import struct_of
 from results.pipeline.spark.verdicts import judged

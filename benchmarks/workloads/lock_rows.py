@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from benchmarks.workloads.rows import Row, columns, values
-from checker.columns import FAIL, INTEGER, NOTHING, OK
+from checker.formats.columns import FAIL, INTEGER, NOTHING, OK
 from workloads.lock import LockOptions, LockWorkload
 
 if TYPE_CHECKING:
-    from checker.columns import Columns
+    from checker.formats.columns import Columns
 
 HOLDERS = 64
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from benchmarks.workloads.rows import Row, columns, overlapping, values
-from checker.columns import FAIL, INTEGER, NOTHING, OTHER
+from checker.formats.columns import FAIL, INTEGER, NOTHING, OTHER
 from workloads.queue import Order, QueueOptions, QueueWorkload
 
 if TYPE_CHECKING:
-    from checker.columns import Columns
+    from checker.formats.columns import Columns
 
 WIDTH = 5
 LAG = 100

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from checker.columns import Columns, Values
+from checker.formats.columns import Columns, Values
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from checker.columns import Int8s, Int64s
+    from checker.formats.columns import Int8s, Int64s
     from checker.judging import Judge
 
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from benchmarks.workloads.rows import Row, columns, overlapping, values
-from checker.columns import INTEGER, NOTHING, OTHER
+from checker.formats.columns import INTEGER, NOTHING, OTHER
 from workloads.set import SetWorkload
 
 if TYPE_CHECKING:
-    from checker.columns import Columns
+    from checker.formats.columns import Columns
 
 WIDTH = 5
 READS = 5

@@ -9,17 +9,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from checker.explain.words import began, did, ended, listed, sentence, value_text, what
 from checker.identity import identity, same
 from checker.near.patterns import FUTURE, LOST_UPDATE, PHANTOM, STALE
+from checker.words import began, did, ended, listed, sentence, value_text, what
 from harness.op import OpType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import TypeAlias
 
-    from checker.explain.words import Instant
     from checker.near.patterns import Pattern
+    from checker.words import Instant
     from harness.op import Operation, Value
 
     Parts: TypeAlias = list[str | Instant]

@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Final
 
 from checker.errors import Disagreement, ModelError
 from checker.explain.faithful import faithful, there
-from checker.explain.relaxing import smallest, whatever_else
 from checker.models.opcodes import (
     ACQUIRE,
     ADD,
@@ -47,6 +46,7 @@ from checker.near.patterns import patterns
 from checker.search.allowance import Allowance
 from checker.search.brute import linearizable
 from checker.search.reach import Refusals, known, reach, reasons_of
+from checker.search.relaxing import smallest, whatever_else
 from checker.search.solving import solve
 from harness.op import OpType
 

@@ -11,8 +11,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from checker.explain.words import began, kind_text, sentence
 from checker.models.opcodes import INFINITE, OBSERVERS
+from checker.words import began, kind_text, sentence
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -6,7 +6,7 @@ also final states of the whole history. Then the model refuses the failing opera
 the whole.
 
 The first candidates are ways to a final state that a search has found. Then a part grows from the failing operation: first by
-operations that ended before it began, the nearest first, then by all others. `checker.explain.delta` makes it smaller.
+operations that ended before it began, the nearest first, then by all others. `checker.search.delta` makes it smaller.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import TYPE_CHECKING
 
-from checker.explain.delta import smaller
+from checker.search.delta import smaller
 from checker.search.reach import reach
 
 if TYPE_CHECKING:

@@ -20,7 +20,6 @@ from dataclasses import dataclass, field
 from math import log2
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from checker.explain.words import value_text
 from checker.models.opcodes import (
     ACQUIRE,
     ADD,
@@ -43,8 +42,10 @@ from checker.models.opcodes import (
     WRITE,
 )
 from checker.near.necessary import unseen
+from checker.result import Hardness
 from checker.search.allowance import Allowance
 from checker.search.solving import solve
+from checker.words import value_text
 from harness.console.plain import one_line
 
 if TYPE_CHECKING:
@@ -83,37 +84,6 @@ _VERBS: Final[Mapping[str, str]] = {
     "unordered-queue": "enqueued",
     "sequence": "appended or put",
 }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hardness:
-    """One reason why a history is hard to decide.
-
-    Attributes:
-        reason: Its name, one of `REASONS`.
-        sentence: What makes the history hard.
-        advice: What to change in the workload.
-        figures: The counts in the sentence, by name.
-    """
-
-    reason: str
-    sentence: str
-    advice: str
-    figures: Mapping[str, int]
-
-    @property
-    def text(self) -> str:
-        """Returns the reason and the advice in two sentences."""
-        return f"{self.sentence} {self.advice}"
-
-    def to_json(self) -> dict[str, Any]:
-        """Returns it as JSON values."""
-        return {
-            "reason": self.reason,
-            "sentence": self.sentence,
-            "advice": self.advice,
-            "figures": dict(self.figures),
-        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from checker.explain.contradictions import Contradiction, sentences
-from checker.explain.words import began, did, ended, listed, sentence, span, value_text, what
 from checker.models.base import Inconsistent, NativeModel
 from checker.near.necessary import ANALYZER as FLOW
 from checker.near.necessary import DUPLICATE, FUTURE, IMPOSSIBLE, SEARCH
 from checker.search.configurations import described
 from checker.search.reach import Refusals
+from checker.words import began, did, ended, listed, sentence, span, value_text, what
 from harness.console.plain import counted, name, one_line
 from harness.op import OpType
 from harness.verdict import Verdict
@@ -24,10 +24,10 @@ from harness.verdict import Verdict
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from checker.explain.words import Instant
     from checker.models.base import Model, State
     from checker.near.patterns import Pattern
     from checker.result import Analysis
+    from checker.words import Instant
     from harness.op import Operation, Value
 
 VALID: Final = "All {operations} operations fit into one order that real time allows."

@@ -13,17 +13,15 @@ pyarrow is imported only for reading and writing; `COLUMNS` does not need it.
 
 from __future__ import annotations
 
-import json
 import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from checker.formats.counts import hold_counts, hold_numbers, hold_order, hold_row_count
 from checker.formats.errors import BadHistory, shown
 from checker.formats.missing import COMPLETION, FUNCTION, INDEX, INVOKE, KEY, PROCESS, TIME, TYPE, VALUE, May
+from checker.values import Values, json_text
 from harness.errors import InfrastructureError, InputError
-from harness.event_lines import without_doubles
 from harness.op import Operation, OpType
-from harness.values import hold_to_bounds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -82,24 +80,7 @@ MAY_LACK: Mapping[str, May] = {
     COMPLETION: _NULLABLE["complete_index"],
 }  # fmt: skip
 
-_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
 _TYPES = {str(op_type): op_type for op_type in OpType if op_type is not OpType.INVOKE}
-
-
-def json_text(value: Value) -> str | None:
-    """Returns the text of a value for the columns `value` and `result`; None for no value.
-
-    Raises:
-        InputError: JSON cannot represent the value.
-    """
-    if value is None:
-        return None
-    if type(value) is int:
-        return str(value)
-    try:
-        return _ENCODER.encode(value)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise InputError(f"expected a value that JSON can represent, found {type(value).__name__}: {error}") from error
 
 
 def schema() -> Any:
@@ -325,51 +306,6 @@ def read_rows_of(path: Path, invoke_indexes: Any) -> list[Operation]:
     except (pa.ArrowException, OSError, ValueError) as error:
         raise BadHistory(str(path), None, f"the file cannot be read again: {error}") from error
     return operations
-
-
-class Values:
-    """Parses the JSON of values, and caches a bounded number of texts, because most histories repeat a few."""
-
-    _LIMIT = 1 << 12
-
-    def __init__(self) -> None:
-        """Starts without any text."""
-        self._scalars: dict[str | None, Value] = {None: None}
-
-    def decode(self, text: str | None) -> Value:
-        """Returns the value of a JSON text; None for no text.
-
-        Raises:
-            ValueError: It is not JSON.
-        """
-        known = self._scalars.get(text, self)
-        if known is not self:
-            return known
-        value = decode_value(text or "")
-        if not isinstance(value, list | dict) and len(self._scalars) < self._LIMIT:
-            self._scalars[text] = value
-        return value
-
-
-def decode_value(text: str) -> Value:
-    """Returns the value of a JSON text.
-
-    Raises:
-        ValueError: It is not JSON.
-    """
-    try:
-        value = _DECODER.decode(text)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"expected the JSON of a value, found {text[:80]!r}: {error}") from error
-    hold_to_bounds(value)
-    return value
-
-
-def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is not JSON")
-
-
-_DECODER = json.JSONDecoder(parse_constant=_refuse, object_pairs_hook=without_doubles)
 
 
 def _operation(fields: Sequence[Any], decode: Callable[[str | None], Value]) -> Operation:

@@ -19,16 +19,28 @@ from typing import TYPE_CHECKING, Any, Final, cast, overload
 import numpy as np
 
 from checker._kernel import Events, Transactions
-from checker.columns import FAIL, INFO, INTEGER, NEVER, NOTHING, OTHER, PAIR, ColumnReader, Columns, Order, Values
 from checker.edn.reader import loads
+from checker.formats.columns import (
+    FAIL,
+    INFO,
+    INTEGER,
+    NEVER,
+    NOTHING,
+    OTHER,
+    PAIR,
+    ColumnReader,
+    Columns,
+    Order,
+    Values,
+)
 from checker.formats.jepsen_reader import JepsenEvents
 from checker.formats.json_events import begins_events
 from checker.formats.jsonl import JsonlEvents, bare_warning, own_header
 from checker.formats.log_lines import CAS, DROP, ETCD_LOG, LogEvents
-from checker.formats.parquet import decode_value
 from checker.formats.readers import EDN, JSONL, LINES, detect
 from checker.formats.texts import error_text, function_name, name_text
 from checker.formats.values import PlainValues
+from checker.values import decode_value
 from harness.errors import InputError
 from harness.event_lines import MAX_LINE_BYTES, decode_object
 from harness.op import FINAL_PHASE, OpType
@@ -37,7 +49,7 @@ from harness.pairing import back_warning, changed_warnings, made, reason_in, tor
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from checker.columns import Bools, Int32s, Int64s
+    from checker.formats.columns import Bools, Int32s, Int64s
     from checker.formats.source import Source
     from harness.op import Operation, Value
 

@@ -43,7 +43,7 @@ class History:
         warnings: Warnings as sentences.
         conventions: The conventions that the file defines; empty if it defines none.
         plain: The same as arrays, if they were read as arrays.
-        lacks: What it does not tell, as in `checker.columns.Columns`.
+        lacks: What it does not tell, as in `checker.formats.columns.Columns`.
     """
 
     name: str

@@ -8,15 +8,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from checker.columns import NEVER
 from checker.errors import Unsuited
+from checker.formats.columns import NEVER
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import numpy.typing as npt
 
-    from checker.columns import Columns
+    from checker.formats.columns import Columns
 
     Int64s = npt.NDArray[np.int64]
 

@@ -15,7 +15,7 @@ from checker.edn.reader import loads
 from checker.edn.spellings import usual
 from checker.edn.values import EdnMap, EdnSet, Keyword, Symbol, Tagged, canonical
 from checker.edn.writer import dumps
-from checker.formats.parquet import json_text
+from checker.values import json_text
 from harness.errors import InputError
 from harness.values import MAX_NESTING, hold_name
 

@@ -1,6 +1,6 @@
 """Judges: the checkers of workloads that do not check linearizability.
 
-A judge checks one object. It gets the operations as arrays (`checker.columns`), so that ten million operations need no
+A judge checks one object. It gets the operations as arrays (`checker.formats.columns`), so that ten million operations need no
 Python objects, and returns a `Judgement`. A run, `labrys check` and `labrys analyze` use the same judge.
 """
 
@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Final, Protocol
 
-from checker.explain.violations import Violation, count, counterexamples, ranked
-from checker.formats.parquet import decode_value
+from checker.values import decode_value
+from checker.violations import Violation, count, counterexamples, ranked
 from harness.console.plain import counted_of
 from harness.op import Operation, OpType
 from harness.verdict import Part, Verdict, worst
@@ -20,7 +20,7 @@ from harness.verdict import Part, Verdict, worst
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from checker.columns import Columns, Int64s, Values
+    from checker.formats.columns import Columns, Int64s, Values
     from harness.counterexample import Counterexample
     from harness.faults import FaultRecord
     from harness.op import Value
@@ -278,7 +278,7 @@ def operation_at(history: Columns, row: int) -> Operation:
 
 def value_at(history: Columns, values: Values, row: int) -> Value:
     """Returns the value of a column of values in a row."""
-    from checker.columns import INTEGER, NOTHING, PAIR  # noqa: PLC0415 - loads pyarrow
+    from checker.formats.columns import INTEGER, NOTHING, PAIR  # noqa: PLC0415 - loads pyarrow
 
     match values.kind[row]:
         case kind if kind == NOTHING:

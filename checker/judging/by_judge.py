@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from checker.columns import OPTIONAL, ColumnReader, Columns, batches_of, joined, of_operations
+from checker.consistency import Asking
 from checker.errors import Unsuited
+from checker.formats.columns import OPTIONAL, ColumnReader, Columns, batches_of, joined, of_operations
 from checker.formats.parquet import open_parquet, read_rows_of
 from checker.formats.read import History
 from checker.formats.readers import PARQUET
@@ -21,7 +22,6 @@ from checker.formats.row_rules import Rules
 from checker.formats.transaction_texts import INITIAL
 from checker.judging import composed, judge_keys
 from checker.judging.judged import Judged
-from checker.transactions.models import Asking
 from harness.console.documents import shown
 from harness.errors import InputError, LabrysError
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from checker.columns import Int64s
+    from checker.formats.columns import Int64s
     from checker.judging import Judge, Judgement
     from harness.op import Operation
     from harness.verdict import Verdict

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from checker.columns import Int64s
+    from checker.formats.columns import Int64s
     from harness.op import Value
 
 Tone: TypeAlias = Literal["good", "odd", "bad", "quiet"]

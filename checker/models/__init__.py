@@ -10,8 +10,8 @@ import inspect
 from typing import TYPE_CHECKING, Any, Final
 
 from checker.errors import ModelError
-from checker.explain.blaming import blaming, place_of
 from checker.models.base import Call, Code, Flow, Inconsistent, Model, NativeModel, Numbers
+from checker.models.blaming import blaming, place_of
 from checker.models.contract import hold_to_contract
 from checker.models.registers import CasRegister
 from harness.console.plain import name as plain_name

@@ -11,8 +11,8 @@ from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Final
 
 from checker.errors import ModelError
-from checker.explain.blaming import place_of
 from checker.models.base import Model
+from checker.models.blaming import place_of
 from harness.console.plain import name as plain_name
 from harness.console.plain import one_line
 

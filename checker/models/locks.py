@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from checker.errors import ModelError, Unsuited
-from checker.explain.words import value_text
 from checker.models.base import Call, Code, Inconsistent, NativeModel, Numbers
 from checker.models.opcodes import ACQUIRE, RELEASE
+from checker.words import value_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
 from checker.errors import ModelError, Unsuited
-from checker.explain.words import value_text
 from checker.identity import identity, is_collection, same
 from checker.models.base import Call, Code, Inconsistent, NativeModel, Numbers
 from checker.models.opcodes import DEQUEUE, DEQUEUE_ANY, DEQUEUE_EMPTY, ENQUEUE
+from checker.words import value_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -7,10 +7,10 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, ClassVar, Final, Literal, TypeAlias
 
 from checker.errors import ModelError, Unsuited
-from checker.explain.words import value_text
 from checker.identity import plain_name, same
 from checker.models.base import Call, Code, Inconsistent, NativeModel, Numbers
 from checker.models.opcodes import CAS, CAS_FAIL, READ, TXN, WRITE
+from checker.words import value_text
 
 if TYPE_CHECKING:
     from checker.models.base import State

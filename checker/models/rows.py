@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from checker.columns import FAIL, INTEGER, NOTHING, OK, OTHER, PAIR
 from checker.errors import Unsuited
+from checker.formats.columns import FAIL, INTEGER, NOTHING, OK, OTHER, PAIR
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from checker.columns import Columns, Values
+    from checker.formats.columns import Columns, Values
 
     Int64s = npt.NDArray[np.int64]
     Bytes = npt.NDArray[np.uint8]

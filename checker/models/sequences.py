@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from checker.errors import ModelError
-from checker.explain.words import value_text
 from checker.identity import same
 from checker.models.base import Call, Code, Inconsistent, NativeModel, Numbers
 from checker.models.opcodes import APPEND, PUT, READ_LIST
+from checker.words import value_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

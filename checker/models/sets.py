@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from checker.errors import ModelError
-from checker.explain.words import value_text
 from checker.identity import identity, is_collection, revived
 from checker.models.base import Call, Code, Inconsistent, NativeModel, Numbers
 from checker.models.opcodes import ADD, CONTAINS, READ_SET, REMOVE
+from checker.words import value_text
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping

@@ -30,8 +30,8 @@ from math import gcd
 from typing import TYPE_CHECKING, Final
 
 from checker.errors import ModelError
-from checker.explain.blaming import place_of
 from checker.identity import identity, revived
+from checker.models.blaming import place_of
 from checker.models.opcodes import (
     ADD,
     APPEND,

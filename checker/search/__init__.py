@@ -1,1 +1,1 @@
-"""The exact search: encoding, the kernel, independent keys, and the order that a system reports."""
+"""The exact search: encoding, the kernel, and what is left of a history when it is relaxed."""

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from checker.errors import ModelError
-from checker.explain.blaming import place_of
 from checker.models.base import Inconsistent
+from checker.models.blaming import place_of
 from checker.result import Configuration, PathStep
 from harness.console.plain import name as plain_name
 from harness.console.plain import one_line

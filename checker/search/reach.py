@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from checker._kernel import REFUSED
-from checker.explain.words import value_text
 from checker.search.solving import solve
+from checker.words import value_text
 from harness.console.plain import one_line
 
 if TYPE_CHECKING:

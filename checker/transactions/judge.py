@@ -11,11 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from checker._kernel import Transactions, transactions
-from checker.columns import OTHER
-from checker.explain.words import value_text
-from checker.formats.parquet import decode_value
-from checker.judging import MAX_ANOMALIES, STEP_LIMIT, UNSUITED, UNTESTED, Anomaly, Judgement, value_at
-from checker.transactions.models import (
+from checker.consistency import (
     GARBAGE,
     MALFORMED,
     NONE,
@@ -31,8 +27,12 @@ from checker.transactions.models import (
     ruled_out,
     searched,
 )
+from checker.formats.columns import OTHER
+from checker.judging import MAX_ANOMALIES, STEP_LIMIT, UNSUITED, UNTESTED, Anomaly, Judgement, value_at
 from checker.transactions.twice import of_the_rest, written_twice
 from checker.transactions.words import CYCLIC_VERSIONS, MAX_LINKS, REGISTERS, Words
+from checker.values import decode_value
+from checker.words import value_text
 from harness.console.documents import shown
 from harness.console.plain import counted
 from harness.errors import InputError
@@ -41,7 +41,7 @@ from harness.verdict import Verdict
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from checker.columns import Columns, Int64s, Values
+    from checker.formats.columns import Columns, Int64s, Values
     from harness.op import Value
 
 _FORMS: Final = {

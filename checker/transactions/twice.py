@@ -9,14 +9,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from checker.formats.parquet import decode_value
 from checker.judging import UNSUITED, Judgement
+from checker.values import decode_value
 from harness.console.documents import shown
 from harness.console.plain import counted
 from harness.verdict import Verdict
 
 if TYPE_CHECKING:
-    from checker.columns import Columns
+    from checker.formats.columns import Columns
 
 # A key and a value, the rows and the places of two writes, and then how many values and how many reads there are; see
 # `transactions` of the kernel.

@@ -8,17 +8,17 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING, Final
 
-from checker.columns import INFO, OK
 from checker.edn.writer import dumps
-from checker.explain.words import list_text, value_text
-from checker.formats.parquet import decode_value
+from checker.formats.columns import INFO, OK
 from checker.judging import value_at
+from checker.values import decode_value
+from checker.words import list_text, value_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from checker.columns import Columns
-    from checker.transactions.models import Question
+    from checker.consistency import Question
+    from checker.formats.columns import Columns
     from harness.op import Value
 
 # Why one version of a register follows another one, by what this follows from.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from checker.transactions.models import ANOMALIES
+from checker.consistency import ANOMALIES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from itertools import permutations
 from typing import TYPE_CHECKING
 
-from checker.explain.words import list_text
 from checker.models.registers import CasRegister, Register
+from checker.words import list_text
 from harness.counterexample import counterexample_of
 from harness.op import Operation, OpType
 from harness.units import NS_PER_MS, NS_PER_S

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from checker.columns import of_operations
+from checker.consistency import TRANSACTION_ORDER
+from checker.formats.columns import of_operations
 from checker.transactions.judge import judge
-from checker.transactions.models import TRANSACTION_ORDER
 from clusters.systems.sim_txn.bugs import TABLE, Bug
 from clusters.systems.transactions import TRANSACTION, only_reads
 from harness.op import OpType

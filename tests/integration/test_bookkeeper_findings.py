@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from checker.columns import of_operations
+from checker.formats.columns import of_operations
 from clusters.systems.answers import NoAnswer
 from clusters.systems.bookkeeper.fences import Fences
 from clusters.systems.bookkeeper.options import BookKeeperOptions

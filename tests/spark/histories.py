@@ -6,9 +6,10 @@ import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from checker.formats.parquet import NAMES, json_text, schema
-from checker.independent import check_keys
+from checker.decide.independent import check_keys
+from checker.formats.parquet import NAMES, schema
 from checker.result import operation_json
+from checker.values import json_text
 from harness.op import Operation, OpType
 from harness.randomness import stream
 

@@ -12,8 +12,9 @@ import pytest
 
 from checker.formats.errors import BadHistory
 from checker.formats.jepsen import write_history
-from checker.formats.parquet import NAMES, json_text, write_operations
+from checker.formats.parquet import NAMES, write_operations
 from checker.formats.read import read_histories
+from checker.values import json_text
 from harness.event_lines import LineEncoder
 from harness.op import NEMESIS, Op, Operation, OpType
 from harness.pairing import Event, Pairing, events_of

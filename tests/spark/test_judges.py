@@ -11,8 +11,8 @@ import pytest
 from rich.console import Console
 
 from checker.checking import Request, check_file
-from checker.columns import NEEDED
 from checker.deciders import Wanted
+from checker.formats.columns import NEEDED
 from checker.formats.parquet import read_operations, write_operations
 from checker.judging.judged import Judged
 from harness.console import plugins

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from checker.checking import make_model
+from checker.decide.excerpts import OBJECTS
+from checker.decide.tables import check_table, read_table
 from checker.result import operation_json
-from checker.search.excerpts import OBJECTS
 from checker.search.solving import Limits
-from checker.search.tables import check_table, read_table
 from harness.op import OpType
 from results.pipeline.decide.kernel import BYTES_PER_OPERATION, KERNEL
 from results.pipeline.decide.rows import BYTES_PER_OPERATION as BYTES_PER_OBJECT

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from checker.columns import FAIL, OK
+from checker.formats.columns import FAIL, OK
 from checker.judging import MAX_ANOMALIES, Anomaly, Judgement, value_at
 from checker.judging.marks import Marks, plot
 from harness.console.documents import shown
@@ -32,7 +32,7 @@ from harness.verdict import Verdict
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from checker.columns import Columns, Int64s
+    from checker.formats.columns import Columns, Int64s
     from harness.op import Value
 
 KINDS: Final = ("unexpected-key", "nil-balance", "wrong-total", "negative-value")

@@ -15,7 +15,7 @@ from workloads.base import JudgedWorkload
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from checker.columns import Columns
+    from checker.formats.columns import Columns
     from checker.judging import Judgement
     from harness.combinators import Source, Stream
     from harness.generator import Asker, Generator

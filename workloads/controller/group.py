@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from checker.errors import ModelError
-from checker.explain.words import value_text
+from checker.words import value_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from checker.columns import FAIL, INTEGER, OK
+from checker.formats.columns import FAIL, INTEGER, OK
 from checker.judging import MAX_ANOMALIES, Anomaly, Judgement, value_at
 from harness.console.documents import shown
 from harness.errors import InputError
@@ -29,8 +29,8 @@ from harness.units import NS_PER_S
 from harness.verdict import Verdict
 
 if TYPE_CHECKING:
-    from checker.columns import Columns, Int64s
-    from checker.columns import Values as ColumnOfValues
+    from checker.formats.columns import Columns, Int64s
+    from checker.formats.columns import Values as ColumnOfValues
 
 _SAFE: Final = float(2**62)  # sums below this fit 64 bits
 _MAX_CONCURRENT: Final = 4  # an anomaly shows at most so many of the adds that may count

@@ -21,8 +21,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from checker.columns import GREAT
-from checker.explain.words import Instant, value_text
+from checker.formats.columns import GREAT
+from checker.words import Instant, value_text
 from harness.console.plain import listed
 from harness.console.plain import name as plain_name
 from harness.units import NS_PER_MS

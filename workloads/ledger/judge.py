@@ -29,10 +29,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from checker.columns import GREAT, INTEGER, NEVER, OK, OTHER
-from checker.explain.words import Instant, sentence
-from checker.formats.parquet import decode_value
+from checker.formats.columns import GREAT, INTEGER, NEVER, OK, OTHER
 from checker.judging import MAX_ANOMALIES, Anomaly, Judgement
+from checker.values import decode_value
+from checker.words import Instant, sentence
 from harness.console.documents import shown
 from harness.console.plain import name as plain_name
 from harness.errors import InputError
@@ -44,7 +44,7 @@ from workloads.log.reading import rows_by_function
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from checker.columns import Columns, Int64s
+    from checker.formats.columns import Columns, Int64s
 
     Scarce = tuple[
         int, int, int, Sequence[str]

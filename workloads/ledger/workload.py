@@ -16,7 +16,7 @@ from workloads.log.whole import Offsets, WholeLogs, final_ranges
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from checker.columns import Columns
+    from checker.formats.columns import Columns
     from checker.judging import Judgement
     from harness.combinators import Stream
     from harness.final_reads import FinalReads

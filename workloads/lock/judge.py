@@ -32,8 +32,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from checker.columns import FAIL, INFO, INTEGER, NEVER, NOTHING, OK, OTHER
-from checker.formats.parquet import decode_value
+from checker.formats.columns import FAIL, INFO, INTEGER, NEVER, NOTHING, OK, OTHER
+from checker.values import decode_value
 from harness.console.documents import shown
 from harness.errors import InputError
 from harness.units import NS_PER_S
@@ -41,7 +41,7 @@ from harness.units import NS_PER_S
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from checker.columns import Columns, Int64s, Values
+    from checker.formats.columns import Columns, Int64s, Values
 
     Bools = npt.NDArray[np.bool_]
 

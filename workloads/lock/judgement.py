@@ -14,7 +14,7 @@ from harness.verdict import Verdict
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from checker.columns import Columns
+    from checker.formats.columns import Columns
     from workloads.lock.judge import Found, Pairs
 
 

@@ -20,7 +20,7 @@ from workloads.lock.resource import Resource, Takes, holders
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from checker.columns import Columns
+    from checker.formats.columns import Columns
     from checker.judging import Judgement
     from harness.client import ClientFactory
     from harness.combinators import Stream

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from checker.columns import FAIL, NEVER, PAIR
-from checker.explain.words import Instant, sentence, value_text
+from checker.formats.columns import FAIL, NEVER, PAIR
 from checker.judging import MAX_ANOMALIES, Anomaly
+from checker.words import Instant, sentence, value_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
 
-    from checker.columns import Int64s
+    from checker.formats.columns import Int64s
     from workloads.log.arrays import Bools
     from workloads.log.facts import Claims, Facts
     from workloads.log.findings import Findings

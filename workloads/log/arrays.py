@@ -13,7 +13,7 @@ import numpy as np
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from checker.columns import Int64s
+    from checker.formats.columns import Int64s
 
     Bools = npt.NDArray[np.bool_]
 

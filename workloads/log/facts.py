@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from checker.columns import FAIL, NEVER, OK
+from checker.formats.columns import FAIL, NEVER, OK
 from workloads.log.arrays import in_order, max_over, maxima, min_over, minima, ranks
 
 if TYPE_CHECKING:
-    from checker.columns import Int64s
+    from checker.formats.columns import Int64s
     from workloads.log.arrays import Bools
     from workloads.log.reading import Log
 

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from checker.columns import OK
+from checker.formats.columns import OK
 from checker.judging.marks import Marks, plot
 
 if TYPE_CHECKING:
-    from checker.columns import Int64s
+    from checker.formats.columns import Int64s
     from checker.judging.marks import Tone
     from harness.op import Value
     from workloads.log.arrays import Bools

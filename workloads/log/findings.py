@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from checker.columns import NEVER
+from checker.formats.columns import NEVER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from checker.columns import Int64s
+    from checker.formats.columns import Int64s
     from workloads.log.arrays import Bools
     from workloads.log.facts import Facts, Places
 

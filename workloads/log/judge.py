@@ -52,7 +52,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from checker.columns import FAIL, INFO, NEVER, OK
+from checker.formats.columns import FAIL, INFO, NEVER, OK
 from checker.judging import UNPROMISED, UNTESTED, Judgement
 from harness.console.plain import counted
 from harness.verdict import Verdict
@@ -65,7 +65,7 @@ from workloads.log.reading import read_log
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from checker.columns import Columns, Int64s
+    from checker.formats.columns import Columns, Int64s
     from checker.judging import Anomaly
     from workloads.log.facts import Facts
     from workloads.log.findings import Findings

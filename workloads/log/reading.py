@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from checker.columns import GREAT, INTEGER, NOTHING, OK, OTHER, PAIR
-from checker.formats.parquet import decode_value, json_text
+from checker.formats.columns import GREAT, INTEGER, NOTHING, OK, OTHER, PAIR
+from checker.values import decode_value, json_text
 from harness.console.documents import shown
 from harness.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from checker.columns import Columns, Int64s, Values
+    from checker.formats.columns import Columns, Int64s, Values
     from harness.op import Value
     from workloads.log.arrays import Bools
 

@@ -17,7 +17,7 @@ from workloads.log.whole import RANGE, Offsets, WholeLogs, final_ranges
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from checker.columns import Columns
+    from checker.formats.columns import Columns
     from checker.judging import Judgement
     from harness.combinators import Source, Stream
     from harness.final_reads import FinalReads

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from checker.columns import OK
+from checker.formats.columns import OK
 from checker.judging import MAX_ANOMALIES, Anomaly, Judgement, value_at
 from harness.console.documents import shown
 from harness.console.plain import counted, counted_of
 from harness.verdict import Verdict
 
 if TYPE_CHECKING:
-    from checker.columns import Columns
+    from checker.formats.columns import Columns
 
 
 def judge(history: Columns) -> Judgement:

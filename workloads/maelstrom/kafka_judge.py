@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from checker.columns import FAIL, INTEGER, NEVER, NOTHING, OK
-from checker.explain.words import Instant, sentence
+from checker.formats.columns import FAIL, INTEGER, NEVER, NOTHING, OK
 from checker.judging import MAX_ANOMALIES, Anomaly, Judgement
+from checker.words import Instant, sentence
 from harness.console.plain import counted
 from harness.errors import InputError
 from harness.verdict import Verdict
@@ -31,7 +31,7 @@ from workloads.log.reading import APPEND, READ, read_log, rows_by_function
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from checker.columns import Columns, Int64s
+    from checker.formats.columns import Columns, Int64s
 
 COMMIT: Final = "commit"
 LIST: Final = "list"

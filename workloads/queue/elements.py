@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from checker.columns import GREAT, INFO, INTEGER, NOTHING, OK, OTHER, PAIR, Values, integers_of
-from checker.formats.parquet import decode_value, json_text
+from checker.formats.columns import GREAT, INFO, INTEGER, NOTHING, OK, OTHER, PAIR, Values, integers_of
+from checker.values import decode_value, json_text
 from harness.console.documents import shown
 from harness.errors import InputError
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from checker.columns import Columns, Int64s
+    from checker.formats.columns import Columns, Int64s
     from harness.op import Value
 
     Bools = npt.NDArray[np.bool_]

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from checker.columns import FAIL, NEVER, OK
+from checker.formats.columns import FAIL, NEVER, OK
 from workloads.queue.elements import flow_of
 from workloads.queue.matching import overtaken, served
 from workloads.queue.options import Order
@@ -32,7 +32,7 @@ from workloads.queue.options import Order
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from checker.columns import Columns, Int64s
+    from checker.formats.columns import Columns, Int64s
     from workloads.queue.elements import Flow
 
     Bools = npt.NDArray[np.bool_]

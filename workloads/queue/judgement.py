@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from checker.columns import FAIL
-from checker.formats.parquet import json_text
+from checker.formats.columns import FAIL
 from checker.judging import MAX_ANOMALIES, Anomaly, Judgement
+from checker.values import json_text
 from harness.console.documents import shown
 from harness.verdict import Verdict
 from workloads.queue.options import Delivery
@@ -17,7 +17,7 @@ from workloads.queue.options import Delivery
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from checker.columns import Columns
+    from checker.formats.columns import Columns
     from harness.op import Value
     from workloads.queue.judge import Found
 

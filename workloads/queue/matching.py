@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from checker.columns import NEVER
+from checker.formats.columns import NEVER
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from checker.columns import Int64s
+    from checker.formats.columns import Int64s
 
     Bools = npt.NDArray[np.bool_]
 

@@ -11,7 +11,7 @@ from workloads.base import JudgedWorkload
 from workloads.queue.options import QueueOptions
 
 if TYPE_CHECKING:
-    from checker.columns import Columns
+    from checker.formats.columns import Columns
     from checker.judging import Judgement
     from harness.combinators import Stream
     from harness.generator import Asker, Generator

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from checker.columns import GREAT, INTEGER, NOTHING, OTHER, PAIR, integers_of
-from checker.formats.parquet import decode_value, json_text
+from checker.formats.columns import GREAT, INTEGER, NOTHING, OTHER, PAIR, integers_of
 from checker.judging import value_at
+from checker.values import decode_value, json_text
 from harness.console.documents import shown
 from harness.errors import InputError
 
 if TYPE_CHECKING:
-    from checker.columns import Columns, Int64s
+    from checker.formats.columns import Columns, Int64s
     from harness.op import Value
 
 # A table over the range of the integers is faster than a search if the range is not much larger than their number.

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from checker.columns import FAIL, NEVER, OK
+from checker.formats.columns import FAIL, NEVER, OK
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from checker.columns import Columns, Int64s
+    from checker.formats.columns import Columns, Int64s
     from workloads.set.elements import Elements
 
     Bools = npt.NDArray[np.bool_]

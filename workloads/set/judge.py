@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from checker.columns import OK
+from checker.formats.columns import OK
 from checker.judging import MAX_ANOMALIES, Anomaly, Judgement
 from harness.console.documents import shown
 from harness.console.plain import counted_of
@@ -51,7 +51,7 @@ from workloads.set.picture import picture
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from checker.columns import Columns, Int64s
+    from checker.formats.columns import Columns, Int64s
     from harness.op import Value
     from workloads.set.facts import Bools, Facts
     from workloads.set.order import Crossed, Skipped

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from checker.columns import NEVER
+from checker.formats.columns import NEVER
 
 if TYPE_CHECKING:
     from workloads.set.facts import Bools, Facts

@@ -12,7 +12,7 @@ from workloads.set.facts import NONE
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from checker.columns import Columns, Int64s
+    from checker.formats.columns import Columns, Int64s
     from checker.judging.marks import Tone
     from harness.op import Value
     from workloads.set.facts import Bools, Facts

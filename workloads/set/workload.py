@@ -12,7 +12,7 @@ from harness.op import Invocation
 from workloads.base import JudgedWorkload
 
 if TYPE_CHECKING:
-    from checker.columns import Columns
+    from checker.formats.columns import Columns
     from checker.judging import Judgement
     from harness.combinators import Source, Stream
     from harness.generator import Asker, Generator

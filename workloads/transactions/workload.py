@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final, TypeVar
 
-from checker.formats.parquet import json_text
+from checker.consistency import DEFAULT, Question, find, find_anomalies
 from checker.formats.values import initial_value
-from checker.transactions.models import DEFAULT, Question, find, find_anomalies
+from checker.values import json_text
 from harness.combinators import each_stream, until_ok
 from harness.declare import hold_bounds, option
 from harness.errors import InputError
@@ -19,7 +19,7 @@ from workloads.base import JudgedWorkload
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from checker.columns import Columns
+    from checker.formats.columns import Columns
     from checker.judging import Judgement
     from harness.combinators import Source, Stream
     from harness.generator import Asker, Generator

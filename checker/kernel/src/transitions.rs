@@ -62,7 +62,7 @@ impl Transitions {
             step: model.getattr("step")?.unbind(),
             refusal: found("checker.models.base", "Inconsistent")?.cast_into::<PyType>()?.unbind(),
             identity: found("checker.identity", "identity")?.unbind(),
-            wrong_state: found("checker.explain.blaming", "wrong_state")?.unbind(),
+            wrong_state: found("checker.models.blaming", "wrong_state")?.unbind(),
             other: py.eval(c"object()", None, None)?.unbind(),
             known: Mutex::new(known),
         };

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from checker.columns import NEVER
+from checker.formats.columns import NEVER
 from checker.models.opcodes import CAS, CAS_FAIL, READ, WRITE
 from checker.models.registers import CasRegister, Register
 from harness.op import OpType

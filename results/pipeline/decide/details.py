@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from checker.analysis import analysis
+from checker.decide.analysis import analysis
 from checker.errors import Disagreement
-from checker.explain.blaming import blaming
 from checker.explain.sentences import VALID, Evidence, explain
+from checker.models.blaming import blaming
 from checker.result import Analysis, operation_json
 from harness.errors import LabrysError
 from harness.op import OpType

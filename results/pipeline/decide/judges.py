@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
-from checker.columns import ColumnReader
+from checker.formats.columns import ColumnReader
 from checker.judging import UNTESTED, composed, operation_at
 from harness.errors import LabrysError, sentence
 from harness.verdict import Verdict
@@ -26,7 +26,7 @@ from results.pipeline.schema import VERDICTS, storable
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from checker.columns import Columns, Int64s
+    from checker.formats.columns import Columns, Int64s
     from checker.judging import Judge, Judgement
 
 ARRAYS: Final = "arrays"  # the column `engine`

@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 
 from checker._kernel import Problem
+from checker.decide.coding import Arrays, KernelColumns
+from checker.decide.deciding import decide_all
+from checker.decide.excerpts import OBJECTS, likely_invalid
 from checker.models.opcodes import CAS, READ
-from checker.search.coding import Arrays, KernelColumns
-from checker.search.deciding import decide_all
-from checker.search.excerpts import OBJECTS, likely_invalid
 from checker.search.solving import Limits, solve
 from results.pipeline.decide.coding import ADDRESS, CODED, GENERAL
 

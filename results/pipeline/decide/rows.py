@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
-from checker.formats.parquet import NAMES, Values, columns_of
+from checker.formats.parquet import NAMES, columns_of
+from checker.values import Values
 from harness.op import Operation, OpType
 from results.pipeline.schema import OPERATIONS
 

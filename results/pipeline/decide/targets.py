@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from checker.search.excerpts import OBJECTS as LONGEST_WHOLE
+from checker.decide.excerpts import OBJECTS as LONGEST_WHOLE
 from harness.verdict import Verdict
 from results.pipeline.decide.kernel import ANSWER
 from results.pipeline.decide.rows import OBJECTS, Target

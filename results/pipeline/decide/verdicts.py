@@ -23,9 +23,9 @@ import pyarrow.compute as pc
 
 from checker.checking import conventions_of, make_model
 from checker.deciders import DEFAULT_MODEL
-from checker.formats.parquet import Values
 from checker.formats.readers import PARQUET
 from checker.keyed import EXPLAINED
+from checker.values import Values
 from harness.verdict import Verdict
 from results.pipeline.decide import judges, kernel
 from results.pipeline.decide.coding import ADDRESS, TEXTS, coded, coding_of, made

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from checker.columns import NEVER
+from checker.formats.columns import NEVER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

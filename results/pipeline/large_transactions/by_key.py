@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from checker._kernel import transaction_dependencies, transaction_parts
-from checker.columns import FAIL, INFO, OK, ColumnReader, Values
-from checker.formats.parquet import decode_value, json_text
-from checker.transactions.models import searched
+from checker.consistency import searched
+from checker.formats.columns import FAIL, INFO, OK, ColumnReader, Values
+from checker.values import decode_value, json_text
 from harness.errors import LabrysError
 from results.pipeline.large_transactions.pieces import (
     EDGE,
@@ -35,8 +35,8 @@ from results.pipeline.read.texts import kernel_texts, odd_texts
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from checker.columns import Int64s
-    from checker.transactions.models import Question
+    from checker.consistency import Question
+    from checker.formats.columns import Int64s
 
 BYTES_PER_PART: Final = 600  # the memory of a part without its text, with the pieces that it makes
 # The step of the kernel that finds an anomaly, and whether findings of the step come in the order of keys.
@@ -66,7 +66,7 @@ class OfKeys:
 
 
 def parts(batches: Iterator[pa.RecordBatch], question: Question) -> Iterator[pa.RecordBatch]:
-    """Yields the parts (`PARTS`) of operations, which come in the columns of `checker.columns.NEEDED`."""
+    """Yields the parts (`PARTS`) of operations, which come in the columns of `checker.formats.columns.NEEDED`."""
     for batch in batches:
         if batch.num_rows:
             try:

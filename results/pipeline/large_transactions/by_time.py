@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from checker._kernel import TransactionGraph
-from checker.columns import OK
-from checker.transactions.models import REALTIME
+from checker.consistency import REALTIME
+from checker.formats.columns import OK
 from results.pipeline.large_transactions.pieces import (
     BACK,
     EDGE,

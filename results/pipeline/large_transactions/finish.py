@@ -7,9 +7,9 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from checker.consistency import prohibited
 from checker.judging import STEP_LIMIT
 from checker.transactions.judge import IN_PARTS, judged
-from checker.transactions.models import prohibited
 from checker.transactions.words import REGISTERS
 from harness.errors import InputError
 from harness.verdict import Verdict
@@ -18,9 +18,9 @@ from results.pipeline.large_transactions.by_key import KEPT
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from checker.columns import Columns
+    from checker.consistency import Question
+    from checker.formats.columns import Columns
     from checker.judging import Judge, Judgement
-    from checker.transactions.models import Question
 
 OUT_OF_MEMORY: Final = "out-of-memory"
 Ref = tuple[int, ...]  # the numbers that name a piece, see `pieces.REF`

@@ -20,7 +20,7 @@ from results.pipeline.decide.whole import stretches
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from checker.columns import Int64s
+    from checker.formats.columns import Int64s
 
 PARCELS: Final = pa.schema({"bucket": pa.int64(), "content": pa.binary()})
 PARCEL_BYTES: Final = 1 << 22  # of rows that become one parcel, at most

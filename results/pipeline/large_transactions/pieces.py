@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
-from checker.columns import INFO, OK
+from checker.formats.columns import INFO, OK
 
 if TYPE_CHECKING:
-    from checker.columns import Int64s
+    from checker.formats.columns import Int64s
 
 LONG, INT, BYTE, TEXT = pa.int64(), pa.int32(), pa.int8(), pa.string()
 NONE: Final = 2**32 - 1

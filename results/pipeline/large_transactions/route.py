@@ -14,8 +14,8 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spark's users know
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from checker.columns import NEEDED, OK, ColumnReader
-from checker.transactions.models import ATOMIC_VISIBILITY, PROCESS, REALTIME, TRANSACTION_ORDER, order_of, searched
+from checker.consistency import ATOMIC_VISIBILITY, PROCESS, REALTIME, TRANSACTION_ORDER, order_of, searched
+from checker.formats.columns import NEEDED, OK, ColumnReader
 from harness.errors import InputError, LabrysError
 from harness.op import OpType
 from results.pipeline.decide.judges import row_of
@@ -48,9 +48,9 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from checker.columns import Columns, Int64s
+    from checker.consistency import Question
+    from checker.formats.columns import Columns, Int64s
     from checker.judging import Judge, Judgement
-    from checker.transactions.models import Question
     from results.pipeline.large_transactions.by_key import OfKeys
     from results.pipeline.large_transactions.by_time import Shown
     from results.pipeline.large_transactions.finish import Name, Ref

@@ -20,9 +20,10 @@ import pyarrow as pa
 
 from checker.formats.errors import BadHistory, BrokenSource, NoObject
 from checker.formats.jsonl import bare_warning, lifted, own_header
-from checker.formats.parquet import NAMES, decode_value, json_text, values_of
+from checker.formats.parquet import NAMES, values_of
 from checker.formats.plain import read_plain as read_columns
 from checker.formats.readers import JSONL, events_of
+from checker.values import decode_value, json_text
 from harness.errors import InputError
 from harness.event_lines import MAX_LINE_BYTES, decode_event, decode_object
 from harness.op import NEMESIS, OpType

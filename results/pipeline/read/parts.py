@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from checker._kernel import Events
 from checker.formats.errors import BadHistory
 from checker.formats.jsonl import lifted, own_header
-from checker.formats.parquet import decode_value, json_text
+from checker.values import decode_value, json_text
 from harness.errors import InputError
 from harness.event_lines import decode_event, decode_object
 from harness.op import NEMESIS, Op, OpType
@@ -43,7 +43,7 @@ from results.pipeline.schema import MOST_NS
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from checker.columns import Int64s
+    from checker.formats.columns import Int64s
 
 # What a row of a part is, besides `OPERATION`: an operation without a completion in its part, a line that is read in the end,
 # the last row, and the only row of a part that is not plain.

@@ -11,7 +11,7 @@ from checker._kernel import evident_texts
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from checker.columns import Int64s
+    from checker.formats.columns import Int64s
 
 
 def kernel_texts(texts: pa.Array) -> tuple[Any, Any, Any]:

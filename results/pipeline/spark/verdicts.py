@@ -17,8 +17,8 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spark's users know
 from pyspark.sql.pandas.functions import arrow_udf
 
-from checker.columns import NEEDED, OPTIONAL
-from checker.transactions.models import Asking
+from checker.consistency import Asking
+from checker.formats.columns import NEEDED, OPTIONAL
 from harness.verdict import Verdict
 from results.pipeline.decide import judges
 from results.pipeline.decide.coding import ADDRESS, CODED, TEXTS, coded, coding_of, made

@@ -15,7 +15,7 @@ from benchmarks.checker.peer import Answer
 from benchmarks.checker.run import Decidable, Ours, Row, Table
 from benchmarks.checker.subjects import PLACES, AutomatonSubject, BankSubject, StoreSubject
 from benchmarks.checker.window import refuted
-from checker.analysis import analysis
+from checker.decide.analysis import analysis
 from checker.search import brute
 from harness.op import Operation, OpType
 from harness.verdict import Verdict

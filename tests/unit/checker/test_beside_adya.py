@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from benchmarks.transactions.run import built_adya
-from checker.columns import of_operations
+from checker.formats.columns import of_operations
 from checker.transactions.judge import judge
 from harness.verdict import Verdict
 from tests.unit.checker.test_formats_transactions import edn

@@ -12,7 +12,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from checker.columns import INTEGER, NEVER, NOTHING, OTHER, PAIR, ColumnReader, Columns, batches_of, integers_of, joined
+from checker.formats.columns import (
+    INTEGER,
+    NEVER,
+    NOTHING,
+    OTHER,
+    PAIR,
+    ColumnReader,
+    Columns,
+    batches_of,
+    integers_of,
+    joined,
+)
 from checker.formats.errors import BadHistory
 from checker.formats.parquet import COLUMNS, open_parquet, read_operations, write_operations
 from harness.op import Operation, OpType

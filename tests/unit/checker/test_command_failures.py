@@ -9,9 +9,9 @@ import pytest
 
 import checker.checking
 from checker import presentation
+from checker.decide.independent import check_keys
 from checker.formats.parquet import write_operations
 from checker.formats.read import read_histories
-from checker.independent import check_keys
 from cli import main
 from harness.errors import ExitCode
 from harness.values import MAX_NESTING

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from checker.search.coding import Arrays, KernelColumns
-from checker.search.deciding import Objects, decide_all
+from checker.decide.coding import Arrays, KernelColumns
+from checker.decide.deciding import Objects, decide_all
 from checker.search.encode import encode
 from checker.search.solving import Limits, solve
 from tests.own_models import SilentMaxRegister, max_history, operation, waiting

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from checker.analysis import analysis
-from checker.explain.words import value_text
-from checker.independent import check_keys
+from checker.decide.analysis import analysis
+from checker.decide.independent import check_keys
 from checker.keyed import EXPLAINED
 from checker.models import model as chosen
 from checker.near.patterns import patterns
 from checker.search import brute
 from checker.search.encode import encode
+from checker.words import value_text
 from harness.op import Operation, OpType
 from harness.verdict import Verdict
 

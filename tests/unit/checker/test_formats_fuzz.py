@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from checker.decide.tables import read_table
 from checker.formats.parquet import write_operations
 from checker.formats.read import read_histories
 from checker.models import model
-from checker.search.tables import read_table
 from harness.errors import InputError
 from harness.op import Operation, OpType
 

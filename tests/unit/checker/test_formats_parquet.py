@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from checker.formats.errors import BadHistory
-from checker.formats.parquet import COLUMNS, json_text, read_operations, schema, write_operations
+from checker.formats.parquet import COLUMNS, read_operations, schema, write_operations
+from checker.values import json_text
 from harness.errors import InputError
 from harness.op import Operation, OpType
 

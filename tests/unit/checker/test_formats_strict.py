@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checker.columns import ColumnReader, batches_of
+from checker.decide.tables import read_table
+from checker.formats.columns import ColumnReader, batches_of
 from checker.formats.errors import BadHistory
 from checker.formats.parquet import open_parquet, read_operations, write_operations
 from checker.formats.read import read_histories
 from checker.models import model
-from checker.search.tables import read_table
 from harness.errors import InputError
 from harness.event_lines import decode_object
 from harness.op import Operation, OpType

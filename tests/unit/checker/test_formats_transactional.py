@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from checker.checking import Refused, Request, check_file
-from checker.columns import of_operations
 from checker.deciders import Wanted
+from checker.formats.columns import of_operations
 from checker.formats.errors import BadHistory
 from checker.formats.read import History, read_source
 from checker.formats.source import Source

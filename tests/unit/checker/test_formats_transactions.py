@@ -15,9 +15,9 @@ import pytest
 
 from checker._kernel import Transactions
 from checker.checking import Request, check_file
-from checker.columns import of_operations
 from checker.deciders import Wanted
 from checker.formats import read
+from checker.formats.columns import of_operations
 from checker.formats.plain import Operations, read_plain
 from checker.formats.read import read_source
 from checker.formats.readers import EDN, JSONL

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from checker.analysis import analysis
+from checker.decide.analysis import analysis
+from checker.decide.tables import check_table, read_table
 from checker.edn.values import Keyword
 from checker.explain.hardness import _CONDITIONS, REASONS, of_objects
 from checker.formats.parquet import write_operations
@@ -19,13 +20,12 @@ from checker.knossos import result_map
 from checker.models import Call, Inconsistent, Model, model
 from checker.search.encode import encode
 from checker.search.solving import Limits, solve
-from checker.search.tables import check_table, read_table
 from harness.op import Operation, OpType
 from harness.verdict import Verdict
 from tests.own_models import operation
 
 if TYPE_CHECKING:
-    from checker.explain.hardness import Hardness
+    from checker.result import Hardness
 
 ROOT = Path(__file__).parents[3]
 LIMIT_S = 0.2

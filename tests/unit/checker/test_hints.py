@@ -11,25 +11,25 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import checker.checking
-import checker.search.hints
+import checker.decide.hints
 from benchmarks.checker.hinted import hinted_cases, without_hints
 from benchmarks.checker.subjects import BankSubject, MaxRegisterSubject, StoreSubject
-from checker.analysis import analysis
 from checker.checking import Request, check_file
+from checker.decide.analysis import analysis
+from checker.decide.chained import follow
+from checker.decide.hints import examine
+from checker.decide.independent import check_keys
 from checker.deciders import Wanted
 from checker.formats.jepsen import write_history
 from checker.formats.parquet import write_operations
 from checker.identity import identity
-from checker.independent import check_keys
 from checker.linearizable import ORDER_PART, linearizability, order_part
 from checker.models import Call, Inconsistent, Model, names
 from checker.presentation import as_edn, as_json, as_text
 from checker.search import brute
 from checker.search.allowance import Allowance
 from checker.search.certificate import replay
-from checker.search.chained import follow
 from checker.search.encode import encode
-from checker.search.hints import examine
 from checker.search.placement import place
 from harness.event_lines import LineEncoder
 from harness.op import Operation, OpType
@@ -122,7 +122,7 @@ def _operation(process: int, f: str, kind: OpType, start: int, end: int, **field
 
 
 def follows(object_: Model, operations: Sequence[Operation]) -> bool:
-    """Returns whether some legal order ascends by place, the rule of `checker.search.hints`; tries every order."""
+    """Returns whether some legal order ascends by place, the rule of `checker.decide.hints`; tries every order."""
     known = encode(object_, operations).operations
     calls = [object_.call(op) for op in known]
     places = [op.order for op in known]
@@ -233,8 +233,8 @@ def test_the_kernel_follows_an_order_as_the_search_for_places_does(draw: Callabl
         operations = hinted(operations, drawn)
         encoded = encode(object_, operations)
         places = [i for i, op in enumerate(encoded.operations) if op.order is not None]
-        chain = checker.search.hints._steps(object_, encoded, places)
-        if not chain or checker.search.hints._against_time(encoded, chain) is not None:
+        chain = checker.decide.hints._steps(object_, encoded, places)
+        if not chain or checker.decide.hints._against_time(encoded, chain) is not None:
             continue
         found = follow(object_, encoded, chain, Allowance.of(5.0))
         if found is None:
@@ -264,7 +264,7 @@ def test_a_race_changes_no_verdict(draw: Callable[..., Any], name: str, monkeypa
         operations = hinted(operations, drawn)
         first = check_keys(object_, operations)
         with monkeypatch.context() as patched:
-            patched.setattr(checker.search.hints, "_MOMENT_S", 1e-9)
+            patched.setattr(checker.decide.hints, "_MOMENT_S", 1e-9)
             second = check_keys(object_, operations)
         assert (first.valid, first.order_agrees) == (second.valid, second.order_agrees), operations
         compared += first.order_agrees is not None
@@ -399,7 +399,7 @@ def test_a_budget_that_ends_says_so_and_leaves_time_for_the_verdict(allowance: A
 
 def test_a_budget_that_ends_leaves_a_run_the_verdict_of_its_operations(monkeypatch: pytest.MonkeyPatch) -> None:
     """A linearizable run stays valid and names the undecided part. A wrong order stays invalid."""
-    monkeypatch.setattr(checker.search.hints, "LIMIT_S", 0.0)
+    monkeypatch.setattr(checker.decide.hints, "LIMIT_S", 0.0)
     for operations, order, run in (
         (WRITES, Verdict.UNKNOWN, Verdict.VALID),
         (TURNED, Verdict.INVALID, Verdict.INVALID),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from checker.columns import Columns, of_operations
+from checker.formats.columns import Columns, of_operations
 from checker.judging import Anomaly, Judgement, operation_at, part_of
 from harness.faults import FaultRecord, PlannedFault, Proof
 from harness.op import Operation, OpType, Value

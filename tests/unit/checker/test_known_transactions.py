@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from checker.columns import of_operations
+from checker.formats.columns import of_operations
 from checker.formats.read import read_source
 from checker.formats.source import opened
 from checker.transactions.judge import judge
 
 if TYPE_CHECKING:
-    from checker.columns import Columns
+    from checker.formats.columns import Columns
 
 DATA: Final = Path(__file__).parents[2] / "data" / "histories" / "transactions"
 PAGE: Final = Path(__file__).parents[3] / "docs" / "transactions.md"

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from checker.analysis import analysis
+from checker.decide.analysis import analysis
+from checker.decide.independent import check_keys
 from checker.formats.read import read_histories
-from checker.independent import check_keys
 from checker.models import model
 from harness.verdict import Verdict
 

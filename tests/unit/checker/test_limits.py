@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from checker import _kernel
-from checker.analysis import analysis
+from checker.decide.analysis import analysis
+from checker.decide.independent import check_keys
 from checker.errors import ModelError
-from checker.independent import check_keys
 from checker.models import Call, Inconsistent, Model
 from harness.verdict import Verdict
 

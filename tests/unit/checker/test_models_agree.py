@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from checker.analysis import analysis
+from checker.decide.analysis import analysis
 from checker.models import Call, Inconsistent, Model, names
 from checker.search import brute
 from harness.verdict import Verdict

@@ -8,13 +8,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from checker.checking import Request, check_file
-from checker.columns import of_operations
-from checker.deciders import Wanted
-from checker.formats.jepsen import write_history
-from checker.judging.judged import Judged
-from checker.presentation import as_text
-from checker.transactions.judge import judge
-from checker.transactions.models import (
+from checker.consistency import (
     CLASSES,
     MODELS,
     NONE,
@@ -24,6 +18,12 @@ from checker.transactions.models import (
     prohibited,
     searched,
 )
+from checker.deciders import Wanted
+from checker.formats.columns import of_operations
+from checker.formats.jepsen import write_history
+from checker.judging.judged import Judged
+from checker.presentation import as_text
+from checker.transactions.judge import judge
 from harness.op import OpType
 from harness.pairing import events_of
 from harness.verdict import Verdict

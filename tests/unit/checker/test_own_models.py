@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from checker.analysis import analysis
+from checker.decide.analysis import analysis
+from checker.decide.independent import check_keys
 from checker.errors import ModelError
-from checker.explain import relaxing
-from checker.independent import check_keys
 from checker.near.necessary import lack
-from checker.search import brute
+from checker.search import brute, relaxing
 from checker.search.allowance import Allowance
 from checker.search.configurations import configurations
 from checker.search.encode import encode

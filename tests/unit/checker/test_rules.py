@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from checker import _kernel
-from checker.analysis import analysis
+from checker.decide.analysis import analysis
 from checker.models import model
 from checker.near.necessary import lack
 from checker.near.pairing import Queue

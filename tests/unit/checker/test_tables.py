@@ -12,17 +12,18 @@ import pytest
 from pyarrow import parquet
 
 import checker.checking
-from checker import columns
-from checker.analysis import analysis
 from checker.checking import Checked, Request, check_file
+from checker.decide import excerpts, tables
+from checker.decide.analysis import analysis
+from checker.decide.independent import check_keys
 from checker.deciders import Wanted
 from checker.errors import Disagreement
+from checker.formats import columns
 from checker.formats.errors import BadHistory
 from checker.formats.parquet import write_operations
-from checker.independent import check_keys
 from checker.models import model
 from checker.models.opcodes import CAS, DEQUEUE_ANY, DEQUEUE_EMPTY
-from checker.search import brute, excerpts, solving, tables
+from checker.search import brute, solving
 from checker.search.encode import encode
 from checker.search.solving import Limits
 from harness.op import Operation, OpType
@@ -310,7 +311,7 @@ def test_a_disagreement_brings_the_history(long: Path, monkeypatch: pytest.Monke
         outcomes = solving.solve(problems, limits, **options)
         return [{**one, "verdict": "invalid"} if limits.algorithm == "wgl" else one for one in outcomes]
 
-    monkeypatch.setattr("checker.analysis.solve", contrary)
+    monkeypatch.setattr("checker.decide.analysis.solve", contrary)
     with pytest.raises(Disagreement) as caught:
         _checked(long, _register(200), cross_check=True)
     assert len(caught.value.operations) == 200

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from checker.checking import Request, check_file
-from checker.columns import of_operations
 from checker.deciders import Wanted
+from checker.formats.columns import of_operations
 from checker.formats.jepsen import write_history
-from checker.formats.parquet import json_text
 from checker.judging.judged import Judged
 from checker.transactions.judge import judge
+from checker.values import json_text
 from cli import main
 from harness.errors import InputError
 from harness.op import OpType

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from checker.columns import of_operations
+from checker.formats.columns import of_operations
 from checker.transactions.judge import judge
 from harness.errors import InputError
 from harness.op import OpType

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from checker.columns import ColumnReader, batches_of, joined, of_operations
+from checker.formats.columns import ColumnReader, batches_of, joined, of_operations
 from checker.formats.parquet import open_parquet, write_operations
 from checker.transactions.judge import judge
 from harness.errors import ExitCode, InputError

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from checker._kernel import transactions
-from checker.columns import of_operations
+from checker.consistency import MODELS
+from checker.formats.columns import of_operations
 from checker.transactions.judge import judge
-from checker.transactions.models import MODELS
 from harness.op import Operation, OpType
 from harness.verdict import Verdict
 from tests.unit.checker.transaction_orders import is_replayed, random_history, transaction

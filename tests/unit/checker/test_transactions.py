@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from checker.columns import of_operations
+from checker.consistency import MODELS, UNDECIDED, find, order_of, prohibited, ruled_out
+from checker.formats.columns import of_operations
 from checker.transactions.judge import judge
-from checker.transactions.models import MODELS, UNDECIDED, find, order_of, prohibited, ruled_out
 from harness.errors import ExitCode, InputError
 from harness.op import OpType
 from harness.verdict import Verdict

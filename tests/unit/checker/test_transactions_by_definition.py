@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from checker.columns import of_operations
+from checker.formats.columns import of_operations
 from checker.formats.transactional import happened
 from checker.judging import STEP_LIMIT
 from checker.transactions.judge import judge

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from checker.analysis import analysis
+from checker.decide.analysis import analysis
 from checker.explain.sentences import _STATE, _state_text
 from checker.identity import identity
 from checker.models import Inconsistent

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from checker.explain.violations import Violation, When, count, of_keys, ranked
-from checker.independent import check_keys
+from checker.decide.independent import check_keys
+from checker.violations import Violation, When, count, of_keys, ranked
 from harness.faults import FaultRecord, PlannedFault, Proof
 from harness.op import Operation, OpType
 from harness.units import NS_PER_S as S

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from checker.columns import of_operations
+from checker.consistency import ON_DEMAND, searched
+from checker.formats.columns import of_operations
 from checker.transactions.judge import judge
-from checker.transactions.models import ON_DEMAND, searched
 from harness.op import OpType
 from harness.verdict import Verdict
 from tests.unit.checker.transaction_definitions import weak_history

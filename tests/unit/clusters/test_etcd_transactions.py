@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from checker.columns import of_operations
+from checker.formats.columns import of_operations
 from checker.transactions.judge import judge
 from clusters.systems.answers import NoAnswer
 from clusters.systems.etcd.client import EtcdClient

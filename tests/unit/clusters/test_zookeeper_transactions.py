@@ -10,7 +10,7 @@ import pytest
 from kazoo.exceptions import BadVersionError, RolledBackError
 from kazoo.protocol.serialization import CheckVersion, GetData, SetData, Transaction
 
-from checker.columns import of_operations
+from checker.formats.columns import of_operations
 from checker.transactions.judge import judge
 from clusters.systems.answers import NoAnswer, RefusedByCode
 from clusters.systems.zookeeper.options import Checks

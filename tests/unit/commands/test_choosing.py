@@ -379,7 +379,7 @@ def test_a_system_whose_roles_lack_a_parameter_gets_an_error_with_it(
     ("old", "new"),
     [
         *sorted(plugins.MOVED.items()),
-        ("checker.formats.columns", "checker.columns"),
+        ("checker.formats.columns", "checker.formats.columns"),
         ("checker.marks", "checker.judging.marks"),
         ("checker.pairing", "checker.formats.pairing or checker.near.pairing"),
         ("harness.parameters", "harness.console.parameters"),

@@ -11,7 +11,7 @@ from harness.errors import ExitCode
 
 HEAVY = frozenset(
     {
-        "checker.analysis",
+        "checker.decide.analysis",
         "checker._kernel",
         "fabric",
         "jinja2",

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from checker.formats.parquet import NAMES, json_text
+from checker.formats.parquet import NAMES
 from checker.models import model
+from checker.values import json_text
 from results.pipeline.decide.details import Work, examined
 from results.pipeline.decide.kernel import KERNEL
 from results.pipeline.decide.rows import TARGET, TARGETED, Target

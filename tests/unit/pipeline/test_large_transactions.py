@@ -20,10 +20,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from checker._kernel import evident_texts
-from checker.columns import NEEDED, OK, ColumnReader
-from checker.formats.parquet import json_text
+from checker.consistency import IMPLIED, ON_DEMAND, PROCESS, REALTIME, Question, order_of, searched
+from checker.formats.columns import NEEDED, OK, ColumnReader
 from checker.transactions.judge import judge
-from checker.transactions.models import IMPLIED, ON_DEMAND, PROCESS, REALTIME, Question, order_of, searched
+from checker.values import json_text
 from harness.op import Operation, OpType
 from harness.verdict import Verdict
 from results.pipeline.large_transactions import by_key, by_time

@@ -11,9 +11,10 @@ import pytest
 
 from checker.formats.errors import BadHistory
 from checker.formats.log_lines import ETCD_LOG
-from checker.formats.parquet import NAMES, json_text
+from checker.formats.parquet import NAMES
 from checker.formats.readers import EDN, JSONL
 from checker.formats.source import Source
+from checker.values import json_text
 from harness.event_lines import LineEncoder
 from harness.op import Op, OpType
 from harness.pairing import Event, Pairing

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from markupsafe import escape
 from rich.console import Console
 
+from checker.consistency import ANOMALIES
 from checker.linearizable import linearizability
-from checker.transactions.models import ANOMALIES
 from harness.faults import FaultRecord, PlannedFault, Proof
 from harness.op import FINAL_PHASE, Operation, OpType
 from harness.parts import ONE_LEADER, replicas_equal

@@ -8,7 +8,7 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from checker.columns import of_operations
+from checker.formats.columns import of_operations
 from harness.op import Operation, OpType
 from workloads.log import LogOptions, LogWorkload
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import random
     from collections.abc import Iterator
 
-    from checker.columns import Columns
+    from checker.formats.columns import Columns
     from checker.judging import Judgement
 
 NEVER = 2**62

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from checker.analysis import analysis
+from checker.decide.analysis import analysis
 from checker.errors import ModelError
 from checker.search import brute
 from harness.op import Operation, OpType

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from checker.columns import of_operations
+from checker.formats.columns import of_operations
 from checker.models import model
 from checker.search.brute import linearizable as brute
 from harness.errors import InputError

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from checker.columns import of_operations
+from checker.formats.columns import of_operations
 from harness.errors import InputError
 from harness.generator import Asker
 from harness.node import Node

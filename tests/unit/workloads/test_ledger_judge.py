@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from checker.columns import of_operations
+from checker.formats.columns import of_operations
 from checker.judging import UNPROMISED, part_of
 from harness.errors import InputError
 from harness.final_reads import FinalReads
@@ -18,7 +18,7 @@ from tests.unit.workloads.logs import in_turn
 from workloads.ledger import LedgerWorkload
 
 if TYPE_CHECKING:
-    from checker.columns import Columns
+    from checker.formats.columns import Columns
     from checker.judging import Judgement
     from harness.verdict import Part
 

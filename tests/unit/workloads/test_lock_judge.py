@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from checker.columns import of_operations
+from checker.formats.columns import of_operations
 from checker.models import model
 from checker.search import brute
 from harness.errors import InputError

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from checker.columns import of_operations
-from checker.independent import check_keys
+from checker.decide.independent import check_keys
+from checker.formats.columns import of_operations
 from checker.models import made
 from checker.models.locks import OwnerMutex
 from harness.errors import InputError

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from checker.columns import of_operations
+from checker.formats.columns import of_operations
 from harness.errors import InputError
 from harness.op import OpType
 from harness.verdict import Verdict

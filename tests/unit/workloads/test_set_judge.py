@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from checker.checking import Request, check_file
-from checker.columns import of_operations
 from checker.deciders import Wanted
+from checker.formats.columns import of_operations
 from checker.formats.jepsen import write_history
 from checker.formats.parquet import write_operations
 from checker.identity import identity

@@ -56,7 +56,7 @@ impl Format {
     }
 }
 
-/// A value: kinds and numbers as in `checker/columns.py`, where a text has its place as the first number; 0: no value.
+/// A value: kinds and numbers as in `checker/formats/columns.py`, where a text has its place as the first number; 0: no value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Value {
     pub kind: i8,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from checker.columns import OK
+from checker.formats.columns import OK
 from checker.judging import MAX_ANOMALIES, Anomaly, Judgement, value_at
 from harness.combinators import each_stream, independent
 from harness.declare import option
@@ -17,7 +17,7 @@ from harness.verdict import Verdict
 from workloads.base import JudgedWorkload
 
 if TYPE_CHECKING:
-    from checker.columns import Columns
+    from checker.formats.columns import Columns
     from harness.combinators import Source, Stream
     from harness.generator import Generator
 

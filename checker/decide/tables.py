@@ -1,6 +1,6 @@
 """Decides long histories in operations.parquet from arrays, without a Python object for each operation.
 
-The result is that of `checker.independent.check_keys` for the same operations. An operation becomes an object only if the
+The result is that of `independent.check_keys` for the same operations. An operation becomes an object only if the
 result shows it. The answer is None if arrays cannot represent the model or the values, or if a row breaks a rule of histories
 and so needs an error with its place. Then the caller uses objects.
 """
@@ -13,20 +13,20 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from checker.analysis import analysis, contradiction
-from checker.columns import FAIL, INFO, NEVER, NOTHING, OK, ORDER, ColumnReader, batches_of
+from checker.decide.analysis import analysis, contradiction
+from checker.decide.coding import Coded
+from checker.decide.deciding import decide_all
+from checker.decide.excerpts import is_long, makers, of_key, part_of, previous_ok
 from checker.errors import Disagreement, Unsuited
 from checker.explain.hardness import CAUSES, of_columns
 from checker.explain.sentences import Evidence, explain
 from checker.explain.weakening import CONVENTION, READS_OF_NIL, silenced
+from checker.formats.columns import FAIL, INFO, NEVER, NOTHING, OK, ORDER, ColumnReader, batches_of
 from checker.formats.parquet import open_parquet, read_rows_of
 from checker.formats.row_rules import Rules
 from checker.keyed import EXPLAINED, KeyedAnalysis
 from checker.models import NativeModel
 from checker.result import Analysis
-from checker.search.coding import Coded
-from checker.search.deciding import decide_all
-from checker.search.excerpts import is_long, makers, of_key, part_of, previous_ok
 from harness.errors import LabrysError
 from harness.op import OpType
 from harness.verdict import Verdict, worst
@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from checker._kernel import Outcome
-    from checker.columns import Columns
+    from checker.decide.coding import Arrays
     from checker.explain.hardness import Why
+    from checker.formats.columns import Columns
     from checker.models import Model
-    from checker.search.coding import Arrays
     from checker.search.solving import Limits
     from harness.op import Operation
 
@@ -132,7 +132,7 @@ class WeakRows:
 
 
 def check_table(table: Table, limits: Limits, *, cross_check: bool) -> KeyedAnalysis:
-    """Decides a history; see `checker.independent.check_keys`.
+    """Decides a history; see `checker.decide.independent.check_keys`.
 
     Args:
         table: The history.
@@ -255,7 +255,7 @@ def _limit_s(limits: Limits) -> float:
 
 
 def _confirm(table: Table, outcomes: Sequence[Outcome], limits: Limits) -> None:
-    """Runs a second algorithm on each key, as `checker.analysis.confirm` does.
+    """Runs a second algorithm on each key, as `checker.decide.analysis.confirm` does.
 
     Raises:
         Disagreement: Its verdict is the opposite.

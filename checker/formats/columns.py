@@ -19,7 +19,8 @@ import pyarrow.compute as pc
 
 from checker.formats.counts import hold_row_count
 from checker.formats.errors import BadHistory
-from checker.formats.parquet import COLUMNS, decode_value, json_text, values_of
+from checker.formats.parquet import COLUMNS, values_of
+from checker.values import decode_value, json_text
 from harness.op import FINAL_PHASE, OpType
 
 if TYPE_CHECKING:

@@ -23,18 +23,18 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from checker._kernel import Problem
-from checker.columns import GREAT, NEVER
 from checker.errors import Unsuited
-from checker.formats.parquet import decode_value, json_text
+from checker.formats.columns import GREAT, NEVER
 from checker.models.base import Code, Numbers
 from checker.models.rows import NIL, TEXT, Batch, Rows
 from checker.near.necessary import lack_of
 from checker.search.encode import Events
+from checker.values import decode_value, json_text
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from checker.columns import ColumnReader, Columns
+    from checker.formats.columns import ColumnReader, Columns
     from checker.models.base import NativeModel
     from checker.near.necessary import Lack
     from checker.search.allowance import Allowance
@@ -65,7 +65,7 @@ class KernelColumns(NamedTuple):
 
 
 class Arrays:
-    """A history of a built-in model as arrays; see `checker.search.deciding.History`.
+    """A history of a built-in model as arrays; see `checker.decide.deciding.History`.
 
     Attributes:
         part: The kernel's columns.
@@ -82,16 +82,16 @@ class Arrays:
         self.problem = Problem(family, *part, initial=initial)
 
     def end(self, op: int) -> int:
-        """See `checker.search.deciding.History`."""
+        """See `checker.decide.deciding.History`."""
         return int(self.part.e[op])
 
     def lack(self) -> Lack | None:
-        """See `checker.search.deciding.History`."""
+        """See `checker.decide.deciding.History`."""
         return lack_of(self.events)
 
     @cached_property
     def events(self) -> Events:
-        """See `checker.search.deciding.History`."""
+        """See `checker.decide.deciding.History`."""
         f, a, b, s, e = self.part
         rows, members = np.unique(np.stack([f.astype(np.int64), a, b]), axis=1, return_inverse=True)
         return Events(
@@ -104,14 +104,14 @@ class Arrays:
         )
 
     def before(self, end: int) -> tuple[Problem, Sequence[int]]:
-        """See `checker.search.deciding.History`."""
+        """See `checker.decide.deciding.History`."""
         kept = np.flatnonzero(self.part.s < end)
         f, a, b, s, e = (column[kept] for column in self.part)
         part = (f, a, b, s, np.where(e < end, e, NEVER))
         return Problem(self._family, *part, initial=self.initial), kept.tolist()
 
     def reason(self, op: int, allowance: Allowance) -> list[int] | None:  # noqa: ARG002 - only for a user's own model
-        """See `checker.search.deciding.History`."""
+        """See `checker.decide.deciding.History`."""
         return None
 
 

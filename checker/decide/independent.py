@@ -10,7 +10,8 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from checker.analysis import conclude, confirm
+from checker.decide.analysis import conclude, confirm
+from checker.decide.hints import solve_by_hints
 from checker.explain.counterexample import SHRINK_S
 from checker.explain.effort import effort
 from checker.keyed import EXPLAINED, KeyedAnalysis
@@ -18,7 +19,6 @@ from checker.models import Model
 from checker.models import model as model_of
 from checker.search.allowance import Allowance
 from checker.search.encode import encode
-from checker.search.hints import solve_by_hints
 from checker.search.solving import LEAST_S, Limits
 from harness.verdict import Verdict, worst
 
@@ -49,7 +49,7 @@ def check_keys(
     cancellation: Cancellation | None = None,
     plain: Plain | None = None,
 ) -> KeyedAnalysis:
-    """Decides a history over independent keys; arguments are those of `checker.analysis.analysis`.
+    """Decides a history over independent keys; arguments are those of `checker.decide.analysis.analysis`.
 
     Args:
         model: The model of each object.
@@ -82,7 +82,7 @@ def check_keys(
     began = time.perf_counter()
     decided = None
     if plain is not None:
-        from checker.search.plain import decide_plain  # noqa: PLC0415 - loads numpy and pyarrow
+        from checker.decide.plain import decide_plain  # noqa: PLC0415 - loads numpy and pyarrow
 
         decided = decide_plain(chosen, plain, limits, cross_check=cross_check, fail_fast=fail_fast)
     groups = _by_key(operations) if decided is None else decided.operations

@@ -6,7 +6,7 @@ Only `auto` works like this; any other `--algorithm` runs alone.
 2. Necessary conditions of every linearization are checked (`checker.near.necessary`).
 3. A rule for a family decides, if one applies (`checker.near.rules`). Rules that walk take turns with the search.
 4. The search decides. If it takes long on a user's own model, Labrys looks for a small reason at the furthest return that it
-   reached (`checker.explain.relaxing`). All earlier returns are explained, so if there is a reason, this is the first return
+   reached (`checker.search.relaxing`). All earlier returns are explained, so if there is a reason, this is the first return
    after which no linearization is left. If there is none, the search starts again with more time. After three such turns,
    it has all the remaining time.
 """
@@ -17,12 +17,12 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Protocol
 
-from checker.explain.relaxing import ANALYZER as RELAXED
-from checker.explain.relaxing import smallest
 from checker.near.elements import is_connected
 from checker.near.necessary import ANALYZER, SEARCH, lack
 from checker.near.rules import by_rule, by_walk, has_walk
 from checker.search.allowance import Allowance
+from checker.search.relaxing import ANALYZER as RELAXED
+from checker.search.relaxing import smallest
 from checker.search.solving import AUTO, LEAST_S, Limits, solve
 from checker.search.solving import outcome as made
 
@@ -72,7 +72,7 @@ class History(Protocol):
         """Returns the operations that began before a moment, with their state right before it, and their positions."""
 
     def reason(self, op: int, allowance: Allowance) -> list[int] | None:
-        """Returns a small reason; see `checker.explain.relaxing.smallest`."""
+        """Returns a small reason; see `checker.search.relaxing.smallest`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from checker.analysis import contradiction
+from checker.decide.analysis import contradiction
+from checker.decide.coding import Coded
+from checker.decide.deciding import decide_all
 from checker.errors import Disagreement, Unsuited
 from checker.explain.sentences import Evidence, explain
 from checker.models import NativeModel
 from checker.result import Analysis
-from checker.search.coding import Coded
-from checker.search.deciding import decide_all
 from harness.errors import LabrysError
 from harness.verdict import Verdict
 
@@ -50,7 +50,7 @@ def decide_plain(model: Model, plain: Plain, limits: Limits, *, cross_check: boo
         plain: The history.
         limits: The limits of the check.
         cross_check: Whether to run a second algorithm on the keys that are linearizable.
-        fail_fast: See `checker.independent.check_keys`.
+        fail_fast: See `checker.decide.independent.check_keys`.
 
     Raises:
         Disagreement: Two algorithms disagree.

@@ -19,7 +19,7 @@ the relaxed operations are free. They are computed on demand. If a model has too
 `begin`, the configurations of the search at that moment provide them, if these are few enough to be complete.
 
 The part grows from the impossible operation: first by operations that ended before it began, the nearest first, then also by
-those that were open beside it. `checker.explain.delta` makes the result smaller. Each attempt has a small limit of its own.
+those that were open beside it. `checker.search.delta` makes the result smaller. Each attempt has a small limit of its own.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from checker._kernel import REFUSED, Problem
-from checker.explain.delta import smaller
 from checker.models.opcodes import CUSTOM, INFINITE
+from checker.search.delta import smaller
 from checker.search.solving import AUTO, solve
 from harness.op import OpType
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from checker.decide.hints import solve_by_hints
 from checker.errors import Disagreement
 from checker.explain.counterexample import SHRINK_S, reason
 from checker.explain.faithful import there
@@ -25,7 +26,6 @@ from checker.search.allowance import Allowance
 from checker.search.certificate import replay
 from checker.search.configurations import configurations, final_paths
 from checker.search.encode import Encoded, encode
-from checker.search.hints import solve_by_hints
 from checker.search.reach import reach
 from checker.search.solving import Limits, positions, solve
 from harness.op import OpType
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from checker._kernel import Cancellation, Outcome, Problem
+    from checker.decide.hints import Hints
     from checker.models.base import State
-    from checker.search.hints import Hints
     from harness.op import Operation, Value
 
 # `cross_check` compares the verdict with that of `SECOND_OPINION`, or with `THIRD_OPINION` if that is the same algorithm.

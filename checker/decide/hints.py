@@ -30,16 +30,16 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from checker._kernel import Cancellation
+from checker.decide.chained import follow, in_time, is_suited
+from checker.decide.deciding import Objects, decide_all
 from checker.errors import Disagreement
-from checker.explain.words import sentence, span
 from checker.models.base import Inconsistent, NativeModel
 from checker.models.opcodes import INFINITE
 from checker.search.allowance import Allowance
 from checker.search.certificate import replay
-from checker.search.chained import follow, in_time, is_suited
-from checker.search.deciding import Objects, decide_all
 from checker.search.placement import Placed, end_of, place
 from checker.search.solving import AUTO, LEAST_S
+from checker.words import sentence, span
 from harness.console.plain import one_line
 from harness.verdict import Verdict
 

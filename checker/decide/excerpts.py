@@ -11,11 +11,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from checker.columns import BATCH_ROWS, GREAT, INTEGER, NEEDED, NEVER, NOTHING, OTHER, PAIR, ColumnReader
 from checker.explain.contradictions import MAKERS, observed
-from checker.formats.parquet import decode_value, json_text, open_parquet, read_rows_of
+from checker.formats.columns import BATCH_ROWS, GREAT, INTEGER, NEEDED, NEVER, NOTHING, OTHER, PAIR, ColumnReader
+from checker.formats.parquet import open_parquet, read_rows_of
 from checker.identity import identity
 from checker.models.opcodes import CAS, CAS_FAIL, DEQUEUE, ENQUEUE, OBSERVERS, WRITE
+from checker.values import decode_value, json_text
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping, Sequence
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from checker._kernel import Outcome
-    from checker.columns import Columns
-    from checker.search.coding import KernelColumns
+    from checker.decide.coding import KernelColumns
+    from checker.formats.columns import Columns
     from harness.op import Operation, Value
 
     Int64s = npt.NDArray[np.int64]
