@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from harness.run import Test
     from harness.system import System
     from nemesis.planfile import Plan
-    from results.store.record import TestInfo
+    from results.record.record import TestInfo
 
 MAX_NAME = 100
 
@@ -249,7 +249,7 @@ def _composed(settled: Settled, cluster: Cluster, system: System) -> tuple[Test,
 
 def info_of(settled: Settled, test: Test, plan: Plan) -> TestInfo:
     """Returns the record of a test for the store."""
-    from results.store.record import TestInfo
+    from results.record.record import TestInfo
 
     options, system = settled.options, test.system
     artifact: Artifact | None = getattr(system, "artifact", None)

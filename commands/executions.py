@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from commands.compose import Settled
     from harness.run import RunResult
     from harness.world import Execution
-    from results.store.record import RunRecord
+    from results.record.record import RunRecord
     from results.store.store import Run
 
 SECOND_DIGITS: Final = 8  # of a trace

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from harness.node_states import ClusterState
-    from results.measure.log_lines import Logs
+    from results.logs.lines import Logs
     from results.page.evidence import Evidence
     from results.page.story import Scene
-    from results.store.record import RunRecord
+    from results.record.record import RunRecord
     from results.store.store import Run
 
 
@@ -53,17 +53,17 @@ def explain_run(ctx: click.Context, /, run: str, store_dir: Path, **more: Any) -
     from harness.leaders import rivals
     from harness.parts import ONE_LEADER
     from harness.verdict import Verdict, verdict_of
-    from results.measure.losses import reason as reason_of
-    from results.measure.messages import messages_near
-    from results.measure.since_start import since_start
-    from results.page.counterexample import counterexamples_of
+    from results.circumstances.losses import reason as reason_of
+    from results.circumstances.messages import messages_near
+    from results.logs.since_start import since_start
     from results.page.evidence import evidence, logs_of
     from results.page.story import scene_of, story
     from results.page.story_text import print_messages, print_reason, print_since, print_story
-    from results.store.document import build
-    from results.store.load import load_record
-    from results.store.publish import draw
+    from results.publish import draw
+    from results.record.counterexample import counterexamples_of
     from results.store.store import Store
+    from results.stored.document import build
+    from results.stored.load import load_record
 
     console = open_console(stderr=False)
     found = Store(store_dir).open_run(run)
@@ -129,7 +129,7 @@ def _states(
         return ()
     from commands.explaining import states_of
     from results.page.story import times_of
-    from results.store.node_states import FILE, MAX_STATES, states_document
+    from results.stored.node_states import FILE, MAX_STATES, states_document
 
     (options, sources), _, _ = recalled(ctx, str(found.path), store_dir=store_dir, targets="role", more=more)
     if subjects.by_programs(options):

@@ -16,8 +16,8 @@ from harness import parts
 from harness import phases as ph
 from harness.clock import in_virtual_time
 from harness.history import pair
-from results.store.publish import tried
-from results.store.record import RunRecord
+from results.publish import tried
+from results.record.record import RunRecord
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from harness.run import RunResult, Test
     from harness.verdict import Part
     from harness.workload import Observed
-    from results.store.record import TestInfo
+    from results.record.record import TestInfo
     from results.store.store import Run
 
 logger = logging.getLogger(__name__)

@@ -52,10 +52,10 @@ def show_logs(run: str, from_s: float | None, to_s: float | None, nodes: Sequenc
     without a time stands after the line before it in its file. What was not read is on standard error.
     """
     from harness.console.plain import name
-    from results.measure.log_times import all_log_times
-    from results.measure.merged_logs import merged_logs
-    from results.store.load import load_record
+    from results.logs.merged import merged_logs
+    from results.logs.times import all_log_times
     from results.store.store import Store
+    from results.stored.load import load_record
 
     if from_s is not None and to_s is not None and from_s > to_s:
         raise InputError(

@@ -12,7 +12,7 @@ from harness.console.plain import one_line, plain
 from harness.console.terminal import PIPE_WIDTH
 from harness.verdict import Verdict
 from results.live.terminal import after_progress
-from results.page.formatting import seconds
+from results.words.formatting import seconds
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from commands.executions import Earlier
     from harness.op import Value
     from nemesis.planfile import Plan
-    from results.store.record import RunRecord
+    from results.record.record import RunRecord
     from results.store.store import Run
 
 MAX_PLAN_BYTES = 64 << 20
@@ -141,7 +141,7 @@ def replay_run(ctx: click.Context, /, run: str, targets: str, store_dir: Path, *
 def _earlier(found: Run, options: RunOptions, targets: str) -> Earlier | None:
     """Returns the replayed run, if the new one is to do the same; None, with a line, if it had programs and is to differ."""
     from commands.executions import Earlier
-    from results.store.load import load_record
+    from results.stored.load import load_record
 
     record = load_record(found)
     earlier = Earlier.of(found, record)
@@ -200,8 +200,8 @@ def _of_node(run: str, options: NodeOptions, store_dir: Path, program: str) -> E
     """Feeds the recorded messages of one node to a program, and prints whether it says the same."""
     from commands.replay_node import end_of, recorded_lines, replayed
     from harness.console.program import command_of
-    from results.store.load import load_record
     from results.store.store import Store
+    from results.stored.load import load_record
 
     found = Store(store_dir).open_run(run)
     record = load_record(found)
@@ -241,8 +241,8 @@ def recalled(
     from dataclasses import replace
 
     from nemesis.planfile import by_name, to_json
-    from results.store.load import load_record
     from results.store.store import Store, is_test_name
+    from results.stored.load import load_record
 
     replaced = {name: more[name] for name in (choosing.SYSTEM, choosing.WORKLOAD) if more[name] is not None}
     found = Store(store_dir).open_run(run)

@@ -24,13 +24,13 @@ from harness.console.documents import parse_json, shown
 from harness.console.plain import counted, name, one_line
 from harness.console.terminal import echo
 from harness.errors import ExitCode, InputError
-from results.measure.transcripts import FILE, left_out_of, lines_of
+from results.logs.transcripts import FILE, left_out_of, lines_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from results.measure.transcripts import Line
-    from results.store.record import RunRecord
+    from results.logs.transcripts import Line
+    from results.record.record import RunRecord
     from results.store.store import Run
 
 MAX_BYTES: Final = 256 << 20  # of a transcript; a run keeps less, and one of an earlier version no more

@@ -33,10 +33,10 @@ def report(run: str, store: Path, *, edn: bool) -> None:
     """
     from harness.history import read_history
     from results.live.terminal import print_summary
-    from results.store.document import build
-    from results.store.load import load_record
-    from results.store.publish import draw, write_edn
+    from results.publish import draw, write_edn
     from results.store.store import Store
+    from results.stored.document import build
+    from results.stored.load import load_record
 
     found = Store(store).open_run(run)
     if found.is_running():

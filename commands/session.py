@@ -29,8 +29,8 @@ from harness.run import run
 from harness.suites.thresholds import measured
 from results.live.progress import Progress, announce_phase
 from results.measure.measures import measure, why_missing
-from results.store.publish import announce, publish
-from results.store.record import WORLD, RunRecord
+from results.publish import announce, publish
+from results.record.record import WORLD, RunRecord
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from harness.op import Operation, Value
     from harness.run import RunResult, Test
     from harness.verdict import Part
-    from results.store.record import TestInfo
+    from results.record.record import TestInfo
     from results.store.store import Run, Store
 
 LOG_FORMAT = "%(asctime)s %(levelname)-7s %(name)s: %(message)s"
@@ -243,4 +243,4 @@ def _load_for_later() -> None:
     """Loads the modules that draw and write. An error is that of the code that needs them."""
     with contextlib.suppress(Exception):
         from results.page import report  # noqa: F401 - the point is to load them
-        from results.store import junit  # noqa: F401 - the point is to load them
+        from results.stored import junit  # noqa: F401 - the point is to load them

@@ -296,7 +296,7 @@ def _check_cases(ctx: click.Context, file: Path, cases: Sequence[Case]) -> _Chec
         InputError: `labrys test` refuses a case before it opens a cluster; the message names the case.
     """
     from commands.suite_jobs import place_of
-    from results.store.record import suite_case_document
+    from results.record.record import suite_case_document
 
     mark = [
         "--suite-case",

@@ -22,8 +22,8 @@ class SuiteCaseType(click.ParamType["SuiteCase | str"]):
 
     def convert(self, value: SuiteCase | str, param: Parameter | None, ctx: Context | None) -> SuiteCase:
         """Reads a case."""
+        from results.record.record import suite_case_from
         from results.store.errors import BadRecord
-        from results.store.record import suite_case_from
 
         if not isinstance(value, str):
             return value

@@ -27,11 +27,11 @@ from harness.suites.case_result import CaseResult
 from harness.suites.expectation import SuiteCase
 from harness.suites.suite import PLAN
 from harness.verdict import Verdict
+from results.record.record import suite_case_document
 from results.store.errors import BadRecord, StoreError
-from results.store.junit import junit_xml, of_cases
-from results.store.record import suite_case_document
 from results.store.store import CURRENT, SUITES, Store, fresh_folder, point, unpoint, write_text
 from results.store.suites import FILE, FORMAT, VERSION, StoredCaseResult, StoredSuite, load_suite
+from results.stored.junit import junit_xml, of_cases
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from commands.suite_summary import SIGNS, standing_of
 from harness.console.plain import name, one_line
-from results.page.formatting import seconds
+from results.words.formatting import seconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -12,7 +12,7 @@ from harness.outcome import RunOutcome, behind, failures
 from harness.suites.case_result import CaseResult
 from harness.verdict import CONTROL_NODE, Part, Verdict
 from results.measure.outcome import crossed, fault_violations
-from results.store.reading import parts_from
+from results.stored.reading import parts_from
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

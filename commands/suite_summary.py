@@ -15,7 +15,7 @@ from harness.console.plain import counted, one_line, plain
 from harness.console.terminal import annotation
 from harness.suites.case_result import standing
 from harness.verdict import Verdict
-from results.page.formatting import seconds
+from results.words.formatting import seconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

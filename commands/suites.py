@@ -28,9 +28,9 @@ from harness.console import below
 from harness.console.parameters import MAX_RUN_S, seconds_of
 from harness.console.plain import counted, one_line, plain
 from harness.errors import ExitCode, Terminated
-from results.page.formatting import seconds
+from results.record.record import suite_case_document
 from results.store.errors import StoreError
-from results.store.record import suite_case_document
+from results.words.formatting import seconds
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence

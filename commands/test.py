@@ -156,9 +156,9 @@ def _repeat(options: RunOptions, sources: Sources, repeated: RepeatOptions, earl
     from commands.session import compose_and_carry_out
     from harness.randomness import repeat_seed
     from harness.verdict import Verdict
-    from results.store.load import load_record
-    from results.store.repeats import RepeatFolder
+    from results.repeats import RepeatFolder
     from results.store.store import Store
+    from results.stored.load import load_record
 
     simulated = options.cluster.simulated
     if repeated.same_seed and simulated and not by_programs(options):

@@ -31,7 +31,7 @@ from harness.faults import called
 from harness.units import NS_PER_S
 from results.measure.op_outcomes import Codes, answered
 from results.page.plots import FAINT, GRID, INK, PAPER, svg
-from results.store.forms import Results, StoredFault
+from results.record.forms import Results, StoredFault
 from results.store.store import Run, Store
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Writes docs/results.schema.json from the types of `results.store.forms`: `python tools/results_schema.py`.
+"""Writes docs/results.schema.json from the types of `results.record.forms`: `python tools/results_schema.py`.
 
 A test compares the schema with what this module makes, so the schema is never older than the code.
 """
@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from results.store.forms import Results
+from results.record.forms import Results
 
 SCHEMA = Path(__file__).parents[1] / "docs" / "results.schema.json"
 WIDTH = 140

@@ -17,7 +17,7 @@ import msgspec
 
 from harness.console.plain import counted
 from harness.faults import called
-from results.store.forms import Results
+from results.record.forms import Results
 from results.store.store import Store
 from results.store.suites import newest_suites
 from tools.recovery import MOST_BYTES, system_of

@@ -10,8 +10,8 @@ from benchmarks.pipeline.histories import NODES
 from harness.faults import FaultRecord, PlannedFault, Proof
 from harness.units import NS_PER_S
 from harness.verdict import Part, Verdict
-from results.store.document import build
-from results.store.record import RunRecord, TestInfo, test_document
+from results.record.record import RunRecord, TestInfo, test_document
+from results.stored.document import build
 
 if TYPE_CHECKING:
     from pathlib import Path

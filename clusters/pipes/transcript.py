@@ -4,7 +4,7 @@ A line of the transcript is `SECONDS > LINE` for stdin, and `SECONDS < LINE` for
 put a link or a FIFO in its place.
 
 A transcript has a limit, as the log of stderr has. Its last line says what is left out, with a digest of it. So two runs whose
-transcripts differ only there still differ. `results.measure.transcripts` reads this line.
+transcripts differ only there still differ. `results.logs.transcripts` reads this line.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from harness.errors import LabrysError
 from harness.fault_events import fault_event
 from harness.op import NEMESIS, Op, OpType
 from results.measure.op_outcomes import REFUSED, Codes, outcome
-from results.page.formatting import in_term
+from results.words.formatting import in_term
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

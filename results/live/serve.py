@@ -31,11 +31,11 @@ from harness.errors import InputError
 from harness.verdict import Verdict
 from results.live.tail import Tail, refusals_of, run_state, suite_state
 from results.page.compare import comparison
-from results.page.formatting import size
 from results.page.overlay import overlay
 from results.page.pages import environment
 from results.store.store import Run, Store, summarize
 from results.store.suites import find_suite, newest_suites
+from results.words.formatting import size
 
 if TYPE_CHECKING:
     import socket

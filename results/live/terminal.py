@@ -16,8 +16,10 @@ from harness.errors import headline
 from harness.faults import called
 from harness.parts import ONE_LEADER
 from harness.verdict import Verdict
-from results.page.bounds import MAX_FUNCTIONS_SHOWN, first, label
-from results.page.formatting import (
+from results.record.forms import StoredPromise
+from results.stored.reading import member, phases_from, shown_from, verdict_from
+from results.words.bounds import MAX_FUNCTIONS_SHOWN, first, label
+from results.words.formatting import (
     availability,
     elections,
     fault_availability,
@@ -28,8 +30,6 @@ from results.page.formatting import (
     times,
     worst_gap,
 )
-from results.store.forms import StoredPromise
-from results.store.reading import member, phases_from, shown_from, verdict_from
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

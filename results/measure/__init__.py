@@ -1,1 +1,1 @@
-"""The numbers of a run: availability, leaders, series, circumstances, and lines of logs."""
+"""The numbers of a run, from its history: availability, outcomes, leaders, series, and measures."""

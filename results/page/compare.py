@@ -12,8 +12,8 @@ from harness.console.plain import counted, name
 from harness.errors import InputError
 from harness.verdict import Verdict
 from results.measure.op_outcomes import OUTCOMES
-from results.page.formatting import DASH, one_value, percent, seconds
 from results.store.store import summarize
+from results.words.formatting import DASH, one_value, percent, seconds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -19,16 +19,16 @@ from harness.op import OpType
 from harness.parts import LOG_PATTERNS, ONE_LEADER, RECOVERED, REPLICAS_EQUAL
 from harness.units import NS_PER_S
 from harness.verdict import Verdict, verdict_of
-from results.measure.circumstances import POLL_NS
-from results.measure.log_lines import NO_LOGS, read_logs, spans_of
-from results.measure.since_start import since_start
-from results.page.bounds import MAX_NODES, label
-from results.page.counterexample import by_index, counterexamples_of
+from results.circumstances.faults import POLL_NS
+from results.logs.lines import NO_LOGS, read_logs, spans_of
+from results.logs.since_start import since_start
 from results.page.evidence_tables import Table, bounded, first_lines, tables_of, texts_of
-from results.page.formatting import fired, in_term
 from results.page.said_tables import at, failed_since, said_tables
 from results.page.story import Scene
-from results.store.document import workload_end_ns
+from results.record.counterexample import by_index, counterexamples_of
+from results.stored.document import workload_end_ns
+from results.words.bounds import MAX_NODES, label
+from results.words.formatting import fired, in_term
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from harness.op import Operation, Value
     from harness.verdict import Part
     from harness.watch import Positions, Sighting
-    from results.measure.log_lines import LogLine, Logs
-    from results.measure.since_start import SinceStart
-    from results.store.record import RunRecord
+    from results.logs.lines import LogLine, Logs
+    from results.logs.since_start import SinceStart
+    from results.record.record import RunRecord
     from results.store.store import Run
 
 MAX_POLLS: Final = 24

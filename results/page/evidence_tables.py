@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from harness.console.plain import counted, name, one_line
-from results.page.bounds import label
+from results.words.bounds import label
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

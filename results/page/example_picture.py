@@ -15,7 +15,7 @@ from markupsafe import Markup
 from harness.op import OpType
 from harness.units import NS_PER_S
 from results.page import fault_bands
-from results.page.counterexample import SHORT, cut, operation_text, place_text, precedence, short, span_text
+from results.record.counterexample import SHORT, cut, operation_text, place_text, precedence, short, span_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from harness.counterexample import Counterexample
     from harness.faults import FaultRecord
     from harness.op import Operation
-    from results.page.counterexample import Zone
+    from results.record.counterexample import Zone
 
 LEFT, RIGHT, ROW, BAR, BAND = 196, 44, 54, 26, 34
 MIN_COLUMN, WIDTH = 58, 900

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final
 
 from markupsafe import Markup
 
-from results.measure.circumstances import at, named, on_during
-from results.page.bounds import label
-from results.page.counterexample import cut
+from results.circumstances.faults import at, named, on_during
+from results.record.counterexample import cut
+from results.words.bounds import label
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

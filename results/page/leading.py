@@ -9,7 +9,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any, Final
 
 from harness.console.plain import counted
-from results.page.formatting import elections
+from results.words.formatting import elections
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

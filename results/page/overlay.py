@@ -16,8 +16,8 @@ from harness.console import below
 from harness.errors import InputError
 from harness.op import OpType
 from results.measure.series import bucket_s, latency_points, main_phase, quantile_lines
-from results.page.bounds import busiest
-from results.store.load import load_record
+from results.stored.load import load_record
+from results.words.bounds import busiest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -16,9 +16,9 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from harness.console.plain import counted, counted_of
-from results.page.formatting import percent
 from results.page.plots import FAINT, GRID, INK, OPERATION_COLOURS, STYLE, VERDICT_COLOURS, WIDTH_IN, bars
 from results.page.rows import NOT_JUDGED, Cell, Strip, Trend, TrendRun, short
+from results.words.formatting import percent
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

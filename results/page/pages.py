@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from harness.console.plain import counted, counted_of
-from results.page.formatting import moment, outcomes, percent, ratio, seconds
+from results.words.formatting import moment, outcomes, percent, ratio, seconds
 
 if TYPE_CHECKING:
     from collections.abc import Callable

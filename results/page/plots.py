@@ -24,8 +24,8 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocato
 
 from results.measure.op_outcomes import OUTCOMES
 from results.measure.series import Line, Points, Shade, thinned
-from results.page.bounds import label
-from results.page.counterexample import cut
+from results.record.counterexample import cut
+from results.words.bounds import label
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -22,14 +22,27 @@ from harness.console import below
 from harness.console.plain import capital, name
 from harness.faults import called
 from harness.phases import beside_workload_s
-from results.measure.circumstances import circumstances
+from results.circumstances.faults import circumstances
+from results.circumstances.messages import NO_MESSAGES
+from results.logs.lines import NO_LOGS, log_files, spans_of
+from results.logs.since_start import since_start
 from results.measure.leadership import leaders
-from results.measure.log_lines import NO_LOGS, log_files, spans_of
-from results.measure.messages import NO_MESSAGES
 from results.measure.series import bucket_s, latency_points, main_phase, quantile_lines, rate_lines, shades
-from results.measure.since_start import since_start
 from results.page import plots
-from results.page.bounds import (
+from results.page.evidence import evidence
+from results.page.example_picture import diagram
+from results.page.fault_bands import bands
+from results.page.leading import led
+from results.page.marks import MAX_PICTURES, pictures
+from results.page.pages import environment
+from results.page.sequence import fault_text, sequence
+from results.page.story import HEADS, LOG, at, differences, held, scene_of, story
+from results.page.story_picture import picture as story_picture
+from results.page.timeline import embedded, timeline
+from results.page.topology import picture as cluster_picture
+from results.record.counterexample import contradiction, counterexamples_of, is_of_register, operation_text
+from results.stored.reading import shown_from
+from results.words.bounds import (
     MAX_FAULTS,
     MAX_FUNCTIONS_SHOWN,
     MAX_NODES,
@@ -40,21 +53,8 @@ from results.page.bounds import (
     label,
     shown_shades,
 )
-from results.page.counterexample import contradiction, counterexamples_of, is_of_register, operation_text
-from results.page.evidence import evidence
-from results.page.example_picture import diagram
-from results.page.fault_bands import bands
-from results.page.formatting import availability as availability_line
-from results.page.formatting import elections, pretty, size
-from results.page.leading import led
-from results.page.marks import MAX_PICTURES, pictures
-from results.page.pages import environment
-from results.page.sequence import fault_text, sequence
-from results.page.story import HEADS, LOG, at, differences, held, scene_of, story
-from results.page.story_picture import picture as story_picture
-from results.page.timeline import embedded, timeline
-from results.page.topology import picture as cluster_picture
-from results.store.reading import shown_from
+from results.words.formatting import availability as availability_line
+from results.words.formatting import elections, pretty, size
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -65,10 +65,10 @@ if TYPE_CHECKING:
     from harness.counterexample import Counterexample
     from harness.node_states import ClusterState
     from harness.op import Value
-    from results.measure.log_lines import Logs
-    from results.measure.messages import Nearby
+    from results.circumstances.messages import Nearby
+    from results.logs.lines import Logs
     from results.page.story import Scene
-    from results.store.record import RunRecord
+    from results.record.record import RunRecord
     from results.store.store import Run
 
 LOG_LINES = 60

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Final
 from harness.console.plain import name, one_line
 from harness.op import OpType
 from harness.units import NS_PER_S
-from results.measure.circumstances import reported
+from results.circumstances.faults import reported
 from results.measure.op_outcomes import answered, error_code
-from results.page.bounds import MAX_NODES, label
 from results.page.evidence_tables import MAX_CELL, Table, bounded
+from results.words.bounds import MAX_NODES, label
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from harness.op import Operation
-    from results.store.record import RunRecord
+    from results.record.record import RunRecord
 
 MAX_REPORTS: Final = 4  # of a node
 NEVER_ENDED: Final = "never ended"  # in place of a code

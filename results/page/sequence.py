@@ -15,10 +15,10 @@ from harness.console.plain import name, one_line
 from harness.faults import called
 from harness.op import OpType
 from harness.units import NS_PER_S
-from results.measure.fates import KILLS, PAUSES, does
-from results.page.bounds import label
-from results.page.counterexample import operation_text, span_text
+from results.circumstances.fates import KILLS, PAUSES, does
 from results.page.sequence_rows import ARRIVED, BEGINS, BREAK, EDGE, ENDS, SENT, diagram_of
+from results.record.counterexample import operation_text, span_text
+from results.words.bounds import label
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from harness.counterexample import Counterexample
     from harness.faults import FaultRecord
     from harness.op import Operation
-    from results.measure.messages import Message, Nearby
+    from results.circumstances.messages import Message, Nearby
     from results.page.sequence_rows import Diagram, Row
 
 TIMES: Final = 78  # the width of the times

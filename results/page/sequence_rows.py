@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final
 
 from harness.op import OpType
 from harness.units import NS_PER_MS
-from results.measure.circumstances import on_during
-from results.measure.messages import numbers
+from results.circumstances.faults import on_during
+from results.circumstances.messages import numbers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from harness.counterexample import Counterexample
     from harness.faults import FaultRecord
     from harness.op import Operation
-    from results.measure.messages import Message, Nearby
+    from results.circumstances.messages import Message, Nearby
 
 SENT: Final = "sent"
 ARRIVED: Final = "arrived"

@@ -17,11 +17,11 @@ from harness.leaders import LEADER as LEADING
 from harness.node_states import DEAD, RUNNING
 from harness.op import OpType
 from harness.units import NS_PER_S
-from results.measure.circumstances import POLL_NS, reported
+from results.circumstances.faults import POLL_NS, reported
 from results.measure.leadership import leaders
-from results.page.bounds import label
-from results.page.counterexample import operation_text
-from results.page.formatting import fired, in_term
+from results.record.counterexample import operation_text
+from results.words.bounds import label
+from results.words.formatting import fired, in_term
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from harness.faults import FaultRecord
     from harness.node_states import ClusterState, NodeState
     from harness.op import Operation
-    from results.measure.log_lines import LogLine
-    from results.store.record import RunRecord
+    from results.logs.lines import LogLine
+    from results.record.record import RunRecord
 
 FAULT: Final = "fault"
 LEADER: Final = "leader"

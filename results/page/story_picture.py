@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final
 from markupsafe import Markup
 
 from harness.node_states import DEAD, PAUSED
-from results.page.bounds import MAX_NODES, label
-from results.page.formatting import in_term
 from results.page.story import FAULT, LEADER, LOG, OPERATION, at
+from results.words.bounds import MAX_NODES, label
+from results.words.formatting import in_term
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -9,9 +9,9 @@ from rich.text import Text
 from harness.console.plain import counted, one_line, plain
 from harness.units import NS_PER_S
 from harness.verdict import Verdict
-from results.page.bounds import label
-from results.page.formatting import aligned, seconds
 from results.page.story import HEADS, LOG, OPERATION, POLL, at, differences, held
+from results.words.bounds import label
+from results.words.formatting import aligned, seconds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from harness.counterexample import Counterexample
     from harness.node_states import ClusterState
-    from results.measure.messages import Nearby
-    from results.measure.since_start import SinceStart
+    from results.circumstances.messages import Nearby
+    from results.logs.since_start import SinceStart
     from results.page.evidence import Evidence
     from results.page.story import Moment
 

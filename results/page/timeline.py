@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING
 from harness.op import OpType
 from results.measure.leadership import leaders
 from results.measure.op_outcomes import OUTCOMES, Codes, outcome
-from results.page.bounds import MAX_LANES, label
 from results.page.leading import crowded
+from results.words.bounds import MAX_LANES, label
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from harness.faults import FaultRecord
     from harness.op import Operation, Process, Value
     from harness.watch import Sighting
-    from results.measure.log_lines import LogLine
+    from results.logs.lines import LogLine
 
 MAX_OPERATIONS = 40_000
 MAX_TEXT = 80

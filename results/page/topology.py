@@ -10,7 +10,8 @@ from markupsafe import Markup, escape
 
 from harness.console.plain import name
 from harness.faults import called
-from results.page.bounds import MAX_NODES, label
+from results.circumstances.grudges import groups, grudge_of, hears
+from results.words.bounds import MAX_NODES, label
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -27,36 +28,6 @@ DOT = 13
 class _Place:
     x: float
     y: float
-
-
-def grudge_of(fault: FaultRecord) -> Mapping[str, Sequence[str]] | None:
-    """Returns the fault's grudge, node to the nodes whose packets it drops; None if it has none."""
-    for source in (fault.details, fault.planned.options):
-        grudge = source.get("grudge")
-        if isinstance(grudge, dict) and all(isinstance(dropped, list | tuple) for dropped in grudge.values()):
-            return {str(node): [str(name) for name in dropped] for node, dropped in grudge.items()}
-    return None
-
-
-def groups(nodes: Sequence[str], grudge: Mapping[str, Sequence[str]]) -> list[list[str]]:
-    """Returns the groups of nodes that can communicate both ways, perhaps over other nodes, in the order of `nodes`."""
-    left = list(nodes)
-    found = []
-    while left:
-        group, todo = [], [left[0]]
-        while todo:
-            node = todo.pop()
-            if node in left:
-                left.remove(node)
-                group.append(node)
-                todo += [other for other in left if hears(grudge, node, other) and hears(grudge, other, node)]
-        found.append(sorted(group, key=list(nodes).index))
-    return found
-
-
-def hears(grudge: Mapping[str, Sequence[str]], listener: str, speaker: str) -> bool:
-    """Returns whether packets of `speaker` reach `listener`."""
-    return speaker not in grudge.get(listener, ())
 
 
 def picture(fault: FaultRecord, nodes: Sequence[str], leader: str | None) -> Markup:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from results.page.formatting import seconds
+from results.words.formatting import seconds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

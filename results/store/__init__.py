@@ -1,1 +1,1 @@
-"""The store of runs: folders, documents, and their readers and writers."""
+"""The store of runs: its folders, names and limits."""

@@ -17,8 +17,8 @@ from harness.verdict import Part, Verdict
 from harness.watch import Sighting
 from results.pipeline.local import analyze_here
 from results.pipeline.progress import Steps
-from results.store.document import build
-from results.store.forms import StoredThreshold
+from results.record.forms import StoredThreshold
+from results.stored.document import build
 from tests.spark.histories import two_writes_and_a_read
 from tests.unit.results.synthetic import record
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from results.pipeline.options import AnalysisOptions
     from results.pipeline.write.summary import Summary
-    from results.store.record import RunRecord
+    from results.record.record import RunRecord
 
 
 def make_run(store: Path, stamp: str, *, stale: bool) -> Path:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from harness.op import Value
 
 PROTOCOL: Final = "protocol"
-AGAINST: Final = "against_protocol"  # of the details; `results.measure.messages` reads it
+AGAINST: Final = "against_protocol"  # of the details; `results.circumstances.messages` reads it
 WARNED: Final = "warned"  # of the details
 MAX_KEPT: Final = 100
 MAX_MESSAGE: Final = 300  # characters of a message in a sentence

@@ -21,14 +21,14 @@ from harness.outcome import behind, failures
 from results.measure.outcome import crossed, fault_violations
 from results.pipeline.read.sources import TEST
 from results.pipeline.schema import FAULTS, MOST_NS, RUNS, SIGHTINGS
-from results.store.reading import (
+from results.record.record import test_from_document
+from results.stored.reading import (
     checked,
     faults_from,
     parts_from,
     verdict_from,
     workload_sightings_from,
 )
-from results.store.record import test_from_document
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -20,10 +20,10 @@ from harness.units import NS_PER_S
 from harness.verdict import Verdict
 from results.measure.op_outcomes import OUTCOMES
 from results.measure.series import Line, Shade
-from results.page.bounds import shown_shades
 from results.page.drawing import Picture
 from results.page.rows import Cell, Strip, Trend, TrendRun, short
 from results.pipeline.measure.trends import FIGURES, LINE
+from results.words.bounds import shown_shades
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -24,9 +24,9 @@ from harness.recovery import Recovery
 from harness.watch import Positions
 from results.live.serve import StoreServer
 from results.pipeline.options import AnalysisOptions
-from results.store.publish import announce, publish
-from results.store.record import WORLD
-from results.store.repeats import RepeatFolder
+from results.publish import announce, publish
+from results.record.record import WORLD
+from results.repeats import RepeatFolder
 from results.store.store import Run, Store
 from tests.integration.results.browser import CHROMIUM
 from tests.integration.results.layout import faults_of_layout
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from results.store.record import RunRecord
+    from results.record.record import RunRecord
     from tests.integration.results.browser import Browser
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")

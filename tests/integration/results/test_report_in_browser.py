@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness.node_clocks import Clocks, NodeClock
-from results.store.document import build
-from results.store.publish import draw
+from results.publish import draw
 from results.store.store import Store
+from results.stored.document import build
 from tests.integration.results.browser import CHROMIUM
 from tests.unit.results.stored import store_run
 from tests.unit.results.synthetic import STARTED, record
@@ -19,7 +19,7 @@ from tests.unit.results.synthetic import STARTED, record
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from results.store.record import RunRecord
+    from results.record.record import RunRecord
     from tests.integration.results.browser import Browser
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")

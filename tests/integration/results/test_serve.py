@@ -22,7 +22,7 @@ from harness.console import below
 from harness.errors import InputError
 from harness.suites.thresholds import read_threshold
 from results.live.serve import ACCEPT_PAUSE_S, LEFT_OUT, StoreServer
-from results.store.publish import publish
+from results.publish import publish
 from results.store.store import Run, Store
 from tests.unit.results.stored import store_run, suite_document, write_history
 from tests.unit.results.synthetic import record

@@ -12,7 +12,7 @@ from clusters.pipes.cluster import PipesCluster
 from clusters.pipes.transcript import IN, OUT, Transcript
 from commands.again import compared
 from harness.units import NS_PER_S
-from results.measure.transcripts import LeftOut, left_out_of, lines_of
+from results.logs.transcripts import LeftOut, left_out_of, lines_of
 from tests.unit.results.test_messages import N0, N1, near
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from harness.op import OpType
 from harness.phases import Phases
 from harness.run import RunResult, Test
 from harness.verdict import Part, Verdict
-from results.store.record import TestInfo
+from results.record.record import TestInfo
 from results.store.store import Store
 from workloads.register.workload import RegisterWorkload
 

@@ -15,7 +15,7 @@ from harness.errors import ExitCode, InfrastructureError, InputError, Interrupte
 from harness.outcome import RunOutcome
 from harness.randomness import repeat_seed
 from harness.verdict import CONTROL_NODE, Part, Verdict
-from results.store.repeats import RepeatFolder
+from results.repeats import RepeatFolder
 from tests.trials import TOY
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from clusters.pipes.command import environment_of
 from clusters.sim.machine import random_of
 from commands.replay_node import Replayed, recorded_lines, replayed
 from harness.errors import ExitCode, InputError
-from results.measure.transcripts import lines_of
+from results.logs.transcripts import lines_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -25,8 +25,8 @@ from harness.suites.case_result import CaseResult, exit_code
 from harness.suites.suite import Suite, load_suite
 from harness.suites.thresholds import read_threshold
 from harness.verdict import Part, Verdict
+from results.record.record import suite_case_from
 from results.store.errors import StoreError
-from results.store.record import suite_case_from
 from results.store.store import Store
 from tests.cases import case_result
 

@@ -20,7 +20,7 @@ from results.pipeline.write.gathered import Gathered
 from results.pipeline.write.page import PAGE, render
 from results.pipeline.write.pictures import SHOWN_LINES, lines_of, of_faults, of_lines
 from results.pipeline.write.summary import Summary
-from results.store.document import build
+from results.stored.document import build
 from tests.unit.pipeline.test_trends import of_case
 from tests.unit.results.synthetic import record
 

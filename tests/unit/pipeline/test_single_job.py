@@ -33,7 +33,7 @@ from results.pipeline.progress import Steps
 from results.pipeline.read.local_files import LocalFiles, is_local
 from results.pipeline.read.sources import find_sources
 from results.pipeline.write.output import GENERATIONS, LOCK, load_manifest
-from results.store.forms import Results
+from results.record.forms import Results
 from tests.spark.damaged import NO_OPERATION, histories, make_files, make_half, make_histories, make_tables
 from tests.spark.histories import two_writes_and_a_read
 from tests.spark.runs import in_one_process, make_results, make_run, make_valid

@@ -33,7 +33,7 @@ from results.pipeline.write.gathered import gathered
 from results.pipeline.write.output import Manifest
 from results.pipeline.write.page import PAGE, render
 from results.pipeline.write.summary import Refusal, Summary, summary
-from results.store.document import counts
+from results.stored.document import counts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

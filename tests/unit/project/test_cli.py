@@ -27,12 +27,12 @@ from harness.outcome import RunOutcome
 from harness.run import RunResult
 from harness.suites.suite import load_suite
 from harness.verdict import Part, Verdict
+from results.publish import announce
+from results.record.record import RunRecord, TestInfo
 from results.store import record as records
-from results.store.document import build
-from results.store.load import load_record
-from results.store.publish import announce
-from results.store.record import RunRecord, TestInfo
 from results.store.store import Store
+from results.stored.document import build
+from results.stored.load import load_record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

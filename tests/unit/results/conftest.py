@@ -13,7 +13,7 @@ from tests.unit.results.synthetic import record
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from results.store.record import RunRecord
+    from results.record.record import RunRecord
     from results.store.store import Run
 
 

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from harness.history import HistoryWriter
 from harness.op import NEMESIS, OpType
-from results.store.publish import announce, publish
+from results.publish import announce, publish
 from results.store.store import Run, Store
 from tests.unit.results.synthetic import NODES, record
 
 if TYPE_CHECKING:
-    from results.store.record import RunRecord
+    from results.record.record import RunRecord
 
 
 def store_run(store: Store, made: RunRecord) -> Run:

@@ -21,7 +21,7 @@ from harness.randomness import stream
 from harness.units import NS_PER_S as S
 from harness.verdict import Part, Verdict
 from harness.watch import Sighting
-from results.store.record import RunRecord, TestInfo
+from results.record.record import RunRecord, TestInfo
 
 if TYPE_CHECKING:
     import random

@@ -16,13 +16,13 @@ from harness.console.terminal import open_console
 from results.live.terminal import print_summary
 from results.measure.series import Shade
 from results.measure.series import shades as shades_of
-from results.page import bounds
 from results.page.report import plots_of, render
 from results.page.timeline import timeline
-from results.store.document import build
+from results.stored.document import build
+from results.words import bounds
 
 if TYPE_CHECKING:
-    from results.store.record import RunRecord
+    from results.record.record import RunRecord
 
 LONG = "a" * 500_000
 MOST_BYTES = 6_000_000

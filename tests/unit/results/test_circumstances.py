@@ -12,10 +12,10 @@ from harness.faults import FaultRecord, PlannedFault
 from harness.op import Operation, OpType
 from harness.units import NS_PER_S as S
 from harness.watch import Positions, Sighting
-from results.measure.circumstances import circumstances
+from results.circumstances.faults import circumstances
 
 if TYPE_CHECKING:
-    from results.store.record import RunRecord
+    from results.record.record import RunRecord
 
 READ = Operation(
     process=7, f="read", value=None, result=2, type=OpType.OK, start_ns=15 * S, end_ns=15 * S + S // 100, invoke_index=4,

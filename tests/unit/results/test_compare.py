@@ -12,8 +12,8 @@ from harness.console.sources import options_of
 from results.page.compare import MAX_BYTES, MAX_NAMES, comparison, flag
 from results.page.overlay import overlay
 from results.page.pages import environment
-from results.store.document import build
 from results.store.store import Run
+from results.stored.document import build
 from tests.unit.results.stored import store_run
 from tests.unit.results.synthetic import record
 

@@ -12,16 +12,16 @@ from checker.result import operation_json
 from harness.counterexample import Counterexample
 from harness.op import Contact, Operation, OpType
 from harness.verdict import Part, Verdict
-from results.measure.circumstances import circumstances
+from results.circumstances.faults import circumstances
 from results.measure.op_outcomes import Codes
 from results.page.example_picture import diagram
 from results.page.report import key_pages, render
 from results.page.story import OPERATION, scene_of, story
 from results.page.timeline import timeline
-from results.store.document import build
+from results.stored.document import build
 
 if TYPE_CHECKING:
-    from results.store.record import RunRecord
+    from results.record.record import RunRecord
 
 WRITE = Operation(
     process=4, f="write", value=7, result=7, type=OpType.OK, start_ns=10, end_ns=20, invoke_index=0, complete_index=1, key="k",

@@ -13,7 +13,8 @@ from checker.linearizable import linearizability
 from harness.counterexample import Counterexample, counterexample_of
 from harness.faults import FaultRecord, PlannedFault
 from harness.op import Operation, OpType
-from results.page.counterexample import (
+from results.page.example_picture import diagram
+from results.record.counterexample import (
     by_index,
     contradiction,
     counterexamples_of,
@@ -21,11 +22,10 @@ from results.page.counterexample import (
     precedence,
     read_counterexample,
 )
-from results.page.example_picture import diagram
-from results.store.document import counterexample
+from results.stored.document import counterexample
 
 if TYPE_CHECKING:
-    from results.store.record import RunRecord
+    from results.record.record import RunRecord
 
 
 def operation(f: str, value: Any, start: int, end: int | None, **changes: Any) -> Operation:
@@ -175,7 +175,7 @@ def test_a_run_that_has_just_ended_shows_the_operations_themselves(
     """JSON is read only for a part from a file. Both ways show the same."""
     [part] = linearizability("cas-register", stale_record.operations)
     from_file = counterexamples_of(replace(stale_record, parts=[replace(part, counterexamples=())]), "")
-    monkeypatch.setattr("results.page.counterexample.read_counterexample", None)
+    monkeypatch.setattr("results.record.counterexample.read_counterexample", None)
     found = counterexamples_of(replace(stale_record, parts=[part]), "")
     assert found is part.counterexamples
     assert list(found) == list(from_file)

@@ -22,10 +22,11 @@ from harness.suites.thresholds import read_threshold
 from harness.verdict import Part, Verdict, reason_of, verdict_of
 from harness.watch import Positions, Sighting
 from results.measure.op_outcomes import OUTCOMES
-from results.page.formatting import outcomes
-from results.store.document import build, jsonable
+from results.record.record import test_document as as_document
+from results.record.record import test_from_document as from_document
 from results.store.errors import BadRecord
-from results.store.reading import (
+from results.stored.document import build, jsonable
+from results.stored.reading import (
     checked,
     faults_from,
     parts_from,
@@ -35,11 +36,10 @@ from results.store.reading import (
     sightings_from,
     workload_sightings_from,
 )
-from results.store.record import test_document as as_document
-from results.store.record import test_from_document as from_document
+from results.words.formatting import outcomes
 
 if TYPE_CHECKING:
-    from results.store.record import RunRecord
+    from results.record.record import RunRecord
 
 SCHEMA = json.loads((Path(__file__).parents[3] / "docs" / "results.schema.json").read_text(encoding="utf-8"))
 INT64 = st.integers(-(2**63) + 1, 2**63 - 1)

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from checker.edn.reader import loads
 from checker.edn.values import Keyword
 from harness.verdict import Part, Verdict
-from results.store.document import build
 from results.store.edn import results_edn
+from results.stored.document import build
 
 if TYPE_CHECKING:
-    from results.store.record import RunRecord
+    from results.record.record import RunRecord
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),

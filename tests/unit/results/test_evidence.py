@@ -23,15 +23,15 @@ from results.page import evidence as module
 from results.page.evidence import evidence
 from results.page.report import render
 from results.page.story_text import print_evidence
-from results.store.document import build
 from results.store.store import Store
+from results.stored.document import build
 from tests.unit.results.stored import store_run
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from harness.op import Operation
-    from results.store.record import RunRecord
+    from results.record.record import RunRecord
 
 HOSTILE = "<script>\x1b[31m\u202e"
 STUCK = recovered(

@@ -24,17 +24,17 @@ from harness.suites.thresholds import read_threshold
 from harness.units import NS_PER_S as S
 from harness.verdict import Part, Verdict
 from harness.watch import Positions, Sighting
-from results.store.document import build
-from results.store.load import load_record
-from results.store.node_states import FILE, read_states, states_document
-from results.store.publish import announce
+from results.publish import announce
 from results.store.store import Run
 from results.store.suites import read_suite
+from results.stored.document import build
+from results.stored.load import load_record
+from results.stored.node_states import FILE, read_states, states_document
 from tests.unit.results.stored import write_history
 from tests.unit.results.synthetic import record
 
 if TYPE_CHECKING:
-    from results.store.record import RunRecord
+    from results.record.record import RunRecord
 
 GOLDEN = Path(__file__).parent / "golden"
 WRITTEN = ("valid", "stale", "everything", "nothing")

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from harness.errors import ExitCode
 from harness.suites.case import Case
 from harness.verdict import Part, Verdict
-from results.store.document import build
-from results.store.junit import junit_xml, of_cases, of_run
+from results.stored.document import build
+from results.stored.junit import junit_xml, of_cases, of_run
 from tests.cases import case_result
 
 if TYPE_CHECKING:
     from harness.suites.case_result import CaseResult
-    from results.store.record import RunRecord
+    from results.record.record import RunRecord
 
 
 def parsed(text: str) -> ET.Element:

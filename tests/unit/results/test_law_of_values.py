@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.history import pair
-from results.store.document import build
-from results.store.load import load_record
-from results.store.publish import draw
+from results.publish import draw
 from results.store.store import Store
+from results.stored.document import build
+from results.stored.load import load_record
 from tests.unit.checker.test_one_law_of_values import JSON, LARGE, recorded, shapes
 from tests.unit.results.stored import store_run
 from tests.unit.results.synthetic import record

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from harness.watch import Sighting
 from results.measure.leadership import Elections, Leadership, leaders
-from results.page.formatting import elections
+from results.words.formatting import elections
 
 
 def seen(second: int, node: str, role: str | None, term: int | None) -> Sighting:

@@ -17,7 +17,7 @@ from tests.unit.results.stored import suite_document
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from results.store.record import RunRecord
+    from results.record.record import RunRecord
 
 
 def line(**fields: Any) -> bytes:

@@ -11,15 +11,15 @@ from click.testing import CliRunner
 from commands.report import report
 from harness.errors import InputError
 from harness.verdict import Verdict, verdict_of
-from results.store.document import build
 from results.store.errors import BadRecord
-from results.store.load import load_record
 from results.store.store import Run
+from results.stored.document import build
+from results.stored.load import load_record
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from results.store.record import RunRecord
+    from results.record.record import RunRecord
 
 
 @pytest.fixture

@@ -12,24 +12,24 @@ import pytest
 from harness.node_clocks import Clocks, NodeClock
 from harness.units import NS_PER_S as S
 from harness.verdict import Verdict
+from results.logs.lines import LogLine, Logs, read_logs, spans_of
+from results.logs.times import UNKNOWN
 from results.measure import log_lines as module
-from results.measure.log_lines import LogLine, Logs, read_logs, spans_of
-from results.measure.log_times import UNKNOWN
-from results.page.counterexample import counterexamples_of
 from results.page.report import render
 from results.page.story import LOG, scene_of, story
-from results.store.document import build
+from results.record.counterexample import counterexamples_of
 from results.store.errors import BadRecord
-from results.store.load import load_record
-from results.store.reading import clocks_from
 from results.store.store import Run, Store
+from results.stored.document import build
+from results.stored.load import load_record
+from results.stored.reading import clocks_from
 from tests.unit.results.stored import store_run
 from tests.unit.results.test_evidence import STUCK
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from results.store.record import RunRecord
+    from results.record.record import RunRecord
 
 BEGAN = datetime(2026, 1, 31, 10, 0, 0, tzinfo=UTC)
 EXACT = NodeClock(offset_ns=0, uncertain_ns=1_000_000, zone_s=0)

@@ -24,14 +24,14 @@ from harness.units import NS_PER_S as S
 from harness.verdict import Part, Verdict
 from harness.watch import Sighting
 from harness.workload import Observed
+from results.circumstances.fault_clauses import happened
+from results.circumstances.loss_words import words_of
+from results.circumstances.losses import first_sentence, reason
 from results.live.terminal import print_summary
-from results.measure.fault_clauses import happened
-from results.measure.loss_words import words_of
-from results.measure.losses import first_sentence, reason
 from results.page.report import render
-from results.store.document import build
-from results.store.load import load_record
 from results.store.store import Store
+from results.stored.document import build
+from results.stored.load import load_record
 from tests.unit.results.stored import store_run
 from tests.unit.results.synthetic import record
 from tests.unit.results.test_evidence import DIFFERENCE
@@ -46,7 +46,7 @@ from workloads.set.workload import SetOptions, SetWorkload
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from results.store.record import RunRecord
+    from results.record.record import RunRecord
 
 ALL = ("n1", "n2", "n3", "n4", "n5")
 

@@ -16,11 +16,11 @@ from results.measure.series import Shade
 from results.page.marks import pictures
 from results.page.plots import inlined, marks_svg
 from results.page.report import plots_of, render
-from results.store.document import build
 from results.store.errors import BadRecord
+from results.stored.document import build
 
 if TYPE_CHECKING:
-    from results.store.record import RunRecord
+    from results.record.record import RunRecord
 
 S = 1_000_000_000
 HOSTILE = "</text></svg><script>alert(1)</script>\"'&\\1 $x$"

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness.errors import InputError
-from results.store.document import build
-from results.store.load import load_record
 from results.store.store import Run
+from results.stored.document import build
+from results.stored.load import load_record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

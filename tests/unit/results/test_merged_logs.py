@@ -14,9 +14,9 @@ import cli
 from harness.errors import InputError
 from harness.node_clocks import Clocks, NodeClock
 from harness.units import NS_PER_S as S
+from results.logs.merged import merged_logs
+from results.logs.times import ASSUMED, LogTimes, all_log_times, log_times
 from results.measure import merged_logs as module
-from results.measure.log_times import ASSUMED, LogTimes, all_log_times, log_times
-from results.measure.merged_logs import merged_logs
 from results.store.store import Run, Store
 from tests.unit.results.stored import store_run
 from tests.unit.results.synthetic import record
@@ -25,7 +25,7 @@ from tests.unit.results.test_log_lines import BEGAN, EXACT, clocks, write
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from results.store.record import RunRecord
+    from results.record.record import RunRecord
 
 OF_WORLD = LogTimes(began_ns=0, of_world=True)
 RECORD = record(seed=7, operations=30)

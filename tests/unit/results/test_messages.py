@@ -9,8 +9,8 @@ import pytest
 
 from harness.faults import FaultRecord, PlannedFault
 from harness.op import Operation, OpType
-from results.measure.fates import fate
-from results.measure.messages import messages_near
+from results.circumstances.fates import fate
+from results.circumstances.messages import messages_near
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,7 +12,7 @@ from checker.linearizable import MISSING, linearizability
 from checker.models import Call, Inconsistent, Model
 from harness.op import OpType
 from harness.verdict import Verdict
-from results.measure.losses import first_sentence
+from results.circumstances.losses import first_sentence
 from tests.unit.results.synthetic import record
 from tests.unit.results.test_losses import POWER, by_judge, op, placed
 from workloads.transactions.workload import (

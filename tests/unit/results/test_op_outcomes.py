@@ -19,17 +19,17 @@ from results.live.tail import Tail
 from results.measure.measures import measure
 from results.measure.op_outcomes import OUTCOMES, REFUSED, Codes
 from results.measure.series import latency_points, rate_lines
-from results.page.formatting import outcomes
 from results.page.report import render
 from results.page.timeline import timeline
 from results.pipeline.measure.timelines import Subject, measured
 from results.pipeline.schema import OPERATIONS
-from results.store.document import build
+from results.stored.document import build
+from results.words.formatting import outcomes
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from results.store.record import RunRecord
+    from results.record.record import RunRecord
 
 CODES = Codes(refusals=frozenset({"not-leader"}))
 

@@ -14,7 +14,7 @@ from results.page.plots import inlined, latency_points_svg, latency_quantiles, l
 from results.page.report import plots_of
 
 if TYPE_CHECKING:
-    from results.store.record import RunRecord
+    from results.record.record import RunRecord
 
 
 @pytest.fixture(scope="module")

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from harness.op import Op, OpType
 from harness.phases import Phases
-from results.store.publish import publish
+from results.publish import publish
 
 if TYPE_CHECKING:
-    from results.store.record import RunRecord
+    from results.record.record import RunRecord
     from results.store.store import Store
 
 NOW = datetime(2026, 7, 29, tzinfo=UTC)

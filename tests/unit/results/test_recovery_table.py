@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from results.store.forms import StoredFault
+from results.record.forms import StoredFault
 from tools.recovery import Loss, longest_s, picture, sustained_s, table, together
 
 

@@ -16,17 +16,17 @@ from harness.console.below import LINK
 from harness.op import OpType
 from harness.suites.thresholds import read_threshold
 from harness.verdict import Part, Verdict
-from results.page.counterexample import counterexamples_of
-from results.page.formatting import percent, seconds
 from results.page.report import key_names, key_pages, plots_of, render, tails
-from results.store.document import build
+from results.record.counterexample import counterexamples_of
 from results.store.store import Run
+from results.stored.document import build
+from results.words.formatting import percent, seconds
 from tests.unit.results.synthetic import record as made_record
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from results.store.record import RunRecord
+    from results.record.record import RunRecord
 
 HOSTILE = "</script></text><img src=x onerror=alert(1)>\"'{{7*7}}\u202e"
 VOID = {"meta", "br", "input", "img", "link", "hr"}

@@ -13,15 +13,15 @@ from checker.models import Call, Inconsistent, Model
 from harness.errors import InputError
 from harness.op import Operation, OpType
 from harness.verdict import Part, Verdict, reason_of
-from results.page.counterexample import counterexamples_of
 from results.page.report import render
-from results.store.document import build
+from results.record.counterexample import counterexamples_of
+from results.stored.document import build
 from tests.own_models import Broken
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from results.store.record import RunRecord
+    from results.record.record import RunRecord
 
 
 class HighWater(Model):

@@ -19,14 +19,14 @@ from harness.service import NodeStatus
 from harness.units import NS_PER_S as S
 from harness.verdict import Part, Verdict
 from harness.watch import Sighting
-from results.measure.log_lines import LogLine, Logs, read_logs
-from results.measure.node_starts import is_severe, starts_of
-from results.measure.since_start import since_start
+from results.logs.lines import LogLine, Logs, read_logs
+from results.logs.since_start import since_start
+from results.logs.starts import is_severe, starts_of
 from results.page.evidence import WHOLE_RUN, evidence
 from results.page.report import render
 from results.page.story import FAULT, LOG, OPERATION, POLL, story
 from results.page.story_text import print_evidence, print_since
-from results.store.document import build
+from results.stored.document import build
 from tests.unit.results.test_evidence import DIFFERENCE
 from tests.unit.results.test_log_lines import EXACT, clocks, write
 from tests.unit.results.test_losses import fault, op, placed
@@ -35,7 +35,7 @@ from workloads.controller.parts import epochs_grow
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from results.store.record import RunRecord
+    from results.record.record import RunRecord
 
 PROMISE = "A term has one leader."
 SEEN = (

@@ -19,15 +19,15 @@ from harness.counterexample import counterexample_of
 from harness.faults import FaultRecord, PlannedFault
 from harness.op import Operation, OpType
 from harness.verdict import Part, Verdict
-from results.measure.messages import MAX_SHOWN, Message, Nearby, messages_near
+from results.circumstances.messages import MAX_SHOWN, Message, Nearby, messages_near
 from results.page.sequence import sequence
 from results.page.sequence_rows import ARRIVED, BREAK, SENT, diagram_of
-from results.store.publish import publish
+from results.publish import publish
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from results.store.record import RunRecord
+    from results.record.record import RunRecord
     from results.store.store import Store
 
 MS = 10**6

@@ -24,7 +24,7 @@ from results.measure.series import (
 )
 
 if TYPE_CHECKING:
-    from results.store.record import RunRecord
+    from results.record.record import RunRecord
 
 POINTS = st.lists(st.tuples(st.floats(0, 100), st.floats(0.001, 1e5)), min_size=1, max_size=200)
 

@@ -19,8 +19,8 @@ from results.page.story import differences, held, scene_of, story, times_of
 from results.page.story_picture import picture
 from results.page.story_text import print_story
 from results.store.errors import BadRecord
-from results.store.node_states import FILE, read_states, states_document
 from results.store.store import Run, Store
+from results.stored.node_states import FILE, read_states, states_document
 from tests.unit.results.stored import store_run
 from tests.unit.results.synthetic import record
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from harness.counterexample import Counterexample
-    from results.store.record import RunRecord
+    from results.record.record import RunRecord
 
 NODE = '{"format": "labrys-explain", "version": 1, "states": [{"time_s": 1, "nodes": [{"node": "a", %s}]}]}'
 HOSTILE = "<script>\x1b[31m\u202e"

@@ -16,12 +16,12 @@ from harness.phases import Phase
 from harness.verdict import Part, Verdict
 from harness.watch import Sighting
 from results.live.terminal import print_summary
-from results.page.formatting import elections, fault_availability, percent, ratio, seconds, size
 from results.page.report import render
-from results.store.document import build
+from results.stored.document import build
+from results.words.formatting import elections, fault_availability, percent, ratio, seconds, size
 
 if TYPE_CHECKING:
-    from results.store.record import RunRecord
+    from results.record.record import RunRecord
 
 
 def printed(record: RunRecord, width: int, *, colour: bool = False) -> str:

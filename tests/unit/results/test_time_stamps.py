@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from results.measure.time_stamps import stamp_of
+from results.logs.time_stamps import stamp_of
 
 NEAR = datetime(2026, 1, 31, 10, 11, 0, tzinfo=UTC)
 NEAR_NS = int(NEAR.timestamp()) * 10**9

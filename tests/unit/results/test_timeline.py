@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pytest
 
     from harness.op import Value
-    from results.store.record import RunRecord
+    from results.record.record import RunRecord
 
 
 def of(record: RunRecord, **changes: Any) -> dict[str, Any]:

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.faults import FaultRecord, PlannedFault
-from results.page.topology import groups, picture, sentence
+from results.circumstances.grudges import groups
+from results.page.topology import picture, sentence
 
 NODES = ("n1", "n2", "n3", "n4", "n5")
 

@@ -18,11 +18,11 @@ from harness.faults import PlannedFault
 from harness.replicas import Replicas
 from results.live.terminal import print_summary
 from results.page.report import render
-from results.store.document import build
+from results.stored.document import build
 from workloads.register.workload import reads_saw_writes
 
 if TYPE_CHECKING:
-    from results.store.record import RunRecord
+    from results.record.record import RunRecord
 
 NOUNS = "keys|operations|faults|runs|reads|replicas|errors|files|lines|violations|moments|nodes|functions|refusals"
 # A number of one before a plural, such as `1 keys` and `1 of 1 planned faults`, but not `1 of 2 keys`.

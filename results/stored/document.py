@@ -21,15 +21,15 @@ from harness.outcome import behind
 from harness.suites.thresholds import measured
 from harness.units import NS_PER_S
 from harness.verdict import Part, Verdict, reason_of, verdict_of
+from results.circumstances.faults import circumstances
+from results.circumstances.losses import reason
 from results.measure.availability import around, overall
-from results.measure.circumstances import circumstances
 from results.measure.leadership import Elections
-from results.measure.losses import reason
 from results.measure.measures import measure, why_missing
 from results.measure.op_outcomes import OUTCOMES, error_code, outcome
 from results.measure.series import latency_points, latency_table, main_phase
-from results.page.counterexample import counterexamples_of
-from results.store.forms import (
+from results.record.counterexample import counterexamples_of
+from results.record.forms import (
     Counts,
     Defaults,
     Led,
@@ -50,7 +50,7 @@ from results.store.forms import (
     StoredThreshold,
     StoredTrigger,
 )
-from results.store.record import promise_document
+from results.record.record import promise_document
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from results.measure.availability import FaultAvailability, Window
     from results.measure.leadership import Leadership
     from results.measure.op_outcomes import Codes
-    from results.store.record import RunRecord
+    from results.record.record import RunRecord
 
 FORMAT: Final = "labrys-results"
 VERSION: Final = 2

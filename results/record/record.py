@@ -24,8 +24,8 @@ from harness.suites.thresholds import read_threshold
 from harness.verdict import Verdict
 from harness.watch import Positions
 from results.measure.op_outcomes import Codes
+from results.record.forms import Defaults, LeftOut, StoredPromise
 from results.store.errors import BadRecord
-from results.store.forms import Defaults, LeftOut, StoredPromise
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

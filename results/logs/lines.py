@@ -1,6 +1,6 @@
 """Lines of the nodes' logs with the time of the run, so that they stand beside the operations.
 
-`results.measure.log_times` turns the time that a node wrote into the time of the run. If the system names telling texts, only
+`results.logs.times` turns the time that a node wrote into the time of the run. If the system names telling texts, only
 lines with one of them are read; else all lines near the moments that a page is about. Three or more successive lines that
 differ only in their numbers become one; the number in a name, such as n1, is none of these. The first lines of a start of a
 node, and its warnings and errors, are kept whatever their time. Logs are foreign: no link is followed, lines and files have
@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Final
 from harness.console import below
 from harness.console.plain import counted, name
 from harness.units import NS_PER_S
-from results.measure.log_times import UNKNOWN, log_times
-from results.measure.node_starts import MAX_FIRST, is_severe, starts_of
-from results.measure.transcripts import FILE as TRANSCRIPT
+from results.logs.starts import MAX_FIRST, is_severe, starts_of
+from results.logs.times import UNKNOWN, log_times
+from results.logs.transcripts import FILE as TRANSCRIPT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
     from harness.counterexample import Counterexample
-    from results.measure.log_times import LogTimes
-    from results.store.record import RunRecord
+    from results.logs.times import LogTimes
+    from results.record.record import RunRecord
     from results.store.store import Run
 
 Span = tuple[int, int]
@@ -95,7 +95,7 @@ class Logs:
     Attributes:
         lines: The lines, in the order of time.
         notes: Sentences about what is missing or uncertain.
-        since: The first lines of starts, and all warnings and errors; `results.measure.since_start` chooses among them.
+        since: The first lines of starts, and all warnings and errors; `results.logs.since_start` chooses among them.
     """
 
     lines: Sequence[LogLine] = ()

@@ -14,7 +14,7 @@ from harness.faults import called
 from harness.leaders import LEADER, in_polls
 from harness.op import OpType
 from harness.units import NS_PER_S
-from results.page.formatting import in_term, seconds
+from results.words.formatting import in_term, seconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from harness.faults import FaultRecord
     from harness.op import Operation
     from harness.watch import Positions, Sighting
-    from results.store.record import RunRecord
+    from results.record.record import RunRecord
 
 POLL_NS = 2 * NS_PER_S  # the longest time between an operation and a poll that applies to it
 MAX_CLAIMS = 12

@@ -16,8 +16,8 @@ from msgspec.structs import asdict
 from harness.console.members import Integer, Seconds, Whole, read
 from harness.node_states import ClusterState, HeldEntry, NodeState
 from harness.units import NS_PER_S
-from results.page.bounds import MAX_NODES
 from results.store.errors import BadRecord
+from results.words.bounds import MAX_NODES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

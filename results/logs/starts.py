@@ -15,7 +15,7 @@ from harness.parts import RECOVERED
 from harness.units import NS_PER_MS, NS_PER_S
 
 if TYPE_CHECKING:
-    from results.store.record import RunRecord
+    from results.record.record import RunRecord
 
 MAX_FIRST: Final = 6  # lines of a start
 _DYING_NS: Final = 500 * NS_PER_MS  # a process that a fault ends may log until then

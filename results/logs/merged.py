@@ -18,15 +18,15 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from harness.console import below
 from harness.console.plain import counted, name
 from harness.units import NS_PER_S
-from results.measure.log_lines import log_files
+from results.logs.lines import log_files
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
     from pathlib import Path
     from typing import BinaryIO
 
-    from results.measure.log_times import LogTimes
-    from results.store.record import RunRecord
+    from results.logs.times import LogTimes
+    from results.record.record import RunRecord
     from results.store.store import Run
 
 MAX_OPEN: Final = 400  # files; each has a descriptor while the lines are read

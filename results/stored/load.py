@@ -14,8 +14,9 @@ from harness.fault_events import fault_records
 from harness.history import pair, read_history
 from harness.units import NS_PER_S
 from harness.verdict import Part, Verdict
+from results.record.record import RunRecord, test_from_document
 from results.store.errors import BadRecord
-from results.store.reading import (
+from results.stored.reading import (
     checked,
     clocks_from,
     execution_from,
@@ -28,7 +29,6 @@ from results.store.reading import (
     sightings_from,
     timings_from,
 )
-from results.store.record import RunRecord, test_from_document
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from harness.units import NS_PER_MS
-from results.measure.circumstances import on_during
-from results.page.bounds import label
-from results.page.topology import grudge_of, hears
+from results.circumstances.faults import on_during
+from results.circumstances.grudges import grudge_of, hears
+from results.words.bounds import label
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,15 +12,15 @@ from msgspec import to_builtins
 
 from checker.formats.jepsen import write_history
 from harness.phases import WRITE, Phases
-from results.store.document import build, phases_of
+from results.record.record import test_document
 from results.store.edn import results_edn
-from results.store.record import test_document
+from results.stored.document import build, phases_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from harness.op import Op, Value
-    from results.store.record import RunRecord, TestInfo
+    from results.record.record import RunRecord, TestInfo
     from results.store.store import Run
 
 logger = logging.getLogger(__name__)
@@ -104,12 +104,12 @@ def draw(
     drawn: Mapping[str, tuple[str, str]] | None = None,
 ) -> None:
     """Writes the plots, the report, and the JUnit file; see `publish`."""
-    from results.measure.messages import messages_near  # noqa: PLC0415 - only a report shows them
+    from results.circumstances.messages import messages_near  # noqa: PLC0415 - only a report shows them
     from results.page import report  # noqa: PLC0415 - they load matplotlib, and only this needs it
-    from results.page.counterexample import counterexamples_of  # noqa: PLC0415 - only a report shows them
     from results.page.evidence import logs_of  # noqa: PLC0415 - only a report shows lines of logs
-    from results.store import junit  # noqa: PLC0415 - they load matplotlib, and only this needs it
-    from results.store.node_states import read_states  # noqa: PLC0415 - only a report shows them
+    from results.record.counterexample import counterexamples_of  # noqa: PLC0415 - only a report shows them
+    from results.stored import junit  # noqa: PLC0415 - they load matplotlib, and only this needs it
+    from results.stored.node_states import read_states  # noqa: PLC0415 - only a report shows them
 
     run.write_text(run.junit_xml, junit.junit_xml([junit.of_run(record, document)]))
     drawn = report.plots_of(record) if drawn is None else drawn

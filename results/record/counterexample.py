@@ -18,14 +18,14 @@ from harness.counterexample import counterexample_of
 from harness.op import Operation, OpType
 from harness.units import NS_PER_MS, NS_PER_S
 from harness.verdict import Verdict
-from results.page.bounds import label
+from results.words.bounds import label
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from harness.counterexample import Counterexample, Edge
     from harness.op import Contact, Value
-    from results.store.record import RunRecord
+    from results.record.record import RunRecord
 
 SHORT, _LONG = 24, 60
 _MEMBERS = 3  # of a list in a transaction

@@ -24,11 +24,11 @@ from harness.op import OpType
 from harness.parts import ONE_LEADER, REPLICAS_EQUAL
 from harness.units import NS_PER_S
 from harness.verdict import Verdict, reason_of, verdict_of
-from results.measure.fault_clauses import clauses, faults_between
-from results.measure.loss_words import lacking, words_of
-from results.measure.missed import WORKLOADS, missed_write
-from results.measure.registers import Lost, is_cas, lost_of, makers_of, missed_of, newer_of, observed
-from results.page.counterexample import by_index, counterexamples_of, read_counterexample, short
+from results.circumstances.fault_clauses import clauses, faults_between
+from results.circumstances.loss_words import lacking, words_of
+from results.circumstances.missed import WORKLOADS, missed_write
+from results.circumstances.registers import Lost, is_cas, lost_of, makers_of, missed_of, newer_of, observed
+from results.record.counterexample import by_index, counterexamples_of, read_counterexample, short
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from harness.faults import FaultRecord
     from harness.op import Operation, Value
     from harness.verdict import Part
-    from results.measure.loss_words import Words
-    from results.store.record import RunRecord
+    from results.circumstances.loss_words import Words
+    from results.record.record import RunRecord
 
 LOST: Final = "lost"  # the kind of a violation
 _REGISTERS: Final = frozenset(model.name for model in (Register, CasRegister))

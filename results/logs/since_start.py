@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from harness.console.plain import counted, name
-from results.measure.node_starts import MAX_FIRST, starts_of
+from results.logs.starts import MAX_FIRST, starts_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from results.measure.log_lines import LogLine
-    from results.measure.node_starts import Start
-    from results.store.record import RunRecord
+    from results.logs.lines import LogLine
+    from results.logs.starts import Start
+    from results.record.record import RunRecord
 
 MAX_SEVERE: Final = 8  # warnings and errors of a node
 

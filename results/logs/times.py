@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Final
 from harness.console.plain import name
 from harness.node_clocks import RIGHT, Clocks
 from harness.units import NS_PER_S
-from results.measure.time_stamps import Stamp, stamp_of
-from results.store.record import WORLD
+from results.logs.time_stamps import Stamp, stamp_of
+from results.record.record import WORLD
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from harness.node_clocks import NodeClock
-    from results.store.record import RunRecord
+    from results.record.record import RunRecord
 
 CLOCK_FAULTS: Final = "clock"
 OF_WORLDS: Final = ("sim", "pipes")  # clusters whose nodes write the time of their world

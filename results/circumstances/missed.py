@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from checker.identity import identity
 from harness.op import OpType
-from results.measure.registers import is_older, makers_of, missed_of, observed, written
+from results.circumstances.registers import is_older, makers_of, missed_of, observed, written
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Mapping, Sequence

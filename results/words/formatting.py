@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from harness.console import plain
 from harness.console.plain import counted
 from harness.phases import WORKLOAD, beside_workload_s
-from results.page.bounds import label
+from results.words.bounds import label
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -16,8 +16,8 @@ from harness.console.plain import plain
 from harness.faults import called
 from harness.outcome import failures
 from harness.verdict import Verdict
-from results.page.formatting import availability, fault_availability, pretty
-from results.store.reading import verdict_from
+from results.stored.reading import verdict_from
+from results.words.formatting import availability, fault_availability, pretty
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from harness.op import Value
     from harness.suites.case_result import CaseResult
-    from results.store.record import RunRecord, TestInfo
+    from results.record.record import RunRecord, TestInfo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,10 +19,10 @@ from harness.console.plain import counted, listed, name, one_line
 from harness.errors import InputError
 from harness.units import NS_PER_MS, NS_PER_S
 from harness.verdict import Verdict
-from results.measure.fates import fate
-from results.measure.log_lines import log_files, spans_of
-from results.measure.log_times import world_ns
-from results.measure.transcripts import FILE, left_out_of, lines_of
+from results.circumstances.fates import fate
+from results.logs.lines import log_files, spans_of
+from results.logs.times import world_ns
+from results.logs.transcripts import FILE, left_out_of, lines_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from harness.counterexample import Counterexample
     from harness.faults import FaultRecord
     from harness.op import Value
-    from results.measure.log_lines import Span
-    from results.measure.transcripts import LeftOut
-    from results.store.record import RunRecord
+    from results.logs.lines import Span
+    from results.logs.transcripts import LeftOut
+    from results.record.record import RunRecord
     from results.store.store import Run
 
 TIMER: Final = "timer"  # the service that gives programs their timers; its messages say nothing about a violation

@@ -1,6 +1,6 @@
 """Reads `results.json` back: its parts, faults, sightings and positions.
 
-The rule: the file may come from anyone, so each member is checked against its type in `results.store.forms` before anything
+The rule: the file may come from anyone, so each member is checked against its type in `results.record.forms` before anything
 uses it. Only members that a reader needs are checked, because a report measures the others again. Files of
 earlier versions lack later members; the functions below state the meaning of a missing one.
 """
@@ -21,9 +21,7 @@ from harness.verdict import Part, Verdict
 from harness.watch import Positions, Sighting
 from harness.world import Execution
 from results.measure.outcome import shown
-from results.store.document import FORMAT, VERSION, workload_end_ns
-from results.store.errors import BadRecord
-from results.store.forms import (
+from results.record.forms import (
     Sightings,
     StoredClocks,
     StoredFault,
@@ -32,6 +30,8 @@ from results.store.forms import (
     StoredPositions,
     StoredSighting,
 )
+from results.store.errors import BadRecord
+from results.stored.document import FORMAT, VERSION, workload_end_ns
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -1,0 +1,1 @@
+"""What was around a violation: faults, cuts, messages, and what was lost."""

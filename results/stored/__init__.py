@@ -1,0 +1,1 @@
+"""The documents of a run: how they are written and read."""
