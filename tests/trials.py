@@ -6,16 +6,16 @@ import contextlib
 from typing import TYPE_CHECKING
 
 import cli
-from commands.compose import settle
-from commands.run_options import RunOptions, Sources
-from commands.test import run_test
-from commands.trial import attempt
+from commands.options.compose import settle
+from commands.options.run_options import RunOptions, Sources
+from commands.run.test import run_test
+from commands.run.trial import attempt
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from commands.compose import Settled
-    from commands.trial import Trial
+    from commands.options.compose import Settled
+    from commands.run.trial import Trial
     from harness.history import Recorder
 
 TOY = (

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import cli
 import clusters.options
-import commands.suites
+import commands.suite.cases
 import results.page.report
 from benchmarks.fuzz.nodes import MARKER
 from harness.errors import InputError
@@ -39,15 +39,15 @@ CLUSTER_CPU_S = 180
 CLUSTER_WALL_S = 900.0
 ESCAPED = 99  # `cli.main` raised an exception other than SystemExit
 _MODULES = (
-    "commands.check",
+    "commands.check.command",
     "checker.checking",
     "checker.presentation",
     "checker.decide.plain",
     "checker.decide.tables",
-    "commands.clusters",
+    "commands.setup.clusters",
     "clusters.ssh",
     "nemesis.planfile",
-    "commands.report",
+    "commands.look.report",
     "results.stored.document",
     "results.stored.load",
     "results.publish",
@@ -55,7 +55,7 @@ _MODULES = (
     "results.stored.junit",
     "results.live.terminal",
     "workloads.register",
-    "commands.session",
+    "commands.run.session",
     "clusters.sim.system",
     "harness.run",
     "nemesis.conductor",
@@ -81,7 +81,7 @@ def main() -> None:
     `status` is the exit code, or a negative signal; `out` and `err` are files.
     """
     open_cluster = clusters.options.open_cluster
-    commands.suites.run_suite = _no_cases
+    commands.suite.cases.run_suite = _no_cases
     for name in _MODULES:
         __import__(name)
     plots: Callable[[Any], dict[str, tuple[str, str]]] = results.page.report.plots_of

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from clusters.sim.linux.calls import first_difference
-from commands.executions import Earlier, changed, where
+from commands.run.executions import Earlier, changed, where
 from harness.console.documents import parse_json, read_bytes
 from harness.console.members import read
 from harness.errors import InputError

@@ -1,7 +1,7 @@
 """Hunts in one process, run after run: the runs of `labrys hunt` of a simulated system, for tests and benchmarks.
 
 The hunt's words and root seed determine the runs, as on the command line: the same chooser draws them, and
-`commands.trial.attempt` carries them out and checks them.
+`commands.run.trial.attempt` carries them out and checks them.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import cli
-from commands.hunt import hunt
-from commands.hunt_space import HuntOptions, prepare
-from commands.hunting import Chooser, behaviour_of
-from commands.run_options import RunOptions
-from commands.trial import attempt
+from commands.hunt.command import hunt
+from commands.hunt.draws import Chooser, behaviour_of
+from commands.hunt.space import HuntOptions, prepare
+from commands.options.run_options import RunOptions
+from commands.run.trial import attempt
 from harness.console import sources as opt
 from harness.console.plain import listed
 from harness.errors import InputError
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     from clusters.sim.planted import Planted
     from clusters.systems.sim_raft.bugs import Bug
-    from commands.hunting import Draw, Space
-    from commands.trial import Trial
+    from commands.hunt.draws import Draw, Space
+    from commands.run.trial import Trial
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

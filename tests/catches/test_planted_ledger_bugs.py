@@ -16,7 +16,7 @@ from harness.verdict import Verdict
 from tests.catches.hunts import Hunt
 
 if TYPE_CHECKING:
-    from commands.trial import Trial
+    from commands.run.trial import Trial
 
 PAGE = (Path(__file__).parents[2] / "docs" / "sim-bookkeeper.md").read_text(encoding="utf-8")
 SEED, AMONG = 1, "packet-loss,partition-random-node"

@@ -8,7 +8,7 @@ from clusters.systems.sim_raft.bugs import Bug
 from tests.trials import trials
 
 if TYPE_CHECKING:
-    from commands.trial import Trial
+    from commands.run.trial import Trial
 
 # The bug shows if a node restarts from a snapshot and then gets a request again that is older than it. With these options and
 # the seeds 1 to 15, kills at drawn times find it in 9 runs with 392 kills. Kills of the node that takes a snapshot find it in

@@ -406,7 +406,7 @@ def test_a_full_disk(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 AS_NOBODY = """
     import os, sys
-    import cli, commands.clusters, clusters.doctor, clusters.local, harness.cluster, paramiko, fabric
+    import cli, commands.setup.clusters, clusters.doctor, clusters.local, harness.cluster, paramiko, fabric
     import harness.builds, harness.packages, clusters.systems.dledger.system
     os.setgroups([]); os.setgid(65534); os.setuid(65534)
     cli.main(sys.argv[1:])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import cli
-from commands.choosing import Chosen, installed
+from commands.options.choosing import Chosen, installed
 from harness.console import plugins
 from harness.errors import ExitCode
 from tests.software import obtained

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from commands.analyze import as_text
+from commands.check.analyze import as_text
 from harness.errors import ExitCode
 from results.pipeline.spark.hadoop_files import HadoopFiles
 from results.pipeline.spark.output import read_table

@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 import cli
-from commands.repeating import Repetition, Tally, document_of
+from commands.run.repeating import Repetition, Tally, document_of
 from harness.errors import ExitCode
 from harness.faults import FaultRecord, PlannedFault
 from harness.op import OpType

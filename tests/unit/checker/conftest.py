@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 
 from checker.models import Inconsistent, model
-from commands.check import check
+from commands.check.command import check
 from harness.op import Operation, OpType
 from tests.clients import Clients
 

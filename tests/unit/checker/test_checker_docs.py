@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from checker.models import names
-from commands.check import ALGORITHM_NAMES, check
+from commands.check.command import ALGORITHM_NAMES, check
 from harness.errors import ExitCode
 from tests.own_models import lines, operation
 

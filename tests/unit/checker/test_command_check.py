@@ -21,7 +21,7 @@ from checker.formats.parquet import write_operations
 from checker.formats.read import read_histories
 from checker.search.solving import ALGORITHMS
 from cli import main
-from commands.check import ALGORITHM_NAMES
+from commands.check.command import ALGORITHM_NAMES
 from tests.unit.checker.conftest import Ran
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from checker.formats.jepsen_reader import conventions_at
 from checker.formats.parquet import write_operations
 from checker.formats.read import read_histories
 from checker.formats.source import opened
-from commands.check import check
+from commands.check.command import check
 from harness.history import HistoryWriter
 from harness.load import ClosedLoop
 from harness.op import OpType

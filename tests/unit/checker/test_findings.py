@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from commands.check import check
+from commands.check.command import check
 from harness.errors import ExitCode
 from nemesis.planfile import from_json
 

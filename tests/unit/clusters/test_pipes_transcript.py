@@ -10,7 +10,7 @@ import pytest
 from clusters.pipes import transcript
 from clusters.pipes.cluster import PipesCluster
 from clusters.pipes.transcript import IN, OUT, Transcript
-from commands.again import compared
+from commands.run.again import compared
 from harness.units import NS_PER_S
 from results.logs.transcripts import LeftOut, left_out_of, lines_of
 from tests.unit.results.test_messages import N0, N1, near

@@ -14,7 +14,7 @@ import pytest
 from clusters.pipes.kernel import Activity, Watch
 from clusters.pipes.links import LEAST_NS, GivenLinks, LatencyDist
 from clusters.pipes.transcript import IN, OUT, Transcript
-from commands.again import compared
+from commands.run.again import compared
 from harness.units import NS_PER_MS, NS_PER_S
 
 if TYPE_CHECKING:

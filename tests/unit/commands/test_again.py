@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from clusters.systems.maelstrom.violations import Ledger
-from commands.again import compared, part_of
+from commands.run.again import compared, part_of
 from harness.verdict import Verdict
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 import cli
-from commands import choosing, subjects
-from commands.run_options import RunOptions
+from commands.options import choosing, subjects
+from commands.options.run_options import RunOptions
 from harness.cluster import Paper
 from harness.console import plugins
 from harness.errors import ExitCode

@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from commands.executions import Earlier, changed, where
+from commands.run.executions import Earlier, changed, where
 from harness.world import Execution
 
 ONE = Execution(

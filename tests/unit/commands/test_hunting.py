@@ -12,9 +12,7 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 import cli
-from commands.hunt_runs import BROKEN, INVALID, REFUSED, UNKNOWN, VALID, HuntRun, on_nodes
-from commands.hunt_space import named
-from commands.hunting import (
+from commands.hunt.draws import (
     FAULT_OPTIONS,
     MAX_KINDS,
     SIMULATED_LIMITS_S,
@@ -26,6 +24,8 @@ from commands.hunting import (
     Space,
     behaviour_of,
 )
+from commands.hunt.runs import BROKEN, INVALID, REFUSED, UNKNOWN, VALID, HuntRun, on_nodes
+from commands.hunt.space import named
 from harness.capabilities import Capabilities
 from harness.errors import InfrastructureError, InputError
 from harness.outcome import RunOutcome
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from commands.hunt_runs import CarryOut
-    from commands.session import Session
+    from commands.hunt.runs import CarryOut
+    from commands.run.session import Session
     from harness.op import Value
 
 KINDS = ("bridge", "kill", "packet-loss", "pause", "power-loss")
@@ -383,7 +383,7 @@ def test_runs_that_break_off_do_not_mask_a_find(
     def carrying_out(*_: object, **__: object) -> Iterator[CarryOut]:
         yield lambda draws: (HuntRun(draw=draw, outcome=outcomes[draw.number], report="r") for draw in draws)
 
-    monkeypatch.setattr("commands.hunt.in_simulator", carrying_out)
+    monkeypatch.setattr("commands.hunt.command.in_simulator", carrying_out)
     words = [*TOY, "--nemesis", "pause:n2", "--fault-on", "1", "--fault-off", "1"]
     assert cli.invoke(["hunt", *words, "--seed", "1", "--runs", "6", "--finds", "2"]) == 1
     output = capsys.readouterr()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 import pytest
 
 from checker.formats.parquet import read_operations
-from commands.judging import EarlyJudge
+from commands.run.judging import EarlyJudge
 from harness.clock import run_virtual
 from harness.errors import LabrysError
 from harness.history import HistoryWriter

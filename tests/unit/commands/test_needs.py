@@ -8,7 +8,7 @@ import pytest
 
 import cli
 from clusters.systems.sim_raft.bugs import TABLE, Bug
-from commands.hunting import MAX_KINDS, Behaviour, Chooser
+from commands.hunt.draws import MAX_KINDS, Behaviour, Chooser
 from harness.errors import InputError
 from nemesis.kinds import find_kind
 from tests.catches.hunts import Hunt

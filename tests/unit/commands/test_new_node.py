@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import cli
-from commands.new import PROGRAMS, Language, NodeWorkload
+from commands.setup.new import PROGRAMS, Language, NodeWorkload
 from harness.console.documents import parse_json
 from harness.errors import ExitCode
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import cli
-from commands.choosing import Chosen, installed
-from commands.promised import promise_of, promise_tested, values_of
-from commands.replay import recalled, replay_run
-from commands.run_options import RunOptions
-from commands.test import run_test
+from commands.options.choosing import Chosen, installed
+from commands.options.promised import promise_of, promise_tested, values_of
+from commands.options.run_options import RunOptions
+from commands.replay.command import recalled, replay_run
+from commands.run.test import run_test
 from harness.console import plugins
 from harness.declare import click_options
 from harness.errors import ExitCode, InputError
@@ -26,7 +26,7 @@ from tests.trials import settled_by, trial
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from commands.compose import Settled
+    from commands.options.compose import Settled
 
 ROOT = Path(__file__).parents[3]
 # What a program of a user does is in these examples; counters promise their sum only after five seconds without adds.

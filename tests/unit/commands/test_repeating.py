@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 import cli
-from commands.repeating import Repetition, Tally, document_of, repeat
+from commands.run.repeating import Repetition, Tally, document_of, repeat
 from harness.errors import ExitCode, InfrastructureError, InputError, InterruptedEarly
 from harness.outcome import RunOutcome
 from harness.randomness import repeat_seed
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from commands.session import Session
+    from commands.run.session import Session
 
 FORGETS = ("--nemesis", "power-loss:n1", "--fault-on", "1-2", "--fault-off", "1-2", "--forgets")
 

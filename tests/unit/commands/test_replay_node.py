@@ -11,7 +11,7 @@ import pytest
 import cli
 from clusters.pipes.command import environment_of
 from clusters.sim.machine import random_of
-from commands.replay_node import Replayed, recorded_lines, replayed
+from commands.replay.node import Replayed, recorded_lines, replayed
 from harness.errors import ExitCode, InputError
 from results.logs.transcripts import lines_of
 

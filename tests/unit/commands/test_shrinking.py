@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 import cli
-from commands.regressions import toml_lines
-from commands.run_options import RunOptions
-from commands.shrinking import MIN_FAULT_S, Candidate, shrink, shrinkable, steps
-from commands.shrinking_by_chance import Chance, confirmed
-from commands.subjects import goals_of
+from commands.options.run_options import RunOptions
+from commands.options.subjects import goals_of
+from commands.shrink.by_chance import Chance, confirmed
+from commands.shrink.regressions import toml_lines
+from commands.shrink.steps import MIN_FAULT_S, Candidate, shrink, shrinkable, steps
 from harness.errors import InputError
 from harness.faults import RARE_MESSAGE, PlannedFault, Trigger
 from harness.randomness import stream

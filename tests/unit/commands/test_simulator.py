@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from clusters.sim.world import SimWorld
-from commands.confirming import Confirmation, confirmation
-from commands.subjects import placed
+from commands.options.subjects import placed
+from commands.run.confirming import Confirmation, confirmation
 from harness.errors import InputError
 from harness.verdict import Verdict
 from tests.trials import TOY, settled_by, trial, trials
@@ -74,7 +74,7 @@ def _worlds() -> int:
 
 def test_many_runs_need_no_more_memory_than_a_few(monkeypatch: pytest.MonkeyPatch) -> None:
     """The collector is off during a run, but the worlds of earlier runs go after a while."""
-    monkeypatch.setattr("commands.trial.COLLECT_ALL_EVERY", 4)
+    monkeypatch.setattr("commands.run.trial.COLLECT_ALL_EVERY", 4)
     gc.collect()
     before = _worlds()
     for _ in trials(*TOY, seeds=range(1, 25)):

@@ -17,11 +17,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from commands.choosing import NameOptions
-from commands.run_options import RunOptions
-from commands.suite_folder import SuiteFolder
-from commands.suite_jobs import CLUSTER_BYTES, SIMULATED_BYTES, Jobs, Machine, Place, place_of
-from commands.suites import run_suite
+from commands.options.choosing import NameOptions
+from commands.options.run_options import RunOptions
+from commands.suite.cases import run_suite
+from commands.suite.folder import SuiteFolder
+from commands.suite.jobs import CLUSTER_BYTES, SIMULATED_BYTES, Jobs, Machine, Place, place_of
 from harness.errors import Terminated
 from harness.suites.case import Case
 from harness.suites.suite import Suite

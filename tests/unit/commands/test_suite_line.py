@@ -158,7 +158,7 @@ def test_the_output_has_the_given_format(capsys: pytest.CaptureFixture[str], mon
     def run_suite(suite: Suite, *_: object, **__: object) -> list[CaseResult]:
         return [case_result(case, code, "100% so:\nyes") for case, code in zip(suite.cases, (0, 2, 1), strict=True)]
 
-    monkeypatch.setattr("commands.suites.run_suite", run_suite)
+    monkeypatch.setattr("commands.suite.cases.run_suite", run_suite)
     code, out, err = run(capsys, "--format", "json")
     document = json.loads(out)
     assert code == ExitCode.UNKNOWN

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commands.suite_markdown import MAX_ROWS, suite_markdown
+from commands.suite.markdown import MAX_ROWS, suite_markdown
 from harness.suites.case import Case
 from harness.verdict import Verdict
 from tests.cases import case_result

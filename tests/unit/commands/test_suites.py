@@ -14,11 +14,11 @@ from xml.etree import ElementTree as ET
 import pytest
 from rich.console import Console
 
-from commands.suite import known_options
-from commands.suite_folder import SuiteFolder, file_names, plain_name, seed_of
-from commands.suite_jobs import Jobs
-from commands.suite_summary import github_lines, print_summary
-from commands.suites import EXTRA_S, limit_s, run_suite, workload_s
+from commands.suite.cases import EXTRA_S, limit_s, run_suite, workload_s
+from commands.suite.command import known_options
+from commands.suite.folder import SuiteFolder, file_names, plain_name, seed_of
+from commands.suite.jobs import Jobs
+from commands.suite.summary import github_lines, print_summary
 from harness.errors import ExitCode, InputError
 from harness.suites.case import Case
 from harness.suites.case_result import CaseResult, exit_code
@@ -173,7 +173,7 @@ def test_each_case_has_a_folder_name_of_its_own() -> None:
 
 def test_a_suite_shows_the_progress_of_its_case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A pipe gets lines of the case's progress, and `suites/current` points to the folder meanwhile."""
-    monkeypatch.setattr("commands.following.PLAIN_INTERVAL_S", 0.01)
+    monkeypatch.setattr("commands.suite.following.PLAIN_INTERVAL_S", 0.01)
     command = tmp_path / "command"
     link = tmp_path / "store" / "suites" / "current"
     wait = f"until grep -q '12 of 60 s' {tmp_path}/out; do sleep 0.01; done"

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import cli
-from commands.regressions import write_regression
-from commands.run_options import RunOptions, Sources
-from commands.suite import known_options
-from commands.test import run_test
+from commands.options.run_options import RunOptions, Sources
+from commands.run.test import run_test
+from commands.shrink.regressions import write_regression
+from commands.suite.command import known_options
 from harness.errors import ExitCode
 from harness.suites.suite import load_suite
 from results.store.store import Store

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import pytest
 
-from commands.suite_results import how_often
+from commands.suite.results import how_often
 from harness.console.parameters import PluginName, ProgramText, existing_file
 from harness.console.plugins import FAULTS, SYSTEMS, WORKLOADS
 from harness.errors import InputError

@@ -19,7 +19,7 @@ import pytest
 from click.testing import CliRunner
 from rich.console import Console
 
-from commands.analyze import analyze, as_document, as_text
+from commands.check.analyze import analyze, as_document, as_text
 from harness.errors import ExitCode
 from results.pipeline.errors import NoSpark, NotSuited
 from results.pipeline.progress import Steps
@@ -194,7 +194,7 @@ def test_help_needs_no_spark() -> None:
     asked = "cli.labrys.main(['analyze', '--help'], standalone_mode=False)"
     code = f"import sys, cli\ntry: {asked}\nfinally: print(sorted(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
-    assert "'commands.analyze'" in done.stdout
+    assert "'commands.check.analyze'" in done.stdout
     assert "'pyspark" not in done.stdout
     assert "'py4j" not in done.stdout
     assert "'pandas" not in done.stdout

@@ -14,10 +14,10 @@ import pytest
 
 import cli
 import clusters.options
-from commands import subjects
-from commands.session import Session
-from commands.suite import known_options
-from commands.test import run_test
+from commands.options import subjects
+from commands.run.session import Session
+from commands.run.test import run_test
+from commands.suite.command import known_options
 from harness.capabilities import NAMES, Capabilities
 from harness.console import sources as opt
 from harness.console.sources import DefaultsCommand
@@ -37,7 +37,7 @@ from results.stored.load import load_record
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from commands.compose import Settled
+    from commands.options.compose import Settled
     from harness.suites.case_result import CaseResult
     from results.store.store import Run
 
@@ -404,7 +404,7 @@ def test_a_test_records_what_the_file_decides(
         begun.append(info)
         raise InfrastructureError("it ends here")
 
-    monkeypatch.setattr("commands.session.carry_out", carry_out)
+    monkeypatch.setattr("commands.run.session.carry_out", carry_out)
     (elsewhere / "labrys.toml").write_text("[test]\nread-mode = 'unsafe'\nstore = 'runs'\n")
     run(capsys, "test")
     (info,) = begun
@@ -536,7 +536,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
             raise InfrastructureError("there is no cluster here")
         yield
 
-    monkeypatch.setattr("commands.session.composed", no_cluster)
+    monkeypatch.setattr("commands.run.session.composed", no_cluster)
     return asked
 
 
@@ -583,7 +583,7 @@ def test_what_all_leaves_out_is_told_before_the_run(
         begun.append((info, plan))
         raise InfrastructureError("it ends here")
 
-    monkeypatch.setattr("commands.session.carry_out", carry_out)
+    monkeypatch.setattr("commands.run.session.carry_out", carry_out)
     code, _, err = run(capsys, "test", "--nodes", "3", "--nemesis", "all", "--time-limit", "300")
 
     assert code == ExitCode.INTERNAL
@@ -605,8 +605,8 @@ def test_what_broke_a_run_off_does_not_mask_an_invalid_verdict(
     cluster = SimpleNamespace(nodes=(), capabilities=dict)
     monkeypatch.setattr(clusters.options, "open_cluster", lambda *_, **__: contextlib.nullcontext(cluster))
     monkeypatch.setattr(subjects, "builder_of", lambda _: None)
-    monkeypatch.setattr("commands.compose.compose", lambda *_: (None, None))
-    monkeypatch.setattr("commands.session.info_of", lambda *_: SimpleNamespace(left_out={}, name="t"))
+    monkeypatch.setattr("commands.options.compose.compose", lambda *_: (None, None))
+    monkeypatch.setattr("commands.run.session.info_of", lambda *_: SimpleNamespace(left_out={}, name="t"))
     monkeypatch.setattr("nemesis.planfile.to_json", lambda _: "")
     session = Session(
         outcome=RunOutcome.of([Part(name="x", verdict=verdict, reason="because")], error="the disk is full"),
@@ -615,7 +615,7 @@ def test_what_broke_a_run_off_does_not_mask_an_invalid_verdict(
         result=RunResult(),
         operations=(),
     )
-    monkeypatch.setattr("commands.session.carry_out", lambda *_, **__: session)
+    monkeypatch.setattr("commands.run.session.carry_out", lambda *_, **__: session)
     monkeypatch.setattr("results.live.terminal.print_summary", lambda *_, **__: None)
     assert run(capsys, "test")[0] == code
 
@@ -822,7 +822,7 @@ def test_a_suite_knows_the_time_limit_that_its_cases_have(
         limits.append(time_limit_s)
         return []
 
-    monkeypatch.setattr("commands.suites.run_suite", run_suite)
+    monkeypatch.setattr("commands.suite.cases.run_suite", run_suite)
     (elsewhere / "s.toml").write_text('[[test]]\nname = "a"\n')
     run(capsys, "suite", "s.toml")
     (elsewhere / "labrys.toml").write_text("[test]\ntime-limit = 3600\n")

@@ -6,8 +6,8 @@ import json
 import re
 from typing import TYPE_CHECKING
 
-from commands.choosing import loadable
-from commands.test import run_test
+from commands.options.choosing import loadable
+from commands.run.test import run_test
 from harness.console.sources import options_of
 from results.page.compare import MAX_BYTES, MAX_NAMES, comparison, flag
 from results.page.overlay import overlay

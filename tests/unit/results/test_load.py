@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from click.testing import CliRunner
 
-from commands.report import report
+from commands.look.report import report
 from harness.errors import InputError
 from harness.verdict import Verdict, verdict_of
 from results.store.errors import BadRecord

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from checker.formats.jepsen import write_history
-from commands.check import check
+from commands.check.command import check
 from harness.errors import InputError
 from harness.pairing import events_of
 from tests.unit.workloads.histories import done

@@ -1,0 +1,1 @@
+"""Shows what is there: runs, logs, kinds and systems."""

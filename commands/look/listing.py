@@ -1,0 +1,190 @@
+"""The commands `labrys systems`, `labrys workloads` and `labrys faults`."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from commands.options.choosing import Chosen, installed
+from commands.options.subjects import places_of
+from harness.console import plugins
+from harness.console.parameters import Choice, Completed
+from harness.console.plain import one_line
+from harness.console.sources import DefaultsCommand
+from harness.console.terminal import echo
+from harness.errors import InputError
+from nemesis.choices import FAULT_OPTION
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from nemesis.options import Option
+    from nemesis.triggers import TriggerKind
+
+TRIGGER = "trigger"  # in the column of targets
+
+
+def _kinds(_: str) -> list[str]:
+    from nemesis.kinds import all_kinds
+    from nemesis.triggers import all_triggers
+
+    return [*all_kinds(), *all_triggers()]
+
+
+_format = click.option(
+    "--format", "output", type=Choice(["text", "json"]), default="text", show_default=True, help="Output format."
+)
+
+
+@click.command("systems", cls=DefaultsCommand)
+@_format
+def systems(*, output: str) -> None:
+    """Lists the systems, each with the workloads that it supports."""
+    _show([_system(name, found) for name, found in installed(plugins.SYSTEMS)], output)
+
+
+@click.command("workloads", cls=DefaultsCommand)
+@_format
+def workloads(*, output: str) -> None:
+    """Lists the workloads, each with its operations and the systems that support it."""
+    serving = {
+        name: getattr(found.type, "serves", {})
+        for name, found in installed(plugins.SYSTEMS)
+        if isinstance(found, Chosen)
+    }
+    rows = []
+    for name, found in installed(plugins.WORKLOADS):
+        row = _about(plugins.WORKLOADS, name, found)
+        if isinstance(found, Chosen):
+            row["functions"] = dict(found.type.functions)
+            row["model"] = found.type.model
+            row["systems"] = [system for system, serves in serving.items() if name in serves]
+        rows.append(row)
+    _show(rows, output)
+
+
+@click.command("faults", cls=DefaultsCommand)
+@click.argument("kind", type=Completed(_kinds), required=False)
+@FAULT_OPTION
+@_format
+def faults(*, kind: str | None, fault: str | None, output: str) -> None:  # noqa: ARG001 - the option adds the kinds
+    """Lists the kinds of faults and the triggers with which faults can begin, or describes KIND, which may be a trigger.
+
+    The description has the target, the options, the needs on the nodes, and the proof that the fault took effect.
+    """
+    from nemesis.kinds import all_kinds, find_kind, registry
+    from nemesis.triggers import all_triggers
+    from nemesis.triggers import registry as of_triggers
+
+    if kind is None:
+        for why in (*registry().broken.values(), *of_triggers().broken.values()):
+            echo(one_line(why), err=True)
+        rows = [
+            {"name": each.name, "target": each.target or "named", "summary": each.fault.SUMMARY}
+            for each in all_kinds().values()
+        ]
+        triggers = [
+            {"name": each.name, "target": TRIGGER, "summary": each.condition.SUMMARY}
+            for each in all_triggers().values()
+        ]
+        _show([*rows, *triggers], output)
+        return
+    if kind in all_triggers():
+        _describe(_trigger(all_triggers()[kind]), output)
+        return
+    found = find_kind(kind)
+    row: dict[str, Any] = {
+        "name": found.name,
+        "summary": found.fault.SUMMARY,
+        "aliases": list(found.aliases),
+        "target": found.target or "names of nodes, which must be given",
+        "in all": found.in_all,
+        "needs": sorted(found.fault.needs(())),
+        "proof": found.fault.PROOF,
+        "options": _options(found.fault.OPTIONS),
+    }
+    _describe(row, output)
+
+
+def _trigger(found: TriggerKind) -> dict[str, Any]:
+    from nemesis.conditions import LogLineAppears
+
+    return {
+        "name": found.name,
+        "summary": found.condition.SUMMARY,
+        "target": TRIGGER,
+        "names a node": found.condition.NAMES_NODE,
+        "options": _options(found.condition.OPTIONS),
+        **(_log_lines() if issubclass(found.condition, LogLineAppears) else {}),
+    }
+
+
+def _log_lines() -> dict[str, dict[str, str]]:
+    """Returns the log lines that each installed system names, with their meanings."""
+    return {
+        f"lines of {name}": {line: f"{about.meaning} ({about.pattern})" for line, about in found.type.log_lines.items()}
+        for name, found in installed(plugins.SYSTEMS)
+        if isinstance(found, Chosen) and found.type.log_lines
+    }
+
+
+def _options(options: Mapping[str, Option]) -> dict[str, str]:
+    return {
+        name: f"{option.meaning} Takes {option.expected}"
+        + ("" if option.default is None else f"; {option.default} by default")
+        for name, option in options.items()
+    }
+
+
+def _describe(row: Mapping[str, Any], output: str) -> None:
+    if output == "json":
+        echo(json.dumps(row, indent=2))
+        return
+    for word, value in row.items():
+        if isinstance(value, dict):
+            echo(f"{word}:" if value else f"{word}: none")
+            for name, text in value.items():
+                echo(f"  {name}: {one_line(text)}")
+        else:
+            echo(f"{word}: {one_line(', '.join(value) or 'none' if isinstance(value, list) else _text(value))}")
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return str(value)
+
+
+def _about(group: str, name: str, found: Chosen | InputError) -> dict[str, Any]:
+    package = plugins.plugins(group)[name].package
+    if isinstance(found, InputError):
+        return {"name": name, "package": package, "error": str(found)}
+    return {"name": name, "package": package, "summary": found.type.summary}
+
+
+def _system(name: str, found: Chosen | InputError) -> dict[str, Any]:
+    row = _about(plugins.SYSTEMS, name, found)
+    if isinstance(found, Chosen):
+        row["workloads"] = dict(getattr(found.type, "serves", {}))
+        row["places"] = places_of(found.type)
+    return row
+
+
+def _show(rows: list[dict[str, Any]], output: str) -> None:
+    if output == "json":
+        echo(json.dumps(rows, indent=2))
+        return
+    width = max((len(row["name"]) for row in rows), default=0)
+    target_width = max((len(row.get("target", "")) for row in rows), default=0)
+    for row in rows:
+        target = f"{row['target']:<{target_width}}  " if "target" in row else ""
+        echo(f"{row['name']:<{width}}  {target}{one_line(row.get('error') or row['summary'])}")
+        for word in ("workloads", "functions"):
+            for name, text in row.get(word, {}).items():
+                echo(f"{'':<{width}}    {name}: {one_line(text)}")
+        if row.get("places"):
+            echo(f"{'':<{width}}    runs with: {', '.join(row['places'])}")
+        if "systems" in row:
+            echo(f"{'':<{width}}    supported by: {', '.join(row['systems']) or 'no installed system'}")

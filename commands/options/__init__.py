@@ -1,0 +1,1 @@
+"""What the options of a run mean: its system, its workload, its faults, and the test that they make."""

@@ -1,0 +1,1 @@
+"""Runs a stored run again, and explains it."""

@@ -1,0 +1,1 @@
+"""Carries out runs: one, many, and the same one again."""

@@ -1,0 +1,1 @@
+"""Prepares systems, clusters and packages."""

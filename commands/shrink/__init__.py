@@ -1,0 +1,1 @@
+"""Makes an invalid run smaller, and keeps it as a regression."""

@@ -1,0 +1,341 @@
+"""The command `labrys suite`."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections import Counter
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from commands.options import choosing
+from commands.options.compose import fitted
+from commands.options.run_options import OutputOptions, RepeatOptions, RunOptions, Sources, flags_of
+from commands.options.suite_case import SUITE_CASE
+from commands.run.test import run_test
+from harness.console import plugins
+from harness.console import sources as opt
+from harness.console.parameters import MAX_SEED, SuiteFile, Whole, existing_folder
+from harness.console.plain import counted
+from harness.console.plain import name as plain_name
+from harness.console.selection import read_selection
+from harness.console.terminal import echo, open_console
+from harness.declare import with_option
+from harness.errors import ExitCode, InputError
+from harness.randomness import fresh_seed
+from harness.suites.case import THRESHOLD
+from harness.suites.expectation import Expectation, SuiteCase
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from commands.suite.jobs import Place
+    from harness.suites.case import Case
+    from harness.suites.case_result import CaseResult
+    from harness.suites.suite import Suite
+
+MAX_SHOWN = 5
+MAX_JOBS = 1000
+NOT_OF_CASES = flags_of(RepeatOptions) | {THRESHOLD, SUITE_CASE.replace("_", "-")}  # a suite has other keys for them
+
+
+@click.command("suite", cls=opt.DefaultsCommand)
+@click.argument("file", type=SuiteFile(exists=True, path_type=Path))
+@click.option(
+    "--seed",
+    type=Whole(0, MAX_SEED),
+    default=None,
+    help="The seed from which each case draws its own seed.  [default: random, or that of the run to resume or repeat]",
+)
+@click.option("--exit-first", is_flag=True, help="Begin no other case after the first one that fails.")
+@click.option(
+    "--jobs",
+    type=Whole(1, MAX_JOBS),
+    default=None,
+    metavar="N",
+    help="Run up to N cases at the same time.  [default: as many as the cores and the memory allow]",
+)
+@click.option(
+    "--resume",
+    type=existing_folder(),
+    help="Continue the interrupted suite in this folder.",
+)
+@click.option(
+    "--only",
+    metavar="EXPRESSION",
+    help="Run the cases whose names match, e.g. 'kill and not (bridge or pause)'.",
+)
+@click.option(
+    "--last-failed",
+    is_flag=True,
+    help="Run the cases that were not as expected in the newest run of this suite in the store.",
+)
+@click.option("--dry-run", is_flag=True, help="List the cases with their commands, and run nothing.")
+@with_option(OutputOptions, "store_dir")
+@with_option(OutputOptions, "output")
+@click.pass_context
+def run_whole_suite(
+    ctx: click.Context,
+    *,
+    file: Path,
+    seed: int | None,
+    exit_first: bool,
+    jobs: int | None,
+    resume: Path | None,
+    only: str | None,
+    last_failed: bool,
+    dry_run: bool,
+    store_dir: Path,
+    output: str,
+) -> None:
+    """Runs each test of FILE, and prints a summary.
+
+    FILE is a suite, or a folder of regressions: each file of the folder is a suite, with its plans beside it.
+
+    The exit code is the worst of all cases. Exit codes, the worst first: 1 an unexpected verdict or a crossed threshold,
+    255 a case that broke off, 2 an unknown verdict, 0 all cases as expected.
+    """
+    chosen = _choose(file, seed=seed, resume=resume, only=only, last_failed=last_failed, store=store_dir)
+    if not chosen.cases:
+        ctx.exit(ExitCode.VALID)
+    checked = _check_cases(ctx, file, chosen.cases)
+    config = ctx.find_root().params.get("config")
+    for line in checked.lines(config):
+        echo(line, err=True)
+    if dry_run:
+        _list(chosen, checked, output)
+        return
+    from commands.suite.cases import run_suite
+    from commands.suite.folder import SuiteFolder
+    from commands.suite.jobs import Jobs
+    from harness.suites.case_result import exit_code
+
+    suite, console = chosen.suite, open_console()
+    folder = SuiteFolder.create(store_dir, suite, datetime.now(UTC)) if resume is None else SuiteFolder(resume)
+    before = {} if resume is None else folder.finished(suite)
+    if resume is not None:
+        for line in folder.changes(suite).lines():
+            echo(line, err=True)
+    again = ["labrys", "suite", str(file), "--seed", str(suite.seed)]
+    if not last_failed:
+        words = shlex.join([*again, *([] if only is None else ["--only", only])])
+        console.print(f"reproduce  {words}", style="dim", soft_wrap=True)
+    selected = {case.name for case in chosen.cases}
+    try:
+        results = run_suite(
+            suite,
+            folder,
+            store=store_dir,
+            console=console,
+            exit_first=exit_first,
+            before=before,
+            time_limit_s=checked.time_limit_s,
+            config=config,
+            selected=selected,
+            jobs=Jobs(places=checked.places, most=jobs),
+        )
+    except KeyboardInterrupt:
+        echo(f"interrupted; `{shlex.join([*again, '--resume', str(folder.path)])}` continues the suite", err=True)
+        raise
+    _print(suite, folder.path, results, counts=(len({*selected, *before}), len(suite.cases)), output=output)
+    ctx.exit(exit_code(results))
+
+
+def _print(suite: Suite, folder: Path, results: Sequence[CaseResult], *, counts: tuple[int, int], output: str) -> None:
+    """Prints the summary, and the standard output of the command."""
+    from commands.suite.summary import github_lines, print_summary, summary_json
+
+    print_summary(open_console(), results, counts)
+    match output:
+        case "json":
+            echo(json.dumps(summary_json(suite.name, suite.seed, folder, results, counts), indent=2))
+        case "github":
+            for line in github_lines(suite.name, results, counts):
+                echo(line)
+        case _:
+            echo(folder / "junit.xml")
+
+
+def _list(chosen: _Choice, checked: _Checked, output: str) -> None:
+    """Lists the cases of a dry run."""
+    from commands.suite.cases import workload_s
+    from commands.suite.summary import cases_json, print_cases
+
+    if output == "json":
+        echo(json.dumps(cases_json(chosen.cases), indent=2))
+        return
+    console = open_console(stderr=False)
+    workloads_s = sum(workload_s(case, checked.time_limit_s) for case in chosen.cases)
+    print_cases(console, chosen.cases, chosen.suite.seed, workloads_s)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Choice:
+    """What to run.
+
+    Attributes:
+        suite: The suite.
+        cases: The selected cases; none if the run before had no case that failed.
+    """
+
+    suite: Suite
+    cases: Sequence[Case]
+
+
+def _choose(
+    file: Path, *, seed: int | None, resume: Path | None, only: str | None, last_failed: bool, store: Path
+) -> _Choice:
+    """Reads the suite, and selects its cases.
+
+    Raises:
+        UsageError: The options exclude each other.
+        InputError: The suite or the run before cannot be read, or no case is selected.
+    """
+    from commands.suite.folder import SuiteFolder, newest_folder, seed_of
+    from harness.suites.suite import load_suite
+
+    if resume is not None and last_failed:
+        raise click.UsageError("--resume and --last-failed name two different runs to continue from; give one of them")
+    earlier = None if resume is None else SuiteFolder(resume)
+    if last_failed:
+        earlier = newest_folder(store, load_suite(file, seed=0, known=known_options).name)
+    if seed is None:
+        seed = fresh_seed() if earlier is None else seed_of(earlier.path)
+    suite = load_suite(file, seed=seed, known=known_options)
+    cases = _selected(suite, only)
+    if earlier is not None and last_failed:
+        cases = _failed(earlier.path, suite, earlier.not_as_expected(), cases)
+    elif earlier is not None and only is None:
+        selection = earlier.selection(suite)
+        cases = [case for case in cases if case.name in selection]
+        if not cases:
+            raise InputError(
+                f"{file} has none of the cases that {earlier.path} selected; start a new run without --resume"
+            )
+    return _Choice(suite=suite, cases=cases)
+
+
+def _failed(folder: Path, suite: Suite, names: frozenset[str], cases: Sequence[Case]) -> Sequence[Case]:
+    """Returns those of the cases that were not as expected in an earlier run, and prints their number.
+
+    Raises:
+        InputError: There are such cases, and none of them can run.
+    """
+    if not names:
+        echo(f"{folder}: all cases were as expected; nothing to run", err=True)
+        return []
+    gone = sorted(names - {case.name for case in suite.cases})
+    if gone:
+        echo(f"the suite's file no longer has {', '.join(map(plain_name, gone[:MAX_SHOWN]))}", err=True)
+    found = [case for case in cases if case.name in names]
+    if not found:
+        first = ", ".join(map(plain_name, sorted(names)[:MAX_SHOWN]))
+        raise InputError(f"of the cases that were not as expected in {folder}, none is selected; the first are {first}")
+    echo(f"repeats    {len(found)} of {counted(len(names), 'failed case')} of {folder}", err=True)
+    return found
+
+
+def _selected(suite: Suite, only: str | None) -> Sequence[Case]:
+    """Returns the cases that an expression selects; all if there is no expression. The name of a case selects this case alone.
+
+    Raises:
+        InputError: The expression is not valid, or selects no case.
+    """
+    if only is None:
+        return suite.cases
+    exact = [case for case in suite.cases if case.name == only]
+    if exact:
+        return exact
+    selects = read_selection(only)
+    cases = [case for case in suite.cases if selects(case.name)]
+    if not cases:
+        first = ", ".join(plain_name(case.name) for case in suite.cases[:MAX_SHOWN])
+        raise InputError(
+            f"--only {plain_name(only)!r} matches none of the {len(suite.cases)} cases; the first are {first}"
+        )
+    return cases
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Checked:
+    """What the command lines of the cases say.
+
+    Attributes:
+        places: Where each case runs, by its name.
+        time_limit_s: The duration of the workload of a case that names none.
+        left_out: For each option of `labrys.toml` that does not apply to some cases: the number of these cases.
+        cases: The number of cases.
+    """
+
+    places: Mapping[str, Place]
+    time_limit_s: float
+    left_out: Mapping[str, int]
+    cases: int
+
+    def lines(self, config: Path | None) -> Iterator[str]:
+        """Yields a line with the options of `labrys.toml` that do not apply."""
+        if self.left_out:
+            options = ", ".join(
+                key if times == self.cases else f"{key} ({times} of {counted(self.cases, 'case')})"
+                for key, times in sorted(self.left_out.items())
+            )
+            yield (
+                f"{config}: of [test], these do not apply to this suite: {options}. The suite's file alone decides the system "
+                "and the workload, and a case takes only defaults of its own system"
+            )
+
+
+def _check_cases(ctx: click.Context, file: Path, cases: Sequence[Case]) -> _Checked:
+    """Checks the command line of each case before the first case runs: its options, and whether they fit together.
+
+    Raises:
+        InputError: `labrys test` refuses a case before it opens a cluster; the message names the case.
+    """
+    from commands.suite.jobs import place_of
+    from results.record.record import suite_case_document
+
+    mark = [
+        "--suite-case",
+        json.dumps(suite_case_document(SuiteCase(suite="", case="", line="", expectation=Expectation()))),
+    ]
+    places: dict[str, Place] = {}
+    left_out: Counter[str] = Counter()
+    for case in cases:
+        try:
+            test = run_test.make_context("test", [*case.arguments()[1:], *mark], parent=ctx.parent)
+            options = RunOptions.of(test.params)
+            fitted(options, Sources.of(test))
+        except click.UsageError as error:
+            text = f"{error.format_message()} {opt.source_of(error)}".rstrip()
+            raise InputError(f"{file}: the case {plain_name(case.name)}: {text}") from error
+        except InputError as error:
+            raise InputError(f"{file}: the case {plain_name(case.name)}: {error}") from error
+        places[case.name] = place_of(options)
+        left_out.update(getattr(test, "left_out", ()))
+    usual = run_test.make_context("test", mark, parent=ctx.parent).params["time_limit"]
+    return _Checked(places=places, time_limit_s=usual, left_out=left_out, cases=len(cases))
+
+
+def known_options(options: Mapping[str, object]) -> dict[str, click.ParamType[Any]]:
+    """Returns the types of the options that a case can have, by long name; they depend on its system and its workload.
+
+    Args:
+        options: The case's options by long name.
+
+    Raises:
+        InputError: Its system or its workload cannot be loaded.
+    """
+    common = opt.options_of(run_test)
+    usual = choosing.NameOptions()
+    system, workload = options.get("system", usual.system_name), options.get("workload", usual.workload_name)
+    chosen = [
+        option
+        for group, name in ((plugins.SYSTEMS, system), (plugins.WORKLOADS, workload))
+        for option in choosing.chosen(group, str(name), by_place=True).options
+    ]
+    every = {opt.long_name(option): option.type for option in (*common, *chosen)}
+    return {name: kind for name, kind in every.items() if name not in NOT_OF_CASES}
