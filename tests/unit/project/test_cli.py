@@ -28,8 +28,8 @@ from harness.run import RunResult
 from harness.suites.suite import load_suite
 from harness.verdict import Part, Verdict
 from results.publish import announce
+from results.record import record as records
 from results.record.record import RunRecord, TestInfo
-from results.store import record as records
 from results.store.store import Store
 from results.stored.document import build
 from results.stored.load import load_record
