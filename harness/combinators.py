@@ -37,28 +37,6 @@ ATTEMPTS: Final = 5
 MIN_OPS_PER_STREAM: Final = 5
 _NEVER_NS: Final = 2**63 - 1
 _DRAW_BITS: Final = 64  # that a draw takes from the generator of `random.Random`
-_GONE: Final = {  # names that plug-ins for version 0.2 import, and what takes their place
-    "concat": "use phases",
-    "cycle": "a function is a generator itself",
-    "delay": "use stagger",
-    "each_process": "use each_stream",
-    "each_worker": "use each_stream",
-    "from_function": "a function is a generator itself",
-    "on_workers": "use reserve",
-    "once": "use limit(1, OPERATION)",
-    "poisson": "use stagger",
-    "repeat": "an operation is a generator itself",
-    "sequence": "use until_ok, or a function",
-    "synchronize": "use phases",
-    "then": "use phases",
-}
-
-if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> object:
-        if name in _GONE:
-            raise ImportError(f"{name} left harness.combinators in version 0.3: {_GONE[name]} (docs/new-workload.md)")
-        raise AttributeError(name)
 
 
 class Stream:

@@ -86,13 +86,12 @@ async def drive(
 
     Raises:
         GeneratorStuck: The generator lets all workers wait for ever.
-        InputError: JSON cannot represent a value of the generator, or it has the form of version 0.2.
+        InputError: JSON cannot represent a value of the generator, or it has no method `update`.
         InfrastructureError: Writing the history failed.
     """
     if not hasattr(generator, "update"):
         raise InputError(
-            f"the generator {type(generator).__name__} has no method update(event), which Labrys 0.2 called told; rename told "
-            "to update; see docs/new-workload.md"
+            f"the generator {type(generator).__name__} has no method update(event); see docs/new-workload.md"
         )
     setting = Setting(
         generator=generator,

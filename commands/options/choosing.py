@@ -33,14 +33,6 @@ if TYPE_CHECKING:
 
 SYSTEM, WORKLOAD = "system_name", "workload_name"
 CLUSTER = "cluster"
-# Members of a system of version 0.2, each with what to change.
-_OF_0_2 = {
-    "wait_ready": "rename it to until_ready, make it a coroutine (`async def`), and wait with `await asyncio.sleep`",
-    "processes": "derive it from harness.system.OneServiceSystem, give it a role, and return the one process from `daemon`; a "
-    "system with several processes on a node defines services",
-    "status": "rename it to statuses, and return a sequence: one status for each process that can lead, and none if it does "
-    "not answer",
-}
 # The file of a suite alone decides these; `labrys.toml` may have them for `labrys test`.
 DECIDED_BY_SUITES = frozenset({"system", "workload", "repeat", "until-fail", "same-seed"})
 
@@ -108,17 +100,11 @@ def chosen(group: str, name: str, *, by_place: bool) -> Chosen:
         raise InputError(
             f"the system {plain_name(name)} is not a subclass of harness.system.System; see docs/new-system.md"
         )
-    if group == plugins.SYSTEMS:
-        for member, change in _OF_0_2.items():
-            if hasattr(found, member):
-                raise InputError(
-                    f"the system {plain_name(name)} defines {member}, which Labrys 0.2 called; {change}; see docs/new-system.md"
-                )
-        if "workload_options" not in inspect.signature(found.roles).parameters:
-            raise InputError(
-                f"the system {plain_name(name)} defines roles without the parameter workload_options, which Labrys 0.2 did not "
-                "have; add `workload_options: Any = None` at its end; see docs/new-system.md"
-            )
+    if group == plugins.SYSTEMS and "workload_options" not in inspect.signature(found.roles).parameters:
+        raise InputError(
+            f"the system {plain_name(name)} defines roles without the parameter workload_options; "
+            "add `workload_options: Any = None` at its end; see docs/new-system.md"
+        )
     try:
         options = click_options(found.Options)
     except TypeError as error:

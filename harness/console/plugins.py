@@ -25,7 +25,7 @@ from harness.console.suggest import did_you_mean
 from harness.errors import InputError, sentence
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
     from types import ModuleType
 
 T = TypeVar("T")
@@ -41,21 +41,6 @@ OWN = "labrys"
 PLACE_SEPARATOR = ":"
 IN_MODULE, IN_FILE = "MODULE:CLASS", "FILE.py:CLASS"  # the forms of a place, for messages
 METAVAR = f"NAME|{IN_MODULE}|{IN_FILE}"
-ROOMS = frozenset({"harness", "nemesis", "workloads", "checker", "clusters", "results"})
-MOVED = {  # modules of version 0.2 that have another name now; others are found by their last name
-    "harness.options": "harness.console.sources",
-    "harness.simulation": "harness.testing",
-    "nemesis.rules": "nemesis.packet_rules",
-}
-MAX_PLACES = 3
-MOVED_NAMES = {  # module, name: its module, its new name in the module, or MODULE:NAME, since version 0.3
-    ("checker.models.sequences", "ListAppend"): "ListModel",
-    ("harness.system", "NodeStatus"): "harness.service",
-    ("harness.system", "ReplicaState"): "harness.service",
-    ("nemesis.field", "Outcomes"): "NodeResults",
-    ("workloads.finals", "UntilRead"): "harness.combinators:until_ok",
-}
-RENAMED = {(MODELS, "list-append"): "list"}  # Jepsen's list-append is a workload of transactions
 MAX_ERROR = 300
 
 
@@ -111,8 +96,6 @@ class Plugin:
         """Returns what to do if a plug-in cannot be loaded; empty if only its package can say it."""
         where, attribute = split_place(self.place)
         hidden = None if self.package is not None or is_file_place(self.place) else _hidden(where)
-        if hidden is None and (moved := _moved(error)):
-            return f"; {moved} since version 0.3: change the import"
         if self.package is not None:
             return ""
         if is_file_place(self.place):
@@ -178,36 +161,6 @@ def _remedy_of_file(file: Path, error: BaseException) -> str:
     if isinstance(error, AttributeError):
         return f"; expected {IN_FILE}, with a class that the file has"
     return "; correct the file"
-
-
-def _moved(error: BaseException) -> str:
-    """Returns where the module or the name is now that an import did not find, as a clause; empty if it did not move."""
-    if isinstance(error, ModuleNotFoundError) and (places := _places_of(error.name or "")):
-        return f"{error.name} is {' or '.join(places)}"
-    if isinstance(error, ImportError):
-        for (old, name), new in MOVED_NAMES.items():
-            if f"'{name}' from '{old}'" in str(error):
-                module, _, called = (
-                    new.rpartition(":") if ":" in new else (new, "", "") if "." in new else ("", "", new)
-                )
-                facts = ((module, "is in"), (called, "is called"))
-                return f"{name} " + " and ".join(f"{verb} {word}" for word, verb in facts if word)
-    return ""
-
-
-def _places_of(module: str) -> Sequence[str]:
-    """Returns the modules that may be a module of a room of version 0.2; none if there are too many."""
-    if module in MOVED:
-        return [MOVED[module]]
-    room, _, name = module.partition(".")
-    spec = importlib.util.find_spec(room) if room in ROOMS else None
-    if spec is None or not spec.submodule_search_locations or not name:
-        return []
-    root = Path(spec.submodule_search_locations[0])
-    found = sorted(root.rglob(f"{name.rpartition('.')[2]}.py"))
-    return [
-        ".".join((room, *each.relative_to(root).with_suffix("").parts)) for each in found if len(found) <= MAX_PLACES
-    ]
 
 
 def _place(error: BaseException) -> str:
@@ -337,8 +290,6 @@ def find(group: str, name: str, *, by_place: bool = False) -> Plugin:
     known = plugins(group)
     if name in known:
         return known[name]
-    if (group, name) in RENAMED:
-        raise InputError(f"the {SINGULAR[group]} {name} is called {RENAMED[group, name]} since version 0.3")
     if PLACE_SEPARATOR in name:
         if not by_place:
             raise InputError(

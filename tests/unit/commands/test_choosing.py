@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import sys
 from dataclasses import asdict
@@ -314,27 +313,6 @@ def test_an_abstract_class_is_refused(capsys: pytest.CaptureFixture[str], elsewh
     assert "lacks client, install, until_ready; see docs/new-system.md" in error
 
 
-def test_a_system_that_defines_wait_ready_gets_an_error_with_the_new_name(
-    capsys: pytest.CaptureFixture[str], elsewhere: Path
-) -> None:
-    """`wait_ready` became the coroutine `until_ready`."""
-    (elsewhere / "kvmine.py").write_text(
-        MODULE.replace("    def client", "    def wait_ready(self, nodes, timeout_s): ...\n    def client", 1)
-    )
-    error = refused(capsys, "plan", "--system", "kvmine:Store")
-    assert "defines wait_ready, which Labrys 0.2 called; rename it to until_ready, make it a coroutine" in error
-
-
-def test_a_system_that_defines_processes_gets_an_error_with_the_new_form(
-    capsys: pytest.CaptureFixture[str], elsewhere: Path
-) -> None:
-    """A system of version 0.2 returned the processes of a node; it consists of services now."""
-    old = "    def processes(self, node): return []\n    def client"
-    (elsewhere / "kvmine.py").write_text(MODULE.replace("    def client", old, 1))
-    error = refused(capsys, "plan", "--system", "kvmine:Store")
-    assert "defines processes, which Labrys 0.2 called; derive it from harness.system.OneServiceSystem" in error
-
-
 @pytest.mark.parametrize(
     ("services", "expected"),
     [
@@ -354,16 +332,6 @@ def test_services_that_do_not_fit_together_are_refused(
     assert expected in refused(capsys, "plan", "--system", "kvmine:Store")
 
 
-def test_a_system_that_defines_status_gets_an_error_with_the_new_name(
-    capsys: pytest.CaptureFixture[str], elsewhere: Path
-) -> None:
-    """`status` of one process became `statuses` of all that can lead."""
-    old = "    async def status(self, node, timeout_s): ...\n    def client"
-    (elsewhere / "kvmine.py").write_text(MODULE.replace("    def client", old, 1))
-    error = refused(capsys, "plan", "--system", "kvmine:Store")
-    assert "defines status, which Labrys 0.2 called; rename it to statuses, and return a sequence" in error
-
-
 def test_a_system_whose_roles_lack_a_parameter_gets_an_error_with_it(
     capsys: pytest.CaptureFixture[str], elsewhere: Path
 ) -> None:
@@ -373,43 +341,6 @@ def test_a_system_whose_roles_lack_a_parameter_gets_an_error_with_it(
     error = refused(capsys, "plan", "--system", "kvmine:Store")
     assert "defines roles without the parameter workload_options" in error
     assert "add `workload_options: Any = None` at its end" in error
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        *sorted(plugins.MOVED.items()),
-        ("checker.formats.columns", "checker.formats.columns"),
-        ("checker.marks", "checker.judging.marks"),
-        ("checker.pairing", "checker.formats.pairing or checker.near.pairing"),
-        ("harness.parameters", "harness.console.parameters"),
-        ("harness.plain", "harness.console.plain"),
-        ("harness.thresholds", "harness.suites.thresholds"),
-    ],
-)
-def test_a_plug_in_that_imports_a_moved_module_gets_an_error_with_its_place(
-    capsys: pytest.CaptureFixture[str], elsewhere: Path, old: str, new: str
-) -> None:
-    """The error has the new name of the module, which exists."""
-    (elsewhere / "kvmine.py").write_text(f"import {old}\n{MODULE}")
-    error = refused(capsys, "plan", "--system", "kvmine:Store")
-    assert f"{old} is {new} since version 0.3: change the import" in error
-    for place in new.split(" or "):
-        importlib.import_module(place)
-
-
-@pytest.mark.parametrize(("module", "name"), sorted(plugins.MOVED_NAMES))
-def test_a_plug_in_that_imports_a_moved_name_gets_an_error_with_its_module(
-    capsys: pytest.CaptureFixture[str], elsewhere: Path, module: str, name: str
-) -> None:
-    """The error has the module that has the name now."""
-    (elsewhere / "kvmine.py").write_text(f"from {module} import {name}\n{MODULE}")
-    error = refused(capsys, "plan", "--system", "kvmine:Store")
-    new = plugins.MOVED_NAMES[module, name]
-    there, _, called = new.rpartition(":") if ":" in new else (new, "", name) if "." in new else (module, "", new)
-    said = [f"is in {there}"] * (there != module) + [f"is called {called}"] * (called != name)
-    assert f"{name} {' and '.join(said)} since version 0.3: change the import" in error
-    assert hasattr(importlib.import_module(there), called)
 
 
 def test_a_class_in_a_module_needs_no_package(capsys: pytest.CaptureFixture[str], elsewhere: Path) -> None:
