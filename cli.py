@@ -27,31 +27,43 @@ from harness.console.parameters import existing_file
 from harness.console.terminal import PlainFormatter
 from harness.errors import ExitCode, InputError
 
-# Each command, with its module and attribute, and its line in `labrys --help`.
-COMMANDS = {
-    "analyze": ("commands.check.analyze:analyze", "Check and plot many histories, with Spark if they are large."),
-    "build": ("commands.setup.build:build", "Build what a system installs on its nodes."),
-    "calls": ("commands.look.calls:compare_calls", "Print the first difference of two logs of calls."),
-    "check": ("commands.check.command:check", "Check a history."),
-    "cluster": ("commands.setup.clusters:cluster", "Make, show, heal and remove local clusters."),
-    "doctor": ("commands.setup.clusters:doctor", "Show what this machine and its nodes lack."),
-    "explain": ("commands.replay.explain:explain_run", "Print the violation of a run in order."),
-    "explore": ("commands.hunt.explore:explore", "Visit every order of events of a simulated system, within bounds."),
-    "faults": ("commands.look.listing:faults", "List the kinds of faults."),
-    "hunt": ("commands.hunt.command:hunt", "Run many seeds in the simulator until a run is invalid."),
-    "logs": ("commands.look.logs:show_logs", "Print all logs of a run in one order."),
-    "new": ("commands.setup.new:new", "Make a package for a system or a workload of your own."),
-    "plan": ("commands.run.plan:show_plan", "Print the faults and first operations of a seed."),
-    "replay": ("commands.replay.command:replay_run", "Run the plan of a run again."),
-    "report": ("commands.look.report:report", "Write the report of a run again."),
-    "serve": ("commands.look.report:serve", "Show the store in a browser."),
-    "shrink": ("commands.shrink.command:shrink_run", "Find a smaller run that fails in the same way."),
-    "store": ("commands.look.store:store", "Remove runs that are no longer needed."),
-    "suite": ("commands.suite.command:run_whole_suite", "Run all tests of a file."),
-    "systems": ("commands.look.listing:systems", "List the systems."),
-    "test": ("commands.run.test:run_test", "Run a test."),
-    "workloads": ("commands.look.listing:workloads", "List the workloads."),
+# Each command under its heading of `labrys --help`, with its module and attribute, and its line there.
+GROUPS = {
+    "Run": {
+        "test": ("commands.run.test:run_test", "Run a test."),
+        "suite": ("commands.suite.command:run_whole_suite", "Run all tests of a file."),
+        "hunt": ("commands.hunt.command:hunt", "Run many seeds in the simulator until a run is invalid."),
+        "explore": (
+            "commands.hunt.explore:explore",
+            "Visit every order of events of a simulated system, within bounds.",
+        ),
+        "plan": ("commands.run.plan:show_plan", "Print the faults and first operations of a seed."),
+    },
+    "Judge": {
+        "check": ("commands.check.command:check", "Check a history."),
+        "analyze": ("commands.check.analyze:analyze", "Check and plot many histories, with Spark if they are large."),
+    },
+    "Look at a run": {
+        "report": ("commands.look.report:report", "Write the report of a run again."),
+        "serve": ("commands.look.report:serve", "Show the store in a browser."),
+        "explain": ("commands.replay.explain:explain_run", "Print the violation of a run in order."),
+        "logs": ("commands.look.logs:show_logs", "Print all logs of a run in one order."),
+        "calls": ("commands.look.calls:compare_calls", "Print the first difference of two logs of calls."),
+        "replay": ("commands.replay.command:replay_run", "Run the plan of a run again."),
+        "shrink": ("commands.shrink.command:shrink_run", "Find a smaller run that fails in the same way."),
+    },
+    "Set up": {
+        "systems": ("commands.look.listing:systems", "List the systems."),
+        "workloads": ("commands.look.listing:workloads", "List the workloads."),
+        "faults": ("commands.look.listing:faults", "List the kinds of faults."),
+        "doctor": ("commands.setup.clusters:doctor", "Show what this machine and its nodes lack."),
+        "cluster": ("commands.setup.clusters:cluster", "Make, show, heal and remove local clusters."),
+        "build": ("commands.setup.build:build", "Build what a system installs on its nodes."),
+        "new": ("commands.setup.new:new", "Make a package for a system or a workload of your own."),
+        "store": ("commands.look.store:store", "Remove runs that are no longer needed."),
+    },
 }
+COMMANDS = {name: command for commands in GROUPS.values() for name, command in commands.items()}
 COMPLETION = "_LABRYS_COMPLETE"
 CONFIG_FILE = "labrys.toml"
 
@@ -75,8 +87,9 @@ class LazyGroup(opt.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - as above
         """Writes a line for each command, and imports none."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, COMMANDS[name][1]) for name in sorted(COMMANDS)])
+        for heading, commands in GROUPS.items():
+            with formatter.section(heading):
+                formatter.write_dl([(name, line) for name, (_, line) in commands.items()])
 
     def _apply_defaults(self, ctx: click.Context, command: click.Command, name: str) -> None:
         """Gives a command its defaults from the environment and `labrys.toml`."""

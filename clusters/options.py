@@ -6,11 +6,11 @@ import contextlib
 import os
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from clusters.sim.threads import PAGE_FAULTS, PREEMPT, STALLS, Threads
 from harness.console.parameters import Choice
-from harness.declare import option
+from harness.declare import Topic, option
 from harness.errors import InputError
 from harness.slowness import NORMAL, nodes_slower_by
 
@@ -34,15 +34,22 @@ MOST_NODES = 9  # of all kinds but pipes
 class ClusterOptions:
     """Where a test runs."""
 
+    TOPIC: ClassVar = Topic.CLUSTER
+
     cluster_kind: str = option(
         "local",
         "The kind of cluster; sim is the simulator, and pipes runs programs on stdin and stdout. Both need neither root nor "
         "machines.",
         flag="--cluster",
         kind=Choice(CLUSTERS),
+        main=True,
     )
     nodes: int | None = option(
-        5, f"The number of nodes of a cluster local, sim or pipes; at most {MOST_NODES}, but for pipes.", low=1, high=25
+        5,
+        f"The number of nodes of a cluster local, sim or pipes; at most {MOST_NODES}, but for pipes.",
+        low=1,
+        high=25,
+        main=True,
     )
     virtual: bool = option(
         False,  # noqa: FBT003 - it takes no keyword
@@ -116,6 +123,8 @@ class ClusterOptions:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlaceOptions:
     """Which cluster a test uses. It does not change what is tested, so the reproduce line leaves it out."""
+
+    TOPIC: ClassVar = Topic.CLUSTER
 
     cluster_name: str | None = option(
         None, "The name of a local cluster; if no such cluster runs, the test starts one."

@@ -37,6 +37,30 @@ _META: Final = "labrys"
 _KINDS: Final[Mapping[Any, str]] = {str: "a text", bool: "true or false", (int, float): "a number"}
 
 
+class Topic(enum.StrEnum):
+    """What an option is about: a heading of the help of commands with many options."""
+
+    CLUSTER = "Cluster"
+    FAULTS = "Faults"
+    LOAD = "Load"
+    END = "End of the run"
+    OUTPUT = "Output"
+
+
+class DeclaredOption(click.Option):
+    """An option of a dataclass on the command line.
+
+    Attributes:
+        topic: The heading of the help that it belongs to; None: it is an option of a system, a workload or a command.
+        main: Whether it stands at the beginning of the help, because most users need it.
+    """
+
+    def __init__(self, *args: Any, topic: Topic | None = None, main: bool = False, **attributes: Any) -> None:
+        """Takes what click takes, and the attributes above."""
+        super().__init__(*args, **attributes)
+        self.topic, self.main = topic, main
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Declared:
     """The declaration of a field besides its type and default.
@@ -56,6 +80,8 @@ class Declared:
         shown: Whether the help has the default; None: if there is one.
         multiple: Whether the option can be repeated; then the field is a tuple.
         hidden: Whether the help leaves it out.
+        topic: The heading of the help that it belongs to; None: that of the dataclass, its `TOPIC`.
+        main: Whether it stands at the beginning of the help.
     """
 
     help: str | None
@@ -72,6 +98,8 @@ class Declared:
     shown: bool | None
     multiple: bool
     hidden: bool
+    topic: Topic | None
+    main: bool
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,6 +140,8 @@ def option(
     shown: bool | None = None,
     multiple: bool = False,
     hidden: bool = False,
+    topic: Topic | None = None,
+    main: bool = False,
 ) -> Any:
     """Returns a field of the dataclass; see the module and `Declared`."""
     declared = Declared(
@@ -129,6 +159,8 @@ def option(
         shown=shown,
         multiple=multiple,
         hidden=hidden,
+        topic=topic,
+        main=main,
     )
     return dataclasses.field(default=default, metadata={_META: declared})
 
@@ -161,7 +193,8 @@ def click_options(options: type, *, judging: bool = False) -> list[click.Option]
         TypeError: It is not a dataclass of options, which is a bug of its author.
     """
     return [
-        click.Option([flags, name], **attributes) for name, flags, attributes in _declarations(options, judging=judging)
+        DeclaredOption([flags, name], **attributes)
+        for name, flags, attributes in _declarations(options, judging=judging)
     ]
 
 
@@ -174,7 +207,7 @@ def with_option(options: type, name: str, **more: Any) -> Callable[[Command], Co
         more: Further arguments of `click.option`.
     """
     ((_, flags, attributes),) = (each for each in _declarations(options) if each[0] == name)
-    return click.option(flags, name, **attributes, **more)
+    return click.option(flags, name, cls=DeclaredOption, **attributes, **more)
 
 
 def with_options(*options: type) -> Callable[[Command], Command]:
@@ -182,7 +215,7 @@ def with_options(*options: type) -> Callable[[Command], Command]:
 
     def decorate(command: Command) -> Command:
         for name, flags, attributes in reversed([each for part in options for each in _declarations(part)]):
-            command = click.option(flags, name, **attributes)(command)
+            command = click.option(flags, name, cls=DeclaredOption, **attributes)(command)
         return command
 
     return decorate
@@ -202,10 +235,11 @@ def _declarations(options: type, *, judging: bool = False) -> Iterator[tuple[str
         if declared is None:
             raise TypeError(f"{options.__qualname__}.{field.name} has no help; declare it with harness.declare.option")
         if not judging or declared.judges:
-            yield (
-                field.name,
-                *_declaration(field.name, kinds[field.name], field.default, declared, options.__qualname__),
+            flags, attributes = _declaration(
+                field.name, kinds[field.name], field.default, declared, options.__qualname__
             )
+            topic = declared.topic or getattr(options, "TOPIC", None)
+            yield field.name, flags, attributes | {"topic": topic, "main": declared.main}
 
 
 def hunted(options: type) -> dict[str, Sequence[Any]]:

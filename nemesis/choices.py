@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, fields, replace
 from pathlib import Path  # noqa: TC003 - `harness.declare` reads the types
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from harness.capabilities import FAKETIME, JAVA, LEADER, TRANSFER
 from harness.console import plugins
 from harness.console.documents import read_text, shown
 from harness.console.parameters import Completed, PluginName, Seconds
 from harness.console.sources import as_written
-from harness.declare import option, with_option
+from harness.declare import Topic, option, with_option
 from harness.errors import InputError
 from harness.faults import RARE_MESSAGE
 
@@ -74,12 +74,15 @@ def triggers_like(text: str) -> list[str]:
 class FaultOptions:
     """The faults of a run."""
 
+    TOPIC: ClassVar = Topic.FAULTS
+
     nemesis: str = option(
         "",
         "The kinds of faults, e.g. kill,pause:leader,kill:broker+minority; `labrys faults` lists them. "
         "`all` is every kind that heals and that the nodes support; all,-crash leaves one out.  [default: none]",
         kind=Completed(kinds_like),
         metavar="KIND[:TARGET],...",
+        main=True,
     )
     fault: str | None = option(
         None,
@@ -91,10 +94,16 @@ class FaultOptions:
         "6-15",
         "The duration of a fault in seconds; a kind can have its own range, e.g. 6-15,pause=0.2-2.",
         metavar="SECONDS,...",
+        main=True,
     )
-    fault_off: str = option("4-12", "The seconds between two faults, in the same form.", metavar="SECONDS,...")
+    fault_off: str = option(
+        "4-12", "The seconds between two faults, in the same form.", metavar="SECONDS,...", main=True
+    )
     fault_quiet: str = option(
-        "5-10", "The seconds without faults at the start and at the end of the workload.", metavar="BEFORE-AFTER"
+        "5-10",
+        "The seconds without faults at the start and at the end of the workload.",
+        metavar="BEFORE-AFTER",
+        main=True,
     )
     fault_wait: float = option(
         0.0,
@@ -109,6 +118,7 @@ class FaultOptions:
         "target `trigger` is the node that fired it: --nemesis kill:trigger. `labrys faults` lists triggers.  [default: none]",
         kind=Completed(triggers_like),
         metavar="[KIND=]TRIGGER[:VALUE],...",
+        main=True,
     )
     fault_options: str = option(
         "",
@@ -134,6 +144,7 @@ class FaultOptions:
         None,
         "Run the faults of this plan.json, with its seed and time limit, instead of drawing faults.",
         flag="--plan",
+        main=True,
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import click
 from click.core import ParameterSource, iter_params_for_processing
@@ -22,7 +22,7 @@ from harness.console import sources as opt
 from harness.console.config import DEFAULTS_OF
 from harness.console.parameters import PluginName
 from harness.console.plain import name as plain_name
-from harness.declare import click_options, option
+from harness.declare import DeclaredOption, Topic, click_options, option
 from harness.errors import InputError, LabrysError
 from harness.system import System
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 SYSTEM, WORKLOAD = "system_name", "workload_name"
 CLUSTER = "cluster"
+MOST_USED: Final = "Options that most users need"
 # The file of a suite alone decides these; `labrys.toml` may have them for `labrys test`.
 DECIDED_BY_SUITES = frozenset({"system", "workload", "repeat", "until-fail", "same-seed"})
 
@@ -41,12 +42,15 @@ DECIDED_BY_SUITES = frozenset({"system", "workload", "repeat", "until-fail", "sa
 class NameOptions:
     """The system and the workload of a run."""
 
+    TOPIC: ClassVar = Topic.LOAD
+
     system_name: str = option(
         "dledger",
         "The system under test; `labrys systems` lists them.",
         flag="--system",
         kind=PluginName(plugins.SYSTEMS),
         metavar=plugins.METAVAR,
+        main=True,
     )
     workload_name: str = option(
         "register",
@@ -54,6 +58,7 @@ class NameOptions:
         flag="--workload",
         kind=PluginName(plugins.WORKLOADS),
         metavar=plugins.METAVAR,
+        main=True,
     )
 
 
@@ -294,16 +299,20 @@ class ChoosingCommand(opt.DefaultsCommand):
         return "a test of " + " with ".join(f"the {each.label}" for each in getattr(ctx, "chosen", ()))
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Writes the common options, and those of the system and of the workload under headings of their own."""
+        """Writes the options by topic: first those that most users need, last those of the system and of the workload."""
         of_chosen = {id(option) for option in _options(ctx)}
         served = _served(ctx)
-        records = [
-            (_workload_record(ctx, record, served) if parameter.name == WORKLOAD else record)
-            for parameter in self.get_params(ctx)
-            if id(parameter) not in of_chosen and (record := parameter.get_help_record(ctx)) is not None
-        ]
-        with formatter.section("Options"):
-            formatter.write_dl(records)
+        sections: dict[str, list[tuple[str, str]]] = {MOST_USED: [], **{topic: [] for topic in Topic}}
+        for parameter in self.get_params(ctx):
+            if id(parameter) in of_chosen or (record := parameter.get_help_record(ctx)) is None:
+                continue
+            declared = parameter if isinstance(parameter, DeclaredOption) and not parameter.main else None
+            heading = (declared.topic if declared else None) or MOST_USED
+            sections[heading].append(_workload_record(ctx, record, served) if parameter.name == WORKLOAD else record)
+        for heading, records in sections.items():
+            if records:
+                with formatter.section(heading):
+                    formatter.write_dl(records)
         for each in _shown(ctx, served):
             own = [record for option in each.options if (record := option.get_help_record(ctx)) is not None]
             if own:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from click.core import ParameterSource
 
@@ -18,7 +18,7 @@ from harness.console import sources as opt
 from harness.console.documents import shown
 from harness.console.plain import name as plain_name
 from harness.console.suggest import did_you_mean
-from harness.declare import build, click_options, option
+from harness.declare import Topic, build, click_options, option
 from harness.errors import InputError, PluginError
 from harness.promise import Promise, PromiseTested
 from harness.system import System
@@ -33,6 +33,8 @@ NODES: Final = "nodes"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromiseOptions:
     """Whether the options of the workload follow the promise of the system."""
+
+    TOPIC: ClassVar = Topic.LOAD
 
     promises: bool = option(
         True,  # noqa: FBT003 - it takes no keyword

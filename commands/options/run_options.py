@@ -11,7 +11,7 @@ import shlex
 from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from clusters.options import ClusterOptions, PlaceOptions
 from commands.options.choosing import SYSTEM, WORKLOAD, NameOptions, chosen
@@ -23,7 +23,7 @@ from harness.console import sources as opt
 from harness.console.choices import LoadOptions
 from harness.console.parameters import Choice, ThresholdText, Whole, folder
 from harness.console.plain import name as plain_name
-from harness.declare import build, click_options, option
+from harness.declare import Topic, build, click_options, option
 from harness.suites.expectation import SuiteCase  # noqa: TC001 - `harness.declare` reads the types
 from harness.system import System
 from nemesis.choices import DRAWING, PLAN_FILE, FaultOptions
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 class ThresholdOptions:
     """The limits for numbers of a run. They determine no operation and no fault, but the outcome."""
 
+    TOPIC: ClassVar = Topic.END
+
     threshold: tuple[str, ...] = option(
         (),
         "A limit for a number of the run, e.g. 'p99_ms < 200' or 'read.p99_ms < 50'; can be repeated. docs/suites.md "
@@ -49,6 +51,7 @@ class ThresholdOptions:
         multiple=True,
         shown=False,
         metavar="LIMIT",
+        main=True,
     )
 
 
@@ -56,12 +59,15 @@ class ThresholdOptions:
 class OutputOptions:
     """The output of a run. It determines no run."""
 
+    TOPIC: ClassVar = Topic.OUTPUT
+
     test_name: str | None = option(
         None,
         "The name of the test, and of its folder in the store.  [default: system, workload and faults]",
         flag="--name",
+        main=True,
     )
-    store_dir: Path = option(Path("store"), "The folder with all runs.", flag="--store", kind=folder())
+    store_dir: Path = option(Path("store"), "The folder with all runs.", flag="--store", kind=folder(), main=True)
     edn: bool = option(
         False,  # noqa: FBT003 - it takes no keyword
         "Also write history.edn and results.edn, as Jepsen does.",
@@ -77,6 +83,7 @@ class OutputOptions:
         "Format of standard output; github writes annotations for GitHub Actions.",
         flag="--format",
         kind=Choice(["text", "json", "github"]),
+        main=True,
     )
     suite_case: SuiteCase | None = option(None, None, kind=SuiteCaseType(), hidden=True)
 
@@ -85,15 +92,19 @@ class OutputOptions:
 class RepeatOptions:
     """How often a test runs. A single run does not depend on them."""
 
+    TOPIC: ClassVar = Topic.LOAD
+
     repeat: int = option(
         1,
         "The number of runs. The first run has --seed; Labrys draws the other seeds from it.",
         kind=Whole(1, 100_000),
+        main=True,
     )
     until_fail: bool = option(
         False,  # noqa: FBT003 - it takes no keyword
         "With --repeat: stop after the first invalid run.",
         flag="--until-fail",
+        main=True,
     )
     same_seed: bool = option(
         False,  # noqa: FBT003 - it takes no keyword

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, cast
@@ -11,9 +12,11 @@ import pytest
 
 import cli
 from commands.options import choosing, subjects
+from commands.options.choosing import MOST_USED
 from commands.options.run_options import RunOptions
 from harness.cluster import Paper
 from harness.console import plugins
+from harness.declare import Topic
 from harness.errors import ExitCode
 from nemesis import triggers
 from nemesis.errors import PlanError
@@ -456,3 +459,28 @@ def test_a_system_sees_the_options_of_the_workload(
     system = subjects.system_of(cast("Cluster", Paper(["n1"])), RunOptions.of(options))
     assert system.workload_options == LockOptions(lease_s=2.5)
     assert [daemon.role for daemon in system.daemons(system.cluster.nodes[0])] == ["locks-2500"]
+
+
+def test_the_help_has_each_option_once_and_twenty_at_the_beginning(capsys: pytest.CaptureFixture[str]) -> None:
+    """The headings are the topics of the options; the options of the system and the workload follow."""
+    _, out, _ = run(capsys, "test", "--help")
+    headings = re.findall(r"^(\S.*):$", out, re.MULTILINE)
+    assert headings == [
+        MOST_USED,
+        *Topic,
+        "Options of the system dledger",
+        "Options of the workload register",
+    ]
+    flags = re.findall(r"^  (?:-h, )?(--[a-z-]+)", out, re.MULTILINE)
+    assert sorted(flags) == sorted(set(flags))
+    assert len(re.findall(r"^  --", out[: out.index(f"{Topic.CLUSTER}:")], re.MULTILINE)) == 20
+
+
+def test_the_help_of_labrys_has_each_command_under_one_heading(capsys: pytest.CaptureFixture[str]) -> None:
+    """A command that is in two groups, or in none, would be found twice or never."""
+    _, out, _ = run(capsys, "--help")
+    names = [name for commands in cli.GROUPS.values() for name in commands]
+    assert sorted(names) == sorted(set(names)) == sorted(cli.COMMANDS)
+    places = [out.index(f"\n{heading}:\n") for heading in cli.GROUPS]
+    assert places == sorted(places)
+    assert all(f"\n  {name} " in out for name in names)
