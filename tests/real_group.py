@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
     from typing import Self
 
+    from clusters.kit.jvm import LedJvmSystem
     from clusters.local import LocalCluster
-    from clusters.systems.jvm import LedJvmSystem
     from harness.node import Node
     from harness.service import NodeStatus
 

@@ -18,8 +18,8 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from clusters.kit.remoting import RemotingError
 from clusters.local import LocalCluster
-from clusters.systems.remoting import RemotingError
 from clusters.systems.rocketmq.controller import RocketMQController
 from clusters.systems.rocketmq.options import Consensus, ControllerOptions
 from clusters.systems.rocketmq.outcomes import SUCCESS

@@ -13,8 +13,8 @@ import pytest
 from checker.consistency import TRANSACTION_ORDER
 from checker.formats.columns import of_operations
 from checker.transactions.judge import judge
+from clusters.kit.transactions import TRANSACTION, only_reads
 from clusters.systems.sim_txn.bugs import TABLE, Bug
-from clusters.systems.transactions import TRANSACTION, only_reads
 from harness.op import OpType
 from harness.verdict import Verdict
 from tests.catches.hunts import Hunt, assert_page

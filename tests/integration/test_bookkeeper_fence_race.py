@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from checker.formats.columns import of_operations
-from clusters.systems.answers import RefusedByCode
+from clusters.kit.answers import RefusedByCode
+from clusters.kit.stored import entry_body
 from clusters.systems.bookkeeper.bookies import BOOKIE
 from clusters.systems.bookkeeper.fences import Fences
 from clusters.systems.bookkeeper.options import BookKeeperOptions
 from clusters.systems.bookkeeper.process import Process
 from clusters.systems.bookkeeper.reads import inspected
 from clusters.systems.bookkeeper.system import BookKeeperSystem
-from clusters.systems.stored import entry_body
 from nemesis import threadholds
 from tests.held_threads import HeldThreads
 from tests.integration.bookkeeper_start import serving_ledgers

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from checker.formats.columns import of_operations
-from clusters.systems.answers import NoAnswer
+from clusters.kit.answers import NoAnswer
+from clusters.kit.stored import entry_body
 from clusters.systems.bookkeeper.fences import Fences
 from clusters.systems.bookkeeper.options import BookKeeperOptions
 from clusters.systems.bookkeeper.process import Process
 from clusters.systems.bookkeeper.reads import inspected
-from clusters.systems.stored import entry_body
 from tests.integration.bookkeeper_start import serving_ledgers
 from tests.unit.workloads.logs import in_turn
 from workloads.ledger import LedgerWorkload

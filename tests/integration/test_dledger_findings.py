@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from clusters.kit.routing import Routing
 from clusters.local import LocalCluster
 from clusters.systems.dledger import mends
 from clusters.systems.dledger.options import DLedgerOptions
 from clusters.systems.dledger.system import DLedgerSystem
-from clusters.systems.routing import Routing
 from harness.op import Invocation, Ok
 from tests.artifacts import built
 from tests.real_group import PAUSE_S, READY_S, RealGroup, found_in_time

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 
+from clusters.kit.dledger_protocol import APPEND, SUCCESS
+from clusters.kit.routing import Routing
+from clusters.kit.stored import entry_or_fail
 from clusters.local import LocalCluster
 from clusters.systems.dledger.outcomes import refused_write
 from clusters.systems.dledger_log.options import DLedgerLogOptions, LogRead
 from clusters.systems.dledger_log.system import DLedgerLogSystem
-from clusters.systems.dledger_protocol import APPEND, SUCCESS
-from clusters.systems.routing import Routing
-from clusters.systems.stored import entry_or_fail
 from harness.cluster import on_all
 from harness.op import Fail, Invocation, Ok
 from harness.service import first_status
@@ -26,8 +26,8 @@ from tests.outcomes import asked
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterator
 
-    from clusters.systems.dledger_protocol import Peer
-    from clusters.systems.remoting import Answer
+    from clusters.kit.dledger_protocol import Peer
+    from clusters.kit.remoting import Answer
     from harness.client import Client
     from harness.node import Node
     from harness.op import Outcome, Value

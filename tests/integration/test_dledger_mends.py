@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 import cli
+from clusters.kit.routing import Routing
 from clusters.sim.cluster import SimCluster
 from clusters.sim.jvm import idle
 from clusters.systems.dledger import mends
 from clusters.systems.dledger.options import DLedgerOptions
 from clusters.systems.dledger.simulated import SimDLedger
-from clusters.systems.routing import Routing
 from harness.errors import ExitCode
 from harness.op import Invocation, Ok
 from harness.units import NS_PER_MS

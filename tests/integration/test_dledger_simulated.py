@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import cli
+from clusters.kit.routing import Routing
 from clusters.sim import cores
 from clusters.sim.cluster import SimCluster
 from clusters.sim.jvm import idle, javas, pipe, processes
@@ -20,7 +21,6 @@ from clusters.sim.jvm.system import FEW_RUNS, JAR, simulator
 from clusters.sim.threads import Threads
 from clusters.systems.dledger.options import DLedgerOptions
 from clusters.systems.dledger.simulated import SimDLedger
-from clusters.systems.routing import Routing
 from harness.errors import ExitCode, InfrastructureError
 from harness.op import Invocation, Ok
 from harness.verdict import Verdict

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 
+from clusters.kit.routing import Routing
 from clusters.local import LocalCluster
 from clusters.systems.dledger.nodes import DATA_DIR, JAR, LOG_DIR, PATTERN, PORT
 from clusters.systems.dledger.options import DLedgerOptions, ReadMode
 from clusters.systems.dledger.system import DLedgerSystem
-from clusters.systems.routing import Routing
 from harness import readiness
 from harness.cluster import on_all
 from harness.errors import CommandFailed, InfrastructureError, NodeError

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from clusters.kit.remoting import Answer
+from clusters.kit.routing import Routing
 from clusters.local import LocalCluster
-from clusters.systems.remoting import Answer
 from clusters.systems.rocketmq import broker_requests
 from clusters.systems.rocketmq.broker_options import Mode, RocketMQOptions, Sends
 from clusters.systems.rocketmq.broker_outcomes import END_REFUSED, REFUSED, refused
 from clusters.systems.rocketmq.brokers import ROLE, connect
 from clusters.systems.rocketmq.system import RocketMQSystem
-from clusters.systems.routing import Routing
 from harness import readiness
 from harness.cluster import on_all
 from harness.leaders import LEADER

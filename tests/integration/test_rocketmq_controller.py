@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 
+from clusters.kit.remoting import RemotingError
+from clusters.kit.routing import Routing
 from clusters.local import LocalCluster
-from clusters.systems.remoting import RemotingError
 from clusters.systems.rocketmq.controller import RocketMQController
 from clusters.systems.rocketmq.heartbeats import Heartbeats, heartbeat_outcome
 from clusters.systems.rocketmq.options import Consensus, ControllerOptions
-from clusters.systems.routing import Routing
 from harness.cluster import on_all
 from harness.op import Fail, Invocation, Ok
 from harness.service import first_status

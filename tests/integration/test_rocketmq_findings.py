@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from clusters.kit.remoting import Connection, RemotingError
 from clusters.local import LocalCluster
-from clusters.systems.remoting import Connection, RemotingError
 from clusters.systems.rocketmq.controller import RocketMQController
 from clusters.systems.rocketmq.options import Consensus, ControllerOptions
 from clusters.systems.rocketmq.requests import CLUSTER, REQUESTS
@@ -22,7 +22,7 @@ from tests.artifacts import built
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from clusters.systems.remoting import Answer
+    from clusters.kit.remoting import Answer
     from harness.node import Node
     from harness.op import Value
 

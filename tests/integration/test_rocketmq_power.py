@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from clusters.kit.routing import Routing
 from clusters.sim.cluster import SimCluster
 from clusters.systems.rocketmq.options import ControllerOptions
 from clusters.systems.rocketmq.simulated import SimRocketMQController
-from clusters.systems.routing import Routing
 from harness.op import Ok
 from tests.artifacts import built
 from tests.broker_group import NEXT, BrokerGroup, applying

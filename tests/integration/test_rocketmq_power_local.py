@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from clusters.kit.routing import Routing
 from clusters.local import LocalCluster
 from clusters.systems.rocketmq.controller import RocketMQController
 from clusters.systems.rocketmq.options import ControllerOptions
-from clusters.systems.routing import Routing
 from harness.op import Ok
 from nemesis import volume
 from tests.artifacts import built

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 import cli
+from clusters.kit.routing import Routing
 from clusters.sim.cluster import SimCluster
 from clusters.sim.jvm import idle, javas
 from clusters.sim.jvm.system import JAR, simulator
 from clusters.systems.rocketmq.options import ControllerOptions
 from clusters.systems.rocketmq.outcomes import SUCCESS
 from clusters.systems.rocketmq.simulated import SimRocketMQController
-from clusters.systems.routing import Routing
 from harness.errors import InputError
 from harness.op import Invocation, Ok
 from harness.verdict import Verdict

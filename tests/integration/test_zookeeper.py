@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from clusters.kit.answers import RefusedByCode
 from clusters.local import LocalCluster
-from clusters.systems.answers import RefusedByCode
 from clusters.systems.zookeeper.client import EPHEMERAL, SEQUENCE
 from clusters.systems.zookeeper.connection import Connection
 from clusters.systems.zookeeper.options import Reads, ZooKeeperOptions

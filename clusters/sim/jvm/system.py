@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, ClassVar, Final, cast
 from msgspec import DecodeError, Struct
 from msgspec.json import decode as json_decode
 
+from clusters.kit.jvm import compiler, java, maven, maven_build
+from clusters.kit.remoting import Connection, NotSent
 from clusters.sim.cluster import LOG_FILE
 from clusters.sim.jvm import javas
 from clusters.sim.jvm.disk import DATA, JavaDisk
 from clusters.sim.jvm.processes import ClientStream, Java, JavaProcess, Program
 from clusters.sim.system import SimNodes
-from clusters.systems.jvm import compiler, java, maven, maven_build
-from clusters.systems.remoting import Connection, NotSent
 from harness.console.documents import shown
 from harness.errors import InfrastructureError
 

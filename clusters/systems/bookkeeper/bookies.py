@@ -6,12 +6,12 @@ import asyncio
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from clusters.systems import jvm
-from clusters.systems.answers import NoAnswer, NotSent
+from clusters.kit import jvm
+from clusters.kit.answers import NoAnswer, NotSent
+from clusters.kit.http import Http
+from clusters.kit.waiting import wait_until_complete
+from clusters.kit.zookeepers import ZooKeeperServers
 from clusters.systems.bookkeeper.daemons import DATA_DIR, PLACEMENT, config_of, daemon
-from clusters.systems.http import Http
-from clusters.systems.waiting import wait_until_complete
-from clusters.systems.zookeepers import ZooKeeperServers
 from harness.cluster import on_all
 from harness.service import NodeStatus, Service
 from harness.slowness import slowed

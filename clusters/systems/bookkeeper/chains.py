@@ -14,7 +14,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from clusters.systems.answers import NoAnswer, NotSent, RefusedByCode
+from clusters.kit.answers import NoAnswer, NotSent, RefusedByCode
 from clusters.systems.bookkeeper.options import MOST_ENTRIES
 from clusters.systems.bookkeeper.outcomes import LIST_CHANGED, NO_HANDLE, NOT_WRITER
 from clusters.systems.bookkeeper.process import Refused, described

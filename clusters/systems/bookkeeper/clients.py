@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
-from clusters.systems.answers import NoAnswer, NotSent, RefusedByCode
+from clusters.kit.answers import NoAnswer, NotSent, RefusedByCode
+from clusters.kit.confirmed import Confirmed
+from clusters.kit.waiting import wait_until_complete
 from clusters.systems.bookkeeper.daemons import PLACEMENT, config_of, daemon
 from clusters.systems.bookkeeper.log_client import ONLY_LOG
 from clusters.systems.bookkeeper.outcomes import name_of
 from clusters.systems.bookkeeper.process import PORT, Process, Refused
-from clusters.systems.confirmed import Confirmed
-from clusters.systems.waiting import wait_until_complete
 from harness.leaders import LEADER
 from harness.service import NodeStatus, Service
 from harness.slowness import slowed

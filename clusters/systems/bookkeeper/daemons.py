@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from clusters.systems import jvm
+from clusters.kit import jvm
 from harness.daemon import Daemon
 
 if TYPE_CHECKING:

@@ -9,11 +9,11 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
-from clusters.systems.answers import PAUSE_S, unsupported
+from clusters.kit.answers import PAUSE_S, unsupported
+from clusters.kit.stored import entry_or_fail, values_in
 from clusters.systems.bookkeeper.outcomes import NO_LEDGER
 from clusters.systems.bookkeeper.process import Process, Refused, limited
 from clusters.systems.bookkeeper.reads import confirmed, copies, entry_in, inspected
-from clusters.systems.stored import entry_or_fail, values_in
 from harness.op import Fail, Ok
 
 if TYPE_CHECKING:

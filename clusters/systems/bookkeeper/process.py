@@ -9,7 +9,7 @@ import asyncio
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from clusters.systems.answers import NoAnswer, NotSent, RefusedByCode
+from clusters.kit.answers import NoAnswer, NotSent, RefusedByCode
 from clusters.systems.bookkeeper.outcomes import name_of
 from harness.errors import LabrysError
 from harness.op import Fail, Info, Ok

@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from clusters.systems.answers import NoAnswer, RefusedByCode
+from clusters.kit.answers import NoAnswer, RefusedByCode
+from clusters.kit.stored import values_in
 from clusters.systems.bookkeeper.options import MOST_ENTRIES
 from clusters.systems.bookkeeper.outcomes import ABSENT
-from clusters.systems.stored import values_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from clusters.systems import jvm, zookeepers
+from clusters.kit import jvm, zookeepers
 from clusters.systems.bookkeeper.bookies import BOOKIE, BOOKIE_PORT, AutoRecovery, Bookies, Metadata
 from clusters.systems.bookkeeper.chains import Chains
 from clusters.systems.bookkeeper.clients import CLIENT, Clients

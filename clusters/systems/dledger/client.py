@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from clusters.systems.answers import no_answer, unsupported
+from clusters.kit.answers import no_answer, unsupported
+from clusters.kit.remoting import Answer
 from clusters.systems.dledger.outcomes import CAS_MISMATCH
 from clusters.systems.dledger.routing import Seat
-from clusters.systems.remoting import Answer
 from harness.op import ONLY_KEY, Fail, Info, Ok
 
 if TYPE_CHECKING:

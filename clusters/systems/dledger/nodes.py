@@ -11,13 +11,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
-from clusters.systems import jvm
+from clusters.kit import jvm
+from clusters.kit.members import Members
+from clusters.kit.remoting import asked_once
 from clusters.systems.dledger import mends
 from clusters.systems.dledger.options import VERSION
 from clusters.systems.dledger.outcomes import REFUSALS
 from clusters.systems.dledger.routing import Group
-from clusters.systems.members import Members
-from clusters.systems.remoting import asked_once
 from harness.daemon import Daemon
 from harness.process_clock import LogClock
 from harness.system import LogLine
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
     from typing import TypeVar
 
-    from clusters.systems.dledger_protocol import Peer
+    from clusters.kit.dledger_protocol import Peer
     from harness.builds import Artifact
     from harness.cluster import Cluster
     from harness.node import Node

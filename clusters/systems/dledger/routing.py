@@ -11,17 +11,17 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from clusters.systems.answers import PAUSE_S, no_answer
+from clusters.kit.answers import PAUSE_S, no_answer
+from clusters.kit.dledger_protocol import SUCCESS, Peer
+from clusters.kit.remoting import HEADER_OK, Connection, NotSent, RemotingError
 from clusters.systems.dledger import outcomes
-from clusters.systems.dledger_protocol import SUCCESS, Peer
-from clusters.systems.remoting import HEADER_OK, Connection, NotSent, RemotingError
 from harness.op import Fail, Info
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-    from clusters.systems.members import Members
-    from clusters.systems.remoting import Answer
+    from clusters.kit.members import Members
+    from clusters.kit.remoting import Answer
     from harness.node import Node
     from harness.op import Value
 

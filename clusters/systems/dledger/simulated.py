@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from clusters.kit.dledger_messages import Messages
+from clusters.kit.jvm import JvmGroup
 from clusters.sim.jvm.system import JavaNodes, known_simulator, simulated, simulator
 from clusters.systems.dledger.nodes import JAR, DLedgerNodes
 from clusters.systems.dledger.system import DLedgerSystem
-from clusters.systems.dledger_messages import Messages
-from clusters.systems.jvm import JvmGroup
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -6,13 +6,13 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
+from clusters.kit.jvm import STATUS_TIMEOUT_S
 from clusters.systems.dledger import mends
 from clusters.systems.dledger.client import DLedgerClient
 from clusters.systems.dledger.nodes import LINES, LOG, DLedgerNodes
 from clusters.systems.dledger.options import DLedgerOptions
 from clusters.systems.dledger.outcomes import ANSWERS
 from clusters.systems.dledger.promises import promises
-from clusters.systems.jvm import STATUS_TIMEOUT_S
 from harness.process_clock import asked
 from harness.service import first_status
 from harness.slowness import slowed

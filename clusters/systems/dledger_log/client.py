@@ -17,19 +17,19 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, NamedTuple, TypeGuard
 
-from clusters.systems.answers import unsupported
+from clusters.kit.answers import unsupported
+from clusters.kit.dledger_protocol import SUCCESS
+from clusters.kit.remoting import HEADER_OK, Answer
+from clusters.kit.stored import entry_or_fail
 from clusters.systems.dledger import outcomes
 from clusters.systems.dledger.routing import Seat
 from clusters.systems.dledger_log.entries import BARRIER, entry_of, values_of
-from clusters.systems.dledger_protocol import SUCCESS
-from clusters.systems.remoting import HEADER_OK, Answer
-from clusters.systems.stored import entry_or_fail
 from harness.op import Fail, Info, Ok
 
 if TYPE_CHECKING:
+    from clusters.kit.dledger_protocol import Peer
     from clusters.systems.dledger.routing import Group
     from clusters.systems.dledger_log.entries import Entry
-    from clusters.systems.dledger_protocol import Peer
     from harness.node import Node
     from harness.op import Invocation, Outcome, Value
 

@@ -1,7 +1,7 @@
 """The entries that clients append to the log and read from it.
 
 A read skips the library's own entries (`NOOP`, `CONFIG_CHANGE`) and the markers of reads. It does not skip an entry of an
-unknown writer (`clusters.systems.stored.values_in`).
+unknown writer (`clusters.kit.stored.values_in`).
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import binascii
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from clusters.systems.remoting import BadAnswer
-from clusters.systems.stored import values_in
+from clusters.kit.remoting import BadAnswer
+from clusters.kit.stored import values_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -13,19 +13,19 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
+from clusters.kit.dledger_protocol import SUCCESS
 from clusters.systems.dledger.nodes import DLedgerNodes
 from clusters.systems.dledger_log.client import ANSWER_TIMEOUT_S, LogClient
 from clusters.systems.dledger_log.entries import BARRIER
 from clusters.systems.dledger_log.options import DLedgerLogOptions, LogRead
 from clusters.systems.dledger_log.promises import promises
-from clusters.systems.dledger_protocol import SUCCESS
 from harness.errors import InputError
 from harness.service import NodeStatus
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from clusters.systems.dledger_protocol import Peer
+    from clusters.kit.dledger_protocol import Peer
     from harness.cluster import Cluster
     from harness.node import Node
     from harness.promise import Promise

@@ -23,12 +23,12 @@ import json
 import math
 from typing import TYPE_CHECKING, Final
 
-from clusters.systems.answers import NoAnswer, carried_out, unsupported
+from clusters.kit.answers import NoAnswer, carried_out, unsupported
+from clusters.kit.stored import value_of
+from clusters.kit.transactions import LIST_APPEND, RW_REGISTER, TRANSACTION, applied, keys_of, only_reads
 from clusters.systems.etcd.gateway import Gateway, Refused, Watch, after, encoded
 from clusters.systems.etcd.options import Compares, Reads
 from clusters.systems.etcd.outcomes import CAS_MISMATCH, CONFLICT, HELD, NOT_HELD, refused
-from clusters.systems.stored import value_of
-from clusters.systems.transactions import LIST_APPEND, RW_REGISTER, TRANSACTION, applied, keys_of, only_reads
 from harness.op import ONLY_KEY, Fail, Ok
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ import json
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from clusters.systems.answers import NoAnswer
-from clusters.systems.http import LONGER, MAX_ANSWER_BYTES, Http, answering
+from clusters.kit.answers import NoAnswer
+from clusters.kit.http import LONGER, MAX_ANSWER_BYTES, Http, answering
 from harness.errors import LabrysError
 
 if TYPE_CHECKING:

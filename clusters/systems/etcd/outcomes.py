@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from clusters.systems.answers import refused_with
+from clusters.kit.answers import refused_with
 
 if TYPE_CHECKING:
     from harness.op import Fail, Info

@@ -11,17 +11,17 @@ import itertools
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
-from clusters.systems.answers import NoAnswer, NotSent
+from clusters.kit.answers import NoAnswer, NotSent
+from clusters.kit.leading import move_leadership
+from clusters.kit.leases import refuse_sessions
+from clusters.kit.transactions import LIST_APPEND, RW_REGISTER
+from clusters.kit.waiting import wait_until_complete
 from clusters.systems.etcd.client import EtcdClient
 from clusters.systems.etcd.gateway import PORT, Gateway, Refused, encoded
 from clusters.systems.etcd.options import EtcdOptions
 from clusters.systems.etcd.outcomes import ANSWERS
 from clusters.systems.etcd.promises import promises
 from clusters.systems.etcd.releases import DEBIAN, PACKAGES, PROGRAM, built, go
-from clusters.systems.leading import move_leadership
-from clusters.systems.leases import refuse_sessions
-from clusters.systems.transactions import LIST_APPEND, RW_REGISTER
-from clusters.systems.waiting import wait_until_complete
 from harness.daemon import Daemon
 from harness.leaders import LEADER, leader_of
 from harness.process_clock import LogClock

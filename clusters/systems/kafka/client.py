@@ -14,11 +14,11 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
-from clusters.systems.answers import PAUSE_S, NoAnswer, NotSent, RefusedByCode, unsupported
+from clusters.kit.answers import PAUSE_S, NoAnswer, NotSent, RefusedByCode, unsupported
+from clusters.kit.stored import entry_or_fail, values_in
 from clusters.systems.kafka.library import Producer, records
 from clusters.systems.kafka.outcomes import NOT_LEADER
 from clusters.systems.kafka.wire import NOT_LEADER_OR_FOLLOWER, OFFSET_OUT_OF_RANGE, Broker
-from clusters.systems.stored import entry_or_fail, values_in
 from harness.op import Fail, Ok
 
 if TYPE_CHECKING:

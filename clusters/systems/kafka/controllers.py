@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from clusters.systems import jvm
-from clusters.systems.answers import NoAnswer, NotSent
+from clusters.kit import jvm
+from clusters.kit.answers import NoAnswer, NotSent
 from clusters.systems.kafka import settings
 from clusters.systems.kafka.settings import FIRST_CONTROLLER
 from clusters.systems.kafka.wire import Controller

@@ -10,8 +10,8 @@ import itertools
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from clusters.systems.answers import NoAnswer
-from clusters.systems.client_program import ClientProgram
+from clusters.kit.answers import NoAnswer
+from clusters.kit.client_program import ClientProgram
 from clusters.systems.kafka.options import Acks
 from clusters.systems.kafka.outcomes import outcome_of
 from clusters.systems.kafka.program.objects import Handle, Objects

@@ -10,10 +10,10 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
-from clusters.systems.answers import PAUSE_S, NoAnswer, unsupported
+from clusters.kit.answers import PAUSE_S, NoAnswer, unsupported
+from clusters.kit.stored import entry_or_fail, queued_value
 from clusters.systems.kafka.library import Producer, records
 from clusters.systems.kafka.outcomes import NOT_ASSIGNED, NOTHING_CAME
-from clusters.systems.stored import entry_or_fail, queued_value
 from harness.op import Fail, Info, Ok
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING, Final
 
-from clusters.systems import jvm
+from clusters.kit import jvm
 from clusters.systems.kafka.wire import CONTROLLER_PORT, PORT
 from harness.daemon import Daemon
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
-from clusters.systems import jvm
+from clusters.kit import jvm
 from clusters.systems.kafka.brokers import Brokers
 from clusters.systems.kafka.client import TOPIC, KafkaClient
 from clusters.systems.kafka.controllers import Controllers

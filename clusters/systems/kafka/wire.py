@@ -15,7 +15,7 @@ import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from clusters.systems.answers import NoAnswer, NotSent, RefusedByCode
+from clusters.kit.answers import NoAnswer, NotSent, RefusedByCode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

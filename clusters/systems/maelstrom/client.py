@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from clusters.kit.answers import no_answer, unsupported
 from clusters.sim.errors import Broken, Refused
-from clusters.systems.answers import no_answer, unsupported
 from clusters.systems.maelstrom.node import Ask, Refusal
 from clusters.systems.maelstrom.outcomes import NO_SUCH_KEY, of_error
 from clusters.systems.maelstrom.vocabulary import READS, VERBS, Unfit

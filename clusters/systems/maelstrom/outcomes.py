@@ -10,7 +10,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from clusters.systems.answers import no_answer
+from clusters.kit.answers import no_answer
 from clusters.systems.maelstrom.vocabulary import is_code
 from harness.console.plain import one_line
 from harness.op import Fail, Info

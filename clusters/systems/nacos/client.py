@@ -13,10 +13,10 @@ import json
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
-from clusters.systems.answers import NoAnswer, NotSent, carried_out, unsupported
+from clusters.kit.answers import NoAnswer, NotSent, carried_out, unsupported
+from clusters.kit.stored import value_of
 from clusters.systems.nacos.naming import Naming, Refused
 from clusters.systems.nacos.outcomes import NO_SERVICE, code_of, refused
-from clusters.systems.stored import value_of
 from harness.op import ONLY_KEY, Fail, Ok
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from clusters.systems.answers import NoAnswer
-from clusters.systems.http import Http
+from clusters.kit.answers import NoAnswer
+from clusters.kit.http import Http
 from clusters.systems.nacos.options import Writes
 from harness.errors import LabrysError
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from clusters.systems import jvm
-from clusters.systems.answers import NoAnswer, NotSent
+from clusters.kit import jvm
+from clusters.kit.answers import NoAnswer, NotSent
 from clusters.systems.nacos.client import PREFIX, NacosClient
 from clusters.systems.nacos.naming import PORT, Naming, Refused
 from clusters.systems.nacos.options import Asks, NacosOptions

@@ -13,16 +13,16 @@ import asyncio
 import json
 from typing import TYPE_CHECKING, Final
 
-from clusters.systems.answers import PAUSE_S, NoAnswer, NotSent, no_answer, unsupported
+from clusters.kit.answers import PAUSE_S, NoAnswer, NotSent, no_answer, unsupported
+from clusters.kit.stored import value_of
+from clusters.kit.transactions import LIST_APPEND, READ, TRANSACTION, only_reads
 from clusters.systems.postgres.connection import Connection, Refused, literal
 from clusters.systems.postgres.options import Level
 from clusters.systems.postgres.outcomes import refused
-from clusters.systems.stored import value_of
-from clusters.systems.transactions import LIST_APPEND, READ, TRANSACTION, only_reads
 from harness.op import ONLY_KEY, Fail, Ok
 
 if TYPE_CHECKING:
-    from clusters.systems.transactions import Mops
+    from clusters.kit.transactions import Mops
     from harness.node import Node
     from harness.op import Invocation, Outcome, Value
 

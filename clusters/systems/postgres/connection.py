@@ -13,7 +13,7 @@ import contextlib
 import struct
 from typing import Final
 
-from clusters.systems.answers import NoAnswer, NotSent
+from clusters.kit.answers import NoAnswer, NotSent
 from harness.errors import LabrysError
 
 PORT: Final = 5432

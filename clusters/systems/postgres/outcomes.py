@@ -19,7 +19,7 @@ from harness.op import Fail
 if TYPE_CHECKING:
     from harness.op import Outcome
 
-from clusters.systems.answers import no_answer
+from clusters.kit.answers import no_answer
 
 # The code of PostgreSQL to the code of the error in the history. With each of them, the server has rolled back.
 ROLLED_BACK: Final = {

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from clusters.kit.transactions import LIST_APPEND, RW_REGISTER
 from clusters.systems.postgres.options import Asks, Level, PostgresOptions
-from clusters.systems.transactions import LIST_APPEND, RW_REGISTER
 from harness.promise import Promise
 
 if TYPE_CHECKING:

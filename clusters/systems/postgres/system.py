@@ -15,14 +15,14 @@ import shlex
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from clusters.systems.answers import NoAnswer, NotSent
+from clusters.kit.answers import NoAnswer, NotSent
+from clusters.kit.transactions import LIST_APPEND, RW_REGISTER
+from clusters.kit.waiting import wait_until_complete
 from clusters.systems.postgres.client import CREATE, PostgresClient
 from clusters.systems.postgres.connection import PORT, USER, Connection, Refused, asked_once
 from clusters.systems.postgres.options import Asks, PostgresOptions
 from clusters.systems.postgres.outcomes import ANSWERS
 from clusters.systems.postgres.promises import promises
-from clusters.systems.transactions import LIST_APPEND, RW_REGISTER
-from clusters.systems.waiting import wait_until_complete
 from harness.daemon import Daemon
 from harness.errors import InfrastructureError
 from harness.packages import DebianPackages

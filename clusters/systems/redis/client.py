@@ -17,12 +17,12 @@ import asyncio
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from clusters.systems.answers import PAUSE_S, NoAnswer, NotSent, no_answer, unsupported
+from clusters.kit.answers import PAUSE_S, NoAnswer, NotSent, no_answer, unsupported
+from clusters.kit.stored import value_of
+from clusters.kit.transactions import LIST_APPEND, READ, RW_REGISTER, TRANSACTION, keys_of, only_reads
 from clusters.systems.redis.connection import SENTINEL_PORT, Connection, Refused
 from clusters.systems.redis.options import QueueBy, TransactionsBy
 from clusters.systems.redis.outcomes import CAS_MISMATCH, EMPTY, HELD, NOT_HELD, refused
-from clusters.systems.stored import value_of
-from clusters.systems.transactions import LIST_APPEND, READ, RW_REGISTER, TRANSACTION, keys_of, only_reads
 from harness.op import ONLY_KEY, Fail, Info, Ok
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from clusters.systems.answers import NoAnswer, NotSent
+from clusters.kit.answers import NoAnswer, NotSent
 from harness.errors import LabrysError
 
 if TYPE_CHECKING:

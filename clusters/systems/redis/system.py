@@ -12,8 +12,10 @@ import itertools
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from clusters.systems.answers import NoAnswer, NotSent
-from clusters.systems.leases import refuse_sessions
+from clusters.kit.answers import NoAnswer, NotSent
+from clusters.kit.leases import refuse_sessions
+from clusters.kit.transactions import LIST_APPEND, RW_REGISTER
+from clusters.kit.waiting import wait_until_complete
 from clusters.systems.redis.client import MASTER, RedisClient
 from clusters.systems.redis.connection import (
     PORT,
@@ -24,8 +26,6 @@ from clusters.systems.redis.connection import (
 from clusters.systems.redis.options import Asks, RedisOptions
 from clusters.systems.redis.outcomes import ANSWERS, REFUSALS
 from clusters.systems.redis.promises import promises
-from clusters.systems.transactions import LIST_APPEND, RW_REGISTER
-from clusters.systems.waiting import wait_until_complete
 from harness.daemon import Daemon
 from harness.packages import DebianPackages
 from harness.process_clock import asked

@@ -13,7 +13,7 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from clusters.systems.remoting import NotSent, RemotingError
+from clusters.kit.remoting import NotSent, RemotingError
 from clusters.systems.rocketmq import broker_requests
 from clusters.systems.rocketmq.broker_outcomes import SUCCESS, refused
 from clusters.systems.rocketmq.brokers import connect
@@ -22,7 +22,7 @@ from harness.op import Fail, Info, Ok
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from clusters.systems.remoting import Connection
+    from clusters.kit.remoting import Connection
     from harness.node import Node
     from harness.op import Outcome
 

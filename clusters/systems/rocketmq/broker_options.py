@@ -6,10 +6,10 @@ import enum
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from clusters.kit.routing import Routing
 from clusters.systems.rocketmq.bodies import Sizes, parse_sizes
 from clusters.systems.rocketmq.broker_outcomes import REFUSED, REFUSED_BY_DLEDGER
 from clusters.systems.rocketmq.options import Consensus, ControllerOptions
-from clusters.systems.routing import Routing
 from harness.declare import option
 from harness.errors import InputError
 

@@ -13,7 +13,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from clusters.systems.remoting import BadAnswer, Connection
+from clusters.kit.remoting import BadAnswer, Connection
 from clusters.systems.rocketmq.broker_outcomes import (
     PULL_NOT_FOUND,
     PULL_OFFSET_MOVED,
@@ -28,7 +28,7 @@ from clusters.systems.rocketmq.records import records_in
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from clusters.systems.remoting import Answer
+    from clusters.kit.remoting import Answer
     from clusters.systems.rocketmq.records import Record
     from harness.op import Value
 

@@ -13,8 +13,8 @@ import asyncio
 import time
 from typing import TYPE_CHECKING, Final
 
-from clusters.systems import jvm
-from clusters.systems.remoting import Connection, RemotingError, asked_once
+from clusters.kit import jvm
+from clusters.kit.remoting import Connection, RemotingError, asked_once
 from clusters.systems.rocketmq import broker_requests, settings
 from clusters.systems.rocketmq.broker_options import Flush
 from clusters.systems.rocketmq.broker_requests import BROKER, FAST_PORT, HA_PORT, NAME_SERVER_PORT, PORT

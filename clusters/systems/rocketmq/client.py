@@ -10,8 +10,8 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from clusters.systems.answers import PAUSE_S, no_answer
-from clusters.systems.remoting import BadAnswer, Connection, NotSent, RemotingError
+from clusters.kit.answers import PAUSE_S, no_answer
+from clusters.kit.remoting import BadAnswer, Connection, NotSent, RemotingError
 from clusters.systems.rocketmq.heartbeats import Heartbeats, heartbeat_outcome
 from clusters.systems.rocketmq.outcomes import NOT_LEADER, SUCCESS, Meaning, meaning_of, not_answered, not_leader
 from clusters.systems.rocketmq.requests import REQUESTS, metadata
@@ -20,7 +20,7 @@ from harness.op import Fail, Ok
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-    from clusters.systems.remoting import Answer
+    from clusters.kit.remoting import Answer
     from clusters.systems.rocketmq.requests import Request
     from harness.node import Node
     from harness.op import Invocation, Outcome

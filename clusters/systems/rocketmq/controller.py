@@ -10,8 +10,8 @@ import contextlib
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from clusters.systems import jvm
-from clusters.systems.remoting import RemotingError
+from clusters.kit import jvm
+from clusters.kit.remoting import RemotingError
 from clusters.systems.rocketmq import controllers, jraft, mends, settings
 from clusters.systems.rocketmq.client import ControllerClient, SplitClient
 from clusters.systems.rocketmq.controllers import GROUP, JRAFT_PORT, ControllerProcesses

@@ -10,7 +10,7 @@ import asyncio
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from clusters.systems import jvm
+from clusters.kit import jvm
 from clusters.systems.rocketmq import controllers
 from clusters.systems.rocketmq.broker_requests import BROKER, PORT
 from clusters.systems.rocketmq.outcomes import SUCCESS
@@ -22,7 +22,7 @@ from harness.slowness import slowed
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from clusters.systems.remoting import Connection
+    from clusters.kit.remoting import Connection
     from clusters.systems.rocketmq.options import ControllerOptions
     from harness.daemon import Daemon
     from harness.node import Node

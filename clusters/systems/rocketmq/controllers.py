@@ -8,10 +8,10 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from clusters.systems import jvm
-from clusters.systems.dledger_protocol import Peer
-from clusters.systems.members import Members
-from clusters.systems.remoting import asked_once
+from clusters.kit import jvm
+from clusters.kit.dledger_protocol import Peer
+from clusters.kit.members import Members
+from clusters.kit.remoting import asked_once
 from clusters.systems.rocketmq import settings
 from clusters.systems.rocketmq.client import Controllers
 from clusters.systems.rocketmq.options import Consensus
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
     from typing import TypeVar
 
-    from clusters.systems.remoting import Connection
+    from clusters.kit.remoting import Connection
     from clusters.systems.rocketmq.options import ControllerOptions
     from harness.builds import Artifact
     from harness.daemon import Daemon

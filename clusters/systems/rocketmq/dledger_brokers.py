@@ -14,9 +14,9 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
-from clusters.systems.dledger_protocol import Peer
-from clusters.systems.members import Members
-from clusters.systems.remoting import Connection, asked_once
+from clusters.kit.dledger_protocol import Peer
+from clusters.kit.members import Members
+from clusters.kit.remoting import Connection, asked_once
 from clusters.systems.rocketmq import broker_requests, brokers, controllers
 from clusters.systems.rocketmq.broker_requests import BROKER, FAST_PORT, PORT, LogState
 from harness.leaders import LEADER

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from clusters.systems.remoting import NotSent, RemotingError
+from clusters.kit.remoting import NotSent, RemotingError
 from clusters.systems.rocketmq.outcomes import SUCCESS
 from clusters.systems.rocketmq.requests import REQUESTS
 from harness.op import Fail, Info, Ok
@@ -17,7 +17,7 @@ from harness.op import Fail, Info, Ok
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from clusters.systems.remoting import Answer, Connection
+    from clusters.kit.remoting import Answer, Connection
     from clusters.systems.rocketmq.client import Controllers
     from harness.node import Node
     from harness.op import Outcome

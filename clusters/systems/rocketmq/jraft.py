@@ -19,7 +19,7 @@ from __future__ import annotations
 import asyncio
 import struct
 
-from clusters.systems.remoting import BadAnswer, NotSent, RemotingError
+from clusters.kit.remoting import BadAnswer, NotSent, RemotingError
 
 TRANSFER = b"com.alipay.sofa.jraft.rpc.CliRequests$TransferLeaderRequest"
 REQUEST = struct.Struct(">BBHBIBIHHI")

@@ -10,17 +10,17 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
-from clusters.systems.answers import PAUSE_S, no_answer, unsupported
-from clusters.systems.remoting import BadAnswer, NotSent, RemotingError
+from clusters.kit.answers import PAUSE_S, no_answer, unsupported
+from clusters.kit.remoting import BadAnswer, NotSent, RemotingError
+from clusters.kit.stored import entry_or_fail, values_in
 from clusters.systems.rocketmq import broker_requests
 from clusters.systems.rocketmq.bodies import entry_in
 from clusters.systems.rocketmq.broker_requests import Refused
 from clusters.systems.rocketmq.producer import WITHOUT_MASTER
-from clusters.systems.stored import entry_or_fail, values_in
 from harness.op import Fail, Ok
 
 if TYPE_CHECKING:
-    from clusters.systems.remoting import Connection
+    from clusters.kit.remoting import Connection
     from clusters.systems.rocketmq.producer import Producer
     from harness.node import Node
     from harness.op import Invocation, Outcome, Value

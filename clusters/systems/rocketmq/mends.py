@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from clusters.systems.mending import Mends
+from clusters.kit.mending import Mends
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -8,11 +8,11 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
-from clusters.systems import jvm
-from clusters.systems.remoting import Connection, asked_once
+from clusters.kit import jvm
+from clusters.kit.remoting import Connection, asked_once
+from clusters.kit.waiting import wait_until_complete
 from clusters.systems.rocketmq import settings
 from clusters.systems.rocketmq.broker_requests import NAME_SERVER_PORT, master_of
-from clusters.systems.waiting import wait_until_complete
 from harness.service import Service
 from harness.slowness import slowed
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from clusters.systems.remoting import BadAnswer
+from clusters.kit.remoting import BadAnswer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

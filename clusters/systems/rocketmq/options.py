@@ -6,8 +6,8 @@ import enum
 from dataclasses import dataclass
 from typing import Literal
 
+from clusters.kit.routing import Routing
 from clusters.systems.rocketmq import mends
-from clusters.systems.routing import Routing
 from harness.declare import option
 from harness.errors import InputError
 

@@ -10,7 +10,7 @@ import uuid
 import zlib
 from typing import TYPE_CHECKING, Final
 
-from clusters.systems.remoting import NotSent, RemotingError
+from clusters.kit.remoting import NotSent, RemotingError
 from clusters.systems.rocketmq import broker_requests
 from clusters.systems.rocketmq.bodies import Sizes, filled
 from clusters.systems.rocketmq.broker_outcomes import (
@@ -28,7 +28,7 @@ from harness.op import Fail, Info, Ok
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from clusters.systems.remoting import Answer, Connection
+    from clusters.kit.remoting import Answer, Connection
     from clusters.systems.rocketmq.batches import Batches
     from clusters.systems.rocketmq.routes import Routes
     from harness.node import Node

@@ -15,18 +15,18 @@ import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from clusters.systems.answers import PAUSE_S, unsupported
-from clusters.systems.remoting import NotSent, RemotingError
+from clusters.kit.answers import PAUSE_S, unsupported
+from clusters.kit.remoting import NotSent, RemotingError
+from clusters.kit.stored import entry_or_fail, queued_value
 from clusters.systems.rocketmq import broker_requests
 from clusters.systems.rocketmq.bodies import entry_in
 from clusters.systems.rocketmq.broker_outcomes import NO_MASTER, NOTHING_CAME
-from clusters.systems.stored import entry_or_fail, queued_value
 from harness.op import Fail, Ok
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-    from clusters.systems.remoting import Connection
+    from clusters.kit.remoting import Connection
     from clusters.systems.rocketmq.broker_requests import Pulled
     from clusters.systems.rocketmq.producer import Producer
     from harness.node import Node

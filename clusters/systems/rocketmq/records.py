@@ -24,7 +24,7 @@ import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from clusters.systems.remoting import BadAnswer
+from clusters.kit.remoting import BadAnswer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from clusters.systems.remoting import BadAnswer
+from clusters.kit.remoting import BadAnswer
 from clusters.systems.rocketmq.numbers import integer, number, number_in
 from clusters.systems.rocketmq.outcomes import SUCCESS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from clusters.systems.remoting import Answer, Connection
+    from clusters.kit.remoting import Answer, Connection
     from harness.op import Value
 
 CLUSTER = "labrys"

@@ -12,14 +12,14 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
-from clusters.systems.remoting import asked_once
+from clusters.kit.remoting import asked_once
 from clusters.systems.rocketmq.broker_requests import PORT, master_of
 from clusters.systems.rocketmq.name_servers import connect
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from clusters.systems.remoting import Connection
+    from clusters.kit.remoting import Connection
     from harness.node import Node
 
 TIMEOUT_S: Final = 1.0

@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from clusters.systems import jvm
+from clusters.kit import jvm
 from harness.daemon import Daemon
 from harness.process_clock import LogClock
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from clusters.kit.dledger_messages import Messages
+from clusters.kit.jvm import JvmGroup, maven_build
 from clusters.sim.jvm.disk import DATA
 from clusters.sim.jvm.system import COMPILER, JavaNodes, known_simulator, simulated, simulator
-from clusters.systems.dledger_messages import Messages
-from clusters.systems.jvm import JvmGroup, maven_build
 from clusters.systems.rocketmq import settings
 from clusters.systems.rocketmq.controller import RocketMQController
 from clusters.systems.rocketmq.options import Consensus

@@ -10,7 +10,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
-from clusters.systems import jvm
+from clusters.kit import jvm
 from clusters.systems.rocketmq import controllers, settings
 from clusters.systems.rocketmq.batches import Batches
 from clusters.systems.rocketmq.broker_options import Mode, RocketMQOptions, Sends

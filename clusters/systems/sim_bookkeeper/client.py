@@ -10,8 +10,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final, Protocol
 
+from clusters.kit.answers import unsupported
 from clusters.sim.errors import Broken, Refused
-from clusters.systems.answers import unsupported
 from clusters.systems.sim_bookkeeper import outcomes
 from clusters.systems.sim_bookkeeper.messages import Answer, Append, Query
 from clusters.systems.sim_bookkeeper.outcomes import outcome

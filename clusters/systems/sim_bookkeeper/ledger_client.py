@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from clusters.kit.answers import unsupported
 from clusters.sim.errors import Broken, Refused
-from clusters.systems.answers import unsupported
 from clusters.systems.sim_bookkeeper import outcomes
 from clusters.systems.sim_bookkeeper.ensemble import pieces
 from clusters.systems.sim_bookkeeper.ledger_messages import AskHeld, Held, LedgerRequest

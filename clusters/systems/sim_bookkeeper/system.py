@@ -8,9 +8,9 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from clusters.kit.confirmed import Confirmed
 from clusters.sim.cluster import LOG_FILE
 from clusters.sim.system import STATUS_TIMEOUT_S, SimSystem
-from clusters.systems.confirmed import Confirmed
 from clusters.systems.sim_bookkeeper import ledger_client, messages, telling
 from clusters.systems.sim_bookkeeper.bookie import FENCE_LINE, Bookie
 from clusters.systems.sim_bookkeeper.bookie import ROLE as BOOKIE

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
-from clusters.systems.routing import Routing
+from clusters.kit.routing import Routing
 from clusters.systems.sim_raft.bugs import TABLE, Bug
 from harness.declare import option
 

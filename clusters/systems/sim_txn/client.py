@@ -9,20 +9,20 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final, Protocol
 
+from clusters.kit.answers import unsupported
+from clusters.kit.transactions import TRANSACTION, applied, keys_of, only_reads
 from clusters.sim.errors import Broken, Refused
-from clusters.systems.answers import unsupported
 from clusters.systems.sim_txn import outcomes
 from clusters.systems.sim_txn.bugs import Bug
 from clusters.systems.sim_txn.messages import Answer, Commit, ReadOnly, Step
 from clusters.systems.sim_txn.options import ReadsFrom
-from clusters.systems.transactions import TRANSACTION, applied, keys_of, only_reads
 from harness.op import Fail, Info, Ok
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from clusters.kit.transactions import Mops
     from clusters.systems.sim_txn.options import SimTxnOptions
-    from clusters.systems.transactions import Mops
     from harness.node import Node
     from harness.op import Invocation, Outcome, Value
 

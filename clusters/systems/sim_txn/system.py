@@ -7,6 +7,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
+from clusters.kit.transactions import LIST_APPEND, RW_REGISTER
 from clusters.sim.system import SimSystem
 from clusters.systems.sim_txn import messages
 from clusters.systems.sim_txn.client import SimTxnClient
@@ -14,7 +15,6 @@ from clusters.systems.sim_txn.node import StoreNode
 from clusters.systems.sim_txn.options import SimTxnOptions
 from clusters.systems.sim_txn.outcomes import ANSWERS
 from clusters.systems.sim_txn.promises import promises
-from clusters.systems.transactions import LIST_APPEND, RW_REGISTER
 from harness.service import NodeStatus
 
 if TYPE_CHECKING:

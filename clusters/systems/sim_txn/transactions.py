@@ -17,11 +17,11 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final, Protocol
 
+from clusters.kit.transactions import APPEND, READ
 from clusters.systems.sim_txn import outcomes
 from clusters.systems.sim_txn.bugs import Bug
 from clusters.systems.sim_txn.messages import Answer, Commit, Step
 from clusters.systems.sim_txn.options import Isolation
-from clusters.systems.transactions import APPEND, READ
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -21,9 +21,9 @@ import json
 from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import quote, unquote
 
-from clusters.systems.answers import NoAnswer, NotSent, RefusedByCode, carried_out, unsupported
-from clusters.systems.stored import value_of
-from clusters.systems.transactions import LIST_APPEND, RW_REGISTER, TRANSACTION, only_reads
+from clusters.kit.answers import NoAnswer, NotSent, RefusedByCode, carried_out, unsupported
+from clusters.kit.stored import value_of
+from clusters.kit.transactions import LIST_APPEND, RW_REGISTER, TRANSACTION, only_reads
 from clusters.systems.zookeeper.connection import Connection
 from clusters.systems.zookeeper.options import Checks, Reads
 from clusters.systems.zookeeper.outcomes import (

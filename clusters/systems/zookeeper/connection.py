@@ -17,8 +17,8 @@ import struct
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from clusters.systems.answers import NoAnswer, NotSent, RefusedByCode
-from clusters.systems.zookeepers import PORT
+from clusters.kit.answers import NoAnswer, NotSent, RefusedByCode
+from clusters.kit.zookeepers import PORT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from clusters.systems.transactions import LIST_APPEND, RW_REGISTER
+from clusters.kit.transactions import LIST_APPEND, RW_REGISTER
 from clusters.systems.zookeeper.options import Checks, Reads, ZooKeeperOptions
 from harness.promise import Promise
 

@@ -12,15 +12,15 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from clusters.systems import jvm
-from clusters.systems.answers import NoAnswer, NotSent, RefusedByCode
-from clusters.systems.transactions import LIST_APPEND, RW_REGISTER
+from clusters.kit import jvm
+from clusters.kit.answers import NoAnswer, NotSent, RefusedByCode
+from clusters.kit.transactions import LIST_APPEND, RW_REGISTER
+from clusters.kit.zookeepers import LINES, SESSION_TICKS, TELLING, Settings, ZooKeeperServers
 from clusters.systems.zookeeper.client import ROOT, ZooKeeperClient
 from clusters.systems.zookeeper.connection import Connection
 from clusters.systems.zookeeper.options import ZooKeeperOptions
 from clusters.systems.zookeeper.outcomes import ANSWERS
 from clusters.systems.zookeeper.promises import promises
-from clusters.systems.zookeepers import LINES, SESSION_TICKS, TELLING, Settings, ZooKeeperServers
 from harness.errors import InputError
 from harness.service import ReplicaState
 

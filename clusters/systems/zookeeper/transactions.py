@@ -17,9 +17,9 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
-from clusters.systems.answers import NoAnswer, NotSent, RefusedByCode
-from clusters.systems.stored import value_of
-from clusters.systems.transactions import applied, keys_of
+from clusters.kit.answers import NoAnswer, NotSent, RefusedByCode
+from clusters.kit.stored import value_of
+from clusters.kit.transactions import applied, keys_of
 from clusters.systems.zookeeper.options import Checks
 from clusters.systems.zookeeper.outcomes import CONFLICT, NO_NODE, NODE_EXISTS
 from harness.op import Fail, Ok
@@ -27,7 +27,7 @@ from harness.op import Fail, Ok
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
-    from clusters.systems.transactions import Mops
+    from clusters.kit.transactions import Mops
     from clusters.systems.zookeeper.connection import Connection
     from harness.op import Outcome, Value
 

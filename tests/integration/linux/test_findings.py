@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from clusters.kit.routing import Routing
 from clusters.sim.linux.cluster import LinuxCluster
 from clusters.systems.dledger.options import DLedgerOptions
 from clusters.systems.dledger.system import DLedgerSystem
-from clusters.systems.routing import Routing
 from harness.op import Invocation, Ok
 from tests.artifacts import built
 from tests.simulated_group import CUT, ELECTED, READY_S

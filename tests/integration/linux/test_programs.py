@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 
+from clusters.kit.answers import NoAnswer
+from clusters.kit.client_program import ClientProgram, copied
 from clusters.sim.linux.cluster import LinuxCluster
-from clusters.systems.answers import NoAnswer
-from clusters.systems.client_program import ClientProgram, copied
 from harness.daemon import processes_of
 from harness.errors import CommandFailed, CommandTimeout, InfrastructureError
 

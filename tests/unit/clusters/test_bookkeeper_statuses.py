@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from clusters.kit.confirmed import Confirmed
 from clusters.systems.bookkeeper import process
 from clusters.systems.bookkeeper.clients import Clients
-from clusters.systems.confirmed import Confirmed
 from harness.node import Node
 from harness.service import NodeStatus
 from harness.verdict import Verdict

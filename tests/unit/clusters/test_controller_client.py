@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from clusters.systems.remoting import Answer, BadAnswer, NotSent, RemotingError
+from clusters.kit.remoting import Answer, BadAnswer, NotSent, RemotingError
 from clusters.systems.rocketmq import outcomes
 from clusters.systems.rocketmq.client import ControllerClient, Controllers, outcome_of
 from clusters.systems.rocketmq.controller import RocketMQController

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from clusters.systems.remoting import RemotingError
+from clusters.kit.remoting import RemotingError
 from clusters.systems.rocketmq.client import Controllers
 from clusters.systems.rocketmq.controller import RocketMQController
 from clusters.systems.rocketmq.options import ControllerOptions
@@ -85,7 +85,7 @@ def test_a_start_that_fails(answer: tuple[int, str, str], said: str) -> None:
 
 def test_a_controller_that_dies_at_its_start(monkeypatch: pytest.MonkeyPatch) -> None:
     """The wait ends early, and the error has the last lines of all logs."""
-    monkeypatch.setattr("clusters.systems.waiting.ALIVE_CHECK_S", 0.0)
+    monkeypatch.setattr("clusters.kit.waiting.ALIVE_CHECK_S", 0.0)
 
     def answer(command: str) -> tuple[int, str, str]:
         return (0, "java.io.IOException: No space left on device\n" if "tail" in command else "", "")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from clusters.systems.remoting import Answer, NotSent
+from clusters.kit.remoting import Answer, NotSent
 from clusters.systems.rocketmq.client import ControllerClient, Controllers
 from clusters.systems.rocketmq.heartbeats import Heartbeats
 from harness.node import Node

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from clusters.kit.members import Members
+from clusters.kit.routing import Routing
 from clusters.systems.dledger import outcomes
 from clusters.systems.dledger.client import DLedgerClient
 from clusters.systems.dledger.options import ReadMode
 from clusters.systems.dledger.routing import Group
-from clusters.systems.members import Members
-from clusters.systems.routing import Routing
 from harness.node import Node
 from harness.op import ONLY_KEY, Fail, Info, Invocation, Ok
 from tests.unit.clusters.remoting_script import answer, frame, scripted

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from clusters.kit.members import Members
+from clusters.kit.stored import entry_body
 from clusters.systems.dledger import outcomes
 from clusters.systems.dledger.routing import Group
 from clusters.systems.dledger_log.client import LogClient
 from clusters.systems.dledger_log.entries import BARRIER
-from clusters.systems.members import Members
-from clusters.systems.stored import entry_body
 from harness.node import Node
 from harness.op import Fail, Info, Invocation, Ok
 from tests.unit.clusters.remoting_script import answer, frame, scripted

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
+from clusters.kit.members import Members
 from clusters.systems.dledger.routing import Group
 from clusters.systems.dledger_log.options import DLedgerLogOptions
 from clusters.systems.dledger_log.system import DLedgerLogSystem
-from clusters.systems.members import Members
 from harness.cluster import Paper
 from harness.errors import InputError
 from harness.node import Node

@@ -11,11 +11,11 @@ import pytest
 
 from checker.formats.columns import of_operations
 from checker.transactions.judge import judge
-from clusters.systems.answers import NoAnswer
+from clusters.kit.answers import NoAnswer
+from clusters.kit.transactions import applied, keys_of, only_reads
 from clusters.systems.etcd.client import EtcdClient
 from clusters.systems.etcd.gateway import Answer
 from clusters.systems.etcd.options import Compares, Reads
-from clusters.systems.transactions import applied, keys_of, only_reads
 from harness.node import Node
 from harness.op import Fail, Info, Invocation, Ok
 from tests.transacting import random_appends

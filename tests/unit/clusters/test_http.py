@@ -11,7 +11,7 @@ pytest.importorskip("aiohttp")
 import aiohttp.connector
 from aiohttp import web
 
-from clusters.systems.http import Http
+from clusters.kit.http import Http
 
 
 def test_a_connection_stays_open_however_slow_the_machine_is(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from clusters.systems.answers import NoAnswer, NotSent
+from clusters.kit.answers import NoAnswer, NotSent
 from clusters.systems.kafka import brokers, system, wire
 from clusters.systems.kafka.library import Library
 from clusters.systems.kafka.members import Members

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from clusters.systems import leading
-from clusters.systems.dledger_protocol import LEADERSHIP_TRANSFER, UNEXPECTED_ARGUMENT
-from clusters.systems.leading import move_leadership
-from clusters.systems.remoting import BadAnswer, NotSent, RemotingError
+from clusters.kit import leading
+from clusters.kit.dledger_protocol import LEADERSHIP_TRANSFER, UNEXPECTED_ARGUMENT
+from clusters.kit.leading import move_leadership
+from clusters.kit.remoting import BadAnswer, NotSent, RemotingError
 from clusters.systems.rocketmq import controllers, jraft
 from clusters.systems.rocketmq.controller import RocketMQController
 from clusters.systems.rocketmq.options import Consensus, ControllerOptions

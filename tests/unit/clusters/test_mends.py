@@ -16,7 +16,7 @@ from clusters.systems.rocketmq.options import Consensus, ControllerOptions
 from harness.errors import InputError
 
 if TYPE_CHECKING:
-    from clusters.systems.mending import Mends
+    from clusters.kit.mending import Mends
 
 FINDINGS = Path(__file__).parents[3] / "docs" / "findings"
 

@@ -12,8 +12,8 @@ import pytest
 pytest.importorskip("aiohttp")
 from aiohttp import web
 
-from clusters.systems import http
-from clusters.systems.answers import NoAnswer
+from clusters.kit import http
+from clusters.kit.answers import NoAnswer
 from clusters.systems.nacos import client as client_module
 from clusters.systems.nacos import naming as module
 from clusters.systems.nacos import system

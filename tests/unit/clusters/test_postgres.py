@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from clusters.systems.answers import NoAnswer, NotSent
+from clusters.kit.answers import NoAnswer, NotSent
 from clusters.systems.postgres import connection as postgres
 from clusters.systems.postgres.client import PostgresClient
 from clusters.systems.postgres.connection import Refused, literal

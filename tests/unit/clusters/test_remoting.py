@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clusters.systems.remoting import (
+from clusters.kit.remoting import (
     MAX_FRAME_BYTES,
     MAX_HEADER_BYTES,
     BadAnswer,
@@ -26,7 +26,7 @@ from tests.unit.clusters.remoting_script import HEAD, answer, frame, scripted
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping
 
-    from clusters.systems.remoting import Answer
+    from clusters.kit.remoting import Answer
 
 HOST = "127.0.0.1"
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
+from clusters.kit.stored import entry_body
 from clusters.systems.rocketmq import broker_outcomes, brokers, name_servers, queue_client, routes
 from clusters.systems.rocketmq.broker_options import Flush, RocketMQOptions
 from clusters.systems.rocketmq.broker_outcomes import NAMES, REFUSED, refused
@@ -21,7 +22,6 @@ from clusters.systems.rocketmq.producer import Producer
 from clusters.systems.rocketmq.queue_client import Consumer, QueueClient, Topic
 from clusters.systems.rocketmq.routes import Routes
 from clusters.systems.rocketmq.system import RocketMQSystem
-from clusters.systems.stored import entry_body
 from harness.cluster import Paper
 from harness.errors import InputError
 from harness.node import Node

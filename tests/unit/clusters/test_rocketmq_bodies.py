@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from clusters.kit.stored import entry_body
 from clusters.systems.rocketmq.bodies import MOST, Sizes, entry_in, filled, parse_sizes
 from clusters.systems.rocketmq.broker_options import RocketMQOptions
-from clusters.systems.stored import entry_body
 from harness.errors import InputError
 from harness.op import Ok
 from tests.unit.clusters.test_rocketmq import Group, ask

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from clusters.systems.remoting import BadAnswer
+from clusters.kit.remoting import BadAnswer
 from clusters.systems.rocketmq import broker_requests, brokers, dledger_brokers
 from clusters.systems.rocketmq.broker_options import Flush, Mode, RocketMQOptions
 from clusters.systems.rocketmq.broker_outcomes import REFUSED_BY_DLEDGER, refused

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clusters.systems.remoting import BadAnswer
+from clusters.kit.remoting import BadAnswer
 from clusters.systems.rocketmq.records import BORN_V6, COMPRESSED, STORED_V6, Record, records_in
 
 VERSION_1, VERSION_2 = -626843481, -626843477

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
+from clusters.kit.stored import entry_body
 from clusters.systems.rocketmq import batches, brokers
 from clusters.systems.rocketmq.batches import Batches
 from clusters.systems.rocketmq.broker_options import RocketMQOptions, Sends
 from clusters.systems.rocketmq.broker_outcomes import REFUSED
 from clusters.systems.rocketmq.producer import ROLLED_BACK_OF, Producer
 from clusters.systems.rocketmq.system import HALF_TOPICS
-from clusters.systems.stored import entry_body
 from harness.node import Node
 from harness.op import Fail, Info, Ok
 from tests.unit.clusters.remoting_script import frame, scripted

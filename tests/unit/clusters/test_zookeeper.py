@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clusters.systems.answers import NoAnswer, NotSent, RefusedByCode
+from clusters.kit.answers import NoAnswer, NotSent, RefusedByCode
+from clusters.kit.zookeepers import SRVR
 from clusters.systems.zookeeper import connection as module
 from clusters.systems.zookeeper import system as system_module
 from clusters.systems.zookeeper.connection import HEADER, LENGTH, Connection
 from clusters.systems.zookeeper.options import ZooKeeperOptions
 from clusters.systems.zookeeper.outcomes import WRITE_NEVER_HAPPENED, refused
 from clusters.systems.zookeeper.system import ZooKeeperSystem
-from clusters.systems.zookeepers import SRVR
 from harness.cluster import Paper
 from harness.errors import InputError
 from harness.op import Fail, Info

@@ -12,7 +12,7 @@ from kazoo.protocol.serialization import CheckVersion, GetData, SetData, Transac
 
 from checker.formats.columns import of_operations
 from checker.transactions.judge import judge
-from clusters.systems.answers import NoAnswer, RefusedByCode
+from clusters.kit.answers import NoAnswer, RefusedByCode
 from clusters.systems.zookeeper.options import Checks
 from clusters.systems.zookeeper.outcomes import NO_NODE
 from clusters.systems.zookeeper.transactions import Transactions

@@ -11,8 +11,8 @@ import asyncio
 import shlex
 from typing import TYPE_CHECKING, ClassVar
 
-from clusters.systems.leading import move_leadership
-from clusters.systems.waiting import wait_until_complete
+from clusters.kit.leading import move_leadership
+from clusters.kit.waiting import wait_until_complete
 from harness.errors import NodeError
 from harness.leaders import leaders_by_term
 from harness.process_clock import LogClock

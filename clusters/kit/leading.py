@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from clusters.systems.waiting import POLL_S
+from clusters.kit.waiting import POLL_S
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from clusters.systems.answers import NoAnswer
+from clusters.kit.answers import NoAnswer
 from harness.op import Fail
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from clusters.systems.answers import NoAnswer
+from clusters.kit.answers import NoAnswer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

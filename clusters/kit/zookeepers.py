@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from clusters.systems import jvm
+from clusters.kit import jvm
 from harness.daemon import Daemon
 from harness.leaders import LEADER
 from harness.service import NodeStatus

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Any, Final
 
-from clusters.systems.answers import NoAnswer, NotSent
+from clusters.kit.answers import NoAnswer, NotSent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -23,7 +23,7 @@ from asyncio.subprocess import DEVNULL, PIPE
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from clusters.systems.answers import NoAnswer
+from clusters.kit.answers import NoAnswer
 from harness.cache import appearing, cache, locked
 from harness.errors import InfrastructureError
 

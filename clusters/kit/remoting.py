@@ -18,7 +18,7 @@ import struct
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from clusters.systems import fastjson
+from clusters.kit import fastjson
 from harness.errors import InfrastructureError
 
 if TYPE_CHECKING:

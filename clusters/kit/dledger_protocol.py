@@ -9,14 +9,14 @@ from __future__ import annotations
 import base64
 from typing import TYPE_CHECKING
 
-from clusters.systems.remoting import HEADER_OK, BadAnswer, Connection
+from clusters.kit.remoting import HEADER_OK, BadAnswer, Connection
 from harness.service import NodeStatus, ReplicaState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from clusters.systems.members import Members
-    from clusters.systems.remoting import Answer
+    from clusters.kit.members import Members
+    from clusters.kit.remoting import Answer
     from harness.op import Value
 
 SUCCESS = 200
