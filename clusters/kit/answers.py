@@ -25,6 +25,18 @@ class NoAnswer(LabrysError):  # noqa: N818
     """The request may have arrived, and no usable answer came."""
 
 
+class Refused(LabrysError):  # noqa: N818
+    """The system answered with an error.
+
+    Attributes:
+        code: What names the kind of the error, as the table of outcomes of the system has it.
+    """
+
+    def __init__(self, code: str, text: str) -> None:
+        super().__init__(text)
+        self.code = code
+
+
 class RefusedByCode(LabrysError):  # noqa: N818
     """The system answered with an error that is a number.
 

@@ -13,9 +13,8 @@ import json
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from clusters.kit.answers import NoAnswer
+from clusters.kit.answers import NoAnswer, Refused
 from clusters.kit.http import LONGER, MAX_ANSWER_BYTES, Http, answering
-from harness.errors import LabrysError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,18 +26,6 @@ if TYPE_CHECKING:
 PORT: Final = 2379
 HTTP_OK: Final = 200
 MAX_MESSAGE: Final = 200
-
-
-class Refused(LabrysError):  # noqa: N818 - as it reads in `except`
-    """etcd answered with an error.
-
-    Attributes:
-        message: Its message, such as `etcdserver: leader changed`.
-    """
-
-    def __init__(self, message: str) -> None:
-        super().__init__(message)
-        self.message = message
 
 
 class Entry(NamedTuple):
@@ -165,7 +152,8 @@ class Gateway:
         status, content = await self._http.send("POST", method, json=request)
         answer = _parsed(content, status)
         if status != HTTP_OK:
-            raise Refused(answer.message(f"status {status}"))
+            message = answer.message(f"status {status}")
+            raise Refused(message, message)
         return answer
 
     async def close(self) -> None:

@@ -10,12 +10,9 @@ Source: etcd 3.4.23 and 3.7.3, `etcdserver/v3_server.go` (`processInternalRaftRe
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from clusters.kit.answers import refused_with
-
-if TYPE_CHECKING:
-    from harness.op import Fail, Info
+from clusters.kit.contracts import CAS_MISMATCH, CONFLICT, HELD, NOT_HELD
 
 # Message of etcd to the code of the error in the history.
 WRITE_NEVER_HAPPENED: Final = {
@@ -25,18 +22,4 @@ WRITE_NEVER_HAPPENED: Final = {
 }
 
 # Errors that are answers of a working system.
-CAS_MISMATCH: Final = "cas-mismatch"
-HELD: Final = "held"
-NOT_HELD: Final = "not-held"
-CONFLICT: Final = "conflict"
 ANSWERS: Final = (CAS_MISMATCH, HELD, NOT_HELD, CONFLICT)
-
-
-def refused(message: str, *, is_read: bool) -> Fail | Info:
-    """Returns the outcome of an operation that etcd refused.
-
-    Args:
-        message: The message of the error.
-        is_read: Whether the operation is a read, which never has an effect.
-    """
-    return refused_with(WRITE_NEVER_HAPPENED.get(message), message, is_read=is_read)

@@ -11,13 +11,13 @@ import itertools
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
-from clusters.kit.answers import NoAnswer, NotSent
+from clusters.kit.answers import NoAnswer, NotSent, Refused
+from clusters.kit.contracts import served
 from clusters.kit.leading import move_leadership
 from clusters.kit.leases import refuse_sessions
-from clusters.kit.transactions import LIST_APPEND, RW_REGISTER
 from clusters.kit.waiting import wait_until_complete
-from clusters.systems.etcd.client import EtcdClient
-from clusters.systems.etcd.gateway import PORT, Gateway, Refused, encoded
+from clusters.systems.etcd.client import CLIENTS, EtcdLocks, EtcdTransactions
+from clusters.systems.etcd.gateway import PORT, Gateway, encoded
 from clusters.systems.etcd.options import EtcdOptions
 from clusters.systems.etcd.outcomes import ANSWERS
 from clusters.systems.etcd.promises import promises
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
     from typing import TypeVar
 
+    from clusters.systems.etcd.client import EtcdClient
     from harness.builds import Artifact
     from harness.cluster import Cluster
     from harness.node import Node
@@ -85,19 +86,7 @@ class EtcdSystem(OneServiceSystem):
     Options = EtcdOptions
     role = ROLE
     faketime = False  # Go reads the clock without libc
-    serves: ClassVar[Mapping[str, str]] = MappingProxyType(
-        {
-            "register": "read is a range, write is a put, cas is a transaction that compares the value",
-            "set": "add is a put of a key for the element; read is a range of all these keys",
-            "counter": "add reads the key, and writes the sum in a transaction that compares the revision",
-            "lock": "acquire creates a key, with a lease if the locks have one; release deletes it",
-            **dict.fromkeys(
-                (LIST_APPEND, RW_REGISTER),
-                "txn reads all its keys in one transaction; a second one compares their revisions, and puts the new values",
-            ),
-            "log": "append is a put, and its revision is the offset; read is a watch from a revision on, see --follow",
-        }
-    )
+    serves = served(CLIENTS)
     programs = (go("3.7.3"),)
     log_lines: ClassVar[Mapping[str, LogLine]] = LINES
     answers = ANSWERS
@@ -182,16 +171,16 @@ class EtcdSystem(OneServiceSystem):
 
     def client(self, process: int, node: Node, *, pinned: bool = False) -> EtcdClient:  # noqa: ARG002 - all stay at their node
         """Returns the client of a process."""
-        lease_s = self.workload_options.lease_s if self.workload == "lock" else None
-        return EtcdClient(
-            node=node,
-            workload=self.workload,
-            reads=self._options.etcd_reads,
-            fencing=self._options.fencing,
-            lease_s=lease_s,
-            owner=f"{process}/{next(self._clients)}",
-            compares=self._options.etcd_compares,
-        )
+        reads = self._options.etcd_reads
+        match self.workload:
+            case "lock":
+                owner = f"{process}/{next(self._clients)}"
+                return EtcdLocks(
+                    node, owner=owner, lease_s=self.workload_options.lease_s, fencing=self._options.fencing
+                )
+            case "list-append" | "rw-register":
+                return EtcdTransactions(node, reads, self._options.etcd_compares)
+        return CLIENTS[self.workload](node, reads)
 
     async def until_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
         """Waits until all nodes name one leader in one term, and one of them leads."""

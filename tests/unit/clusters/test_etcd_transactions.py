@@ -13,7 +13,7 @@ from checker.formats.columns import of_operations
 from checker.transactions.judge import judge
 from clusters.kit.answers import NoAnswer
 from clusters.kit.transactions import applied, keys_of, only_reads
-from clusters.systems.etcd.client import EtcdClient
+from clusters.systems.etcd.client import EtcdTransactions
 from clusters.systems.etcd.gateway import Answer
 from clusters.systems.etcd.options import Compares, Reads
 from harness.node import Node
@@ -71,24 +71,16 @@ class Store:
         self.kvs[put["key"]] = {**put, "create_revision": created, "mod_revision": str(self.revision)}
 
 
-def client(store: Store, compares: Compares = Compares.ALL, workload: str = "list-append") -> EtcdClient:
+def client(store: Store, compares: Compares = Compares.ALL) -> EtcdTransactions:
     """Returns a client of a store in this process."""
-    made = EtcdClient(
-        node=NODE,
-        workload=workload,
-        reads=Reads.LINEARIZABLE,
-        fencing=False,
-        lease_s=None,
-        owner="1",
-        compares=compares,
-    )
+    made = EtcdTransactions(NODE, Reads.LINEARIZABLE, compares)
     made._gateway = store  # type: ignore[assignment]
     return made
 
 
-def run(store: Store, *mops: list[Any], workload: str = "list-append") -> Outcome:
+def run(store: Store, *mops: list[Any]) -> Outcome:
     """Carries out one transaction."""
-    return asyncio.run(client(store, workload=workload).invoke(Invocation("txn", list(mops), None)))
+    return asyncio.run(client(store).invoke(Invocation("txn", list(mops), None)))
 
 
 def test_a_transaction_sees_its_own_writes() -> None:
@@ -97,7 +89,7 @@ def test_a_transaction_sees_its_own_writes() -> None:
     found = run(store, ["r", "x", None], ["append", "x", 1], ["append", "x", 2], ["r", "x", None])
     assert isinstance(found, Ok)
     assert found.value == [["r", "x", None], ["append", "x", 1], ["append", "x", 2], ["r", "x", [1, 2]]]
-    found = run(store, ["w", "y", 5], ["w", "y", 6], ["r", "y", None], ["r", "z", None], workload="rw-register")
+    found = run(store, ["w", "y", 5], ["w", "y", 6], ["r", "y", None], ["r", "z", None])
     assert isinstance(found, Ok)
     assert found.value == [["w", "y", 5], ["w", "y", 6], ["r", "y", 6], ["r", "z", None]]
     assert base64.b64decode(store.kvs[base64.b64encode(b"labrys/only/y").decode()]["value"]) == b"6"

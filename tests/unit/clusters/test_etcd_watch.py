@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from aiohttp import web
 
-from clusters.systems.etcd.client import EtcdClient
+from clusters.systems.etcd.client import EtcdLogs
 from clusters.systems.etcd.gateway import PORT
 from clusters.systems.etcd.options import Reads
 from harness.node import Node
@@ -102,7 +102,7 @@ class Etcd:
             each.set()
 
     @contextlib.asynccontextmanager
-    async def serving(self) -> AsyncIterator[EtcdClient]:
+    async def serving(self) -> AsyncIterator[EtcdLogs]:
         """Serves at the address of the node; yields a client of it."""
         application = web.Application()
         application.add_routes(
@@ -112,7 +112,7 @@ class Etcd:
         runner = web.AppRunner(application, shutdown_timeout=0.1)
         await runner.setup()
         await web.TCPSite(runner, NODE.address, PORT).start()
-        client = EtcdClient(node=NODE, workload="log", reads=Reads.LINEARIZABLE, fencing=False, lease_s=None, owner="a")
+        client = EtcdLogs(NODE, Reads.LINEARIZABLE)
         try:
             yield client
         finally:
@@ -121,13 +121,13 @@ class Etcd:
             await runner.cleanup()
 
 
-async def appended(client: EtcdClient, *values: int) -> None:
+async def appended(client: EtcdLogs, *values: int) -> None:
     """Appends values."""
     for value in values:
         assert isinstance(await client.invoke(Invocation("append", value, "k")), Ok)
 
 
-async def read(client: EtcdClient, first: int, last: int = 999) -> Outcome:
+async def read(client: EtcdLogs, first: int, last: int = 999) -> Outcome:
     """Reads the log from an offset on."""
     return await client.invoke(Invocation("read", [first, last], "k"))
 
