@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, TypeVar
 
 from clusters.kit.answers import PAUSE_S, NoAnswer, NotSent, Refused, no_answer, refused_with, unsupported
 from clusters.kit.transactions import LIST_APPEND, RW_REGISTER, TRANSACTION, only_reads
+from harness.client import via_of
 from harness.errors import LabrysError
 from harness.op import ONLY_KEY, Fail, Info, Ok
 
@@ -151,9 +152,9 @@ class Contract(abc.ABC):
             case Refused():
                 return refused_with(self.never_happened.get(error.code), str(error), is_read=is_harmless)
             case TimeoutError():
-                return no_answer(
-                    f"no-answer: {self.node.name} did not answer in {limit_s or 0:g} s", is_read=is_harmless
-                )
+                within = "time" if limit_s is None else f"{limit_s:g} s"
+                asked = via_of(self) or self.node.name
+                return no_answer(f"no-answer: {asked} did not answer in {within}", is_read=is_harmless)
         return no_answer(f"no-answer: {error}", is_read=is_harmless)
 
 

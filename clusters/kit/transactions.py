@@ -21,6 +21,7 @@ LIST_APPEND: Final = "list-append"
 RW_REGISTER: Final = "rw-register"
 READ: Final = "r"
 APPEND: Final = "append"
+WRITE: Final = "w"
 MAX_SHOWN: Final = 100
 
 Mops = list[list["Value"]]

@@ -1,11 +1,4 @@
-"""The client of Redis: one connection of one process, for registers, sets, counters, locks, queues and transactions.
-
-- A register is a key. A compare-and-set is a script that compares and sets.
-- A set is a set of Redis. A counter is a key with INCRBY.
-- A lock is a key that exists while the lock is held, with the holder's mark, and a counter beside it for its token.
-- A queue is a list: RPUSH at one end, LPOP at the other. Or it is a stream with one group of consumers: XADD, and XREADGROUP
-  with XACK and XDEL once the client has the value. A value that a consumer never acknowledged goes to another one later.
-- A transaction is one script of LRANGE and RPUSH, or of GET and SET; or each of its micro-operations is a command.
+"""The clients of Redis: one connection of one process, with a class for each workload.
 
 A script runs without other commands in between. Source: Redis' documentation, "Scripting with Lua", "Distributed locks with
 Redis" (the lock of a single instance) and "Redis Streams".
@@ -15,21 +8,37 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from clusters.kit.answers import PAUSE_S, NoAnswer, NotSent, no_answer, unsupported
+from clusters.kit.answers import PAUSE_S, NoAnswer, NotSent, Refused
+from clusters.kit.contracts import (
+    Contract,
+    Counters,
+    Done,
+    InDoubt,
+    Locks,
+    Queues,
+    Registers,
+    Seen,
+    Sets,
+    Transactions,
+    by_workload,
+)
 from clusters.kit.stored import value_of
-from clusters.kit.transactions import LIST_APPEND, READ, RW_REGISTER, TRANSACTION, keys_of, only_reads
-from clusters.systems.redis.connection import SENTINEL_PORT, Connection, Refused
-from clusters.systems.redis.options import QueueBy, TransactionsBy
-from clusters.systems.redis.outcomes import CAS_MISMATCH, EMPTY, HELD, NOT_HELD, refused
-from harness.op import ONLY_KEY, Fail, Info, Ok
+from clusters.kit.transactions import APPEND, READ, WRITE, keys_of, only_reads
+from clusters.systems.redis.connection import SENTINEL_PORT, Connection
+from clusters.systems.redis.options import TransactionsBy
+from clusters.systems.redis.outcomes import WRITE_NEVER_HAPPENED, WRONG_TYPE
+from harness.op import Info
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
+    from clusters.kit.transactions import Mops
     from harness.node import Node
-    from harness.op import Invocation, Outcome, Value
+    from harness.op import Ok, Outcome, Value
 
 MASTER: Final = "labrys"  # the name of the group in the sentinels
 ANSWER_TIMEOUT_S: Final = 3.0
@@ -73,80 +82,43 @@ end
 return answers"""
 
 
-class RedisClient:
-    """A `harness.client.RoutedClient`: it asks a sentinel for the master, or stays at its node.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a client sends its commands.
 
     Attributes:
         node: The client's own node.
+        nodes: The nodes with a server.
+        sentinels: The nodes with a sentinel, which the client asks for the master in turn; none: it stays at its node.
+        acknowledge: The number of replicas that must have a write.
+    """
+
+    node: Node
+    nodes: Sequence[Node]
+    sentinels: Sequence[Node]
+    acknowledge: int
+
+
+class RedisClient(Contract):
+    """A `harness.client.RoutedClient`: it asks a sentinel for the master, or stays at its node.
+
+    Attributes:
         via: The node that received its last operation; None if the client stays at its node.
     """
 
-    def __init__(
-        self,
-        *,
-        node: Node,
-        nodes: Sequence[Node],
-        sentinels: Sequence[Node],
-        workload: str,
-        owner: str,
-        acknowledge: int,
-        fencing: bool,
-        lease_s: float | None,
-        queue_by: QueueBy,
-        transactions_by: TransactionsBy,
-    ) -> None:
-        """Connects with the first operation.
+    never_happened = WRITE_NEVER_HAPPENED
+    read_timeout_s = change_timeout_s = ANSWER_TIMEOUT_S
 
-        Args:
-            node: The client's own node.
-            nodes: The nodes with a server.
-            sentinels: The nodes with a sentinel, which the client asks for the master in turn; none: it stays at its node.
-            workload: The workload.
-            owner: A text that no other client of the run has.
-            acknowledge: The number of replicas that must have a write.
-            fencing: Whether an acquire returns a token.
-            lease_s: The lease of a lock in seconds; None: locks have none.
-            queue_by: The type of Redis that holds a queue.
-            transactions_by: How a transaction is carried out.
-        """
-        self.node = node
+    def __init__(self, place: Place) -> None:
+        """Connects with the first operation."""
+        self.node = place.node
         self.via: str | None = None
-        self._nodes = nodes
-        self._sentinels = sentinels
-        self._turn = nodes.index(node) if sentinels else 0
-        self._workload = workload
-        self._owner = owner
-        self._acknowledge = acknowledge
-        self._fencing = fencing
-        self._queue_by = queue_by
-        self._transactions_by = transactions_by
-        self._lease_ms = "" if lease_s is None else str(round(lease_s * 1000))
-        self._marks: dict[str, str] = {}  # by key, the mark of the lock that this client acquired last
-        self._at: Node | None = None if sentinels else node
+        self._nodes = place.nodes
+        self._sentinels = place.sentinels
+        self._acknowledge = place.acknowledge
+        self._turn = place.nodes.index(place.node) if place.sentinels else 0
+        self._at: Node | None = None if place.sentinels else place.node
         self._connection: Connection | None = None
-
-    async def invoke(self, invocation: Invocation) -> Outcome:
-        """Carries out an operation of the workload."""
-        is_read = _is_read(invocation)
-        try:
-            async with asyncio.timeout(ANSWER_TIMEOUT_S):
-                connection = await self._connected()
-                return await self._carry_out(connection, invocation)
-        except NotSent as error:
-            await self._leave()
-            return Fail(f"not-connected: {error}")
-        except TimeoutError:
-            sent = self._connection is not None
-            await self._leave()
-            silent = f"no-answer: no answer in {ANSWER_TIMEOUT_S:g} s"
-            return no_answer(silent, is_read=is_read) if sent else Fail(silent)
-        except NoAnswer as error:
-            await self._leave()
-            return no_answer(f"no-answer: {error}", is_read=is_read)
-        except Refused as error:
-            outcome = refused(error.text, is_read=is_read)
-            await self._leave()  # a sentinel may know another master by now
-            return outcome
 
     async def close(self) -> None:
         """Closes the connection."""
@@ -154,13 +126,43 @@ class RedisClient:
             await self._connection.close()
             self._connection = None
 
-    async def _connected(self) -> Connection:
+    def was_sent(self) -> bool:
+        """Returns whether the client has a connection to a server."""
+        return self._connection is not None
+
+    async def failed(self, error: Exception) -> None:  # noqa: ARG002 - the same after each
+        """Closes the connection, and asks a sentinel again for the next operation: it may know another master by now."""
+        await self.close()
+        if self._sentinels:
+            self._at = None
+        await asyncio.sleep(PAUSE_S)
+
+    async def confirmed(self, outcome: Ok) -> Outcome:
+        """Returns the outcome if enough replicas have the write, and otherwise `Info`: the write may stay or vanish."""
+        if not self._acknowledge:
+            return outcome
+        try:
+            have = await self._call("WAIT", self._acknowledge, WAIT_MS)
+        except (NotSent, NoAnswer, Refused) as error:  # the write itself is done
+            return Info(f"not-acknowledged: {error}")
+        if isinstance(have, int) and have >= self._acknowledge:
+            return outcome
+        return Info(f"not-acknowledged: {have} of {self._acknowledge} replicas have it")
+
+    async def _call(self, *words: str | int) -> Any:
+        """Sends a command to the server, and returns its answer; see `Connection.call`."""
         if self._connection is None:
             if self._at is None:
                 self._at = await self._master()
             self.via = self._at.name if self._sentinels else None
             self._connection = Connection(self._at.address)
-        return self._connection
+        return await self._connection.call(*words)
+
+    async def _listed(self, *words: str | int) -> list[Any]:
+        answer = await self._call(*words)
+        if isinstance(answer, list | set):
+            return list(answer)
+        raise NoAnswer(f"expected a list, found {str(answer)[:100]}")
 
     async def _master(self) -> Node:
         """Asks the next sentinel for the master.
@@ -172,192 +174,237 @@ class RedisClient:
         self._turn += 1
         asked = Connection(sentinel.address, SENTINEL_PORT)
         try:
-            found = await asked.call("SENTINEL", "GET-MASTER-ADDR-BY-NAME", MASTER)
+            answer = await asked.call("SENTINEL", "GET-MASTER-ADDR-BY-NAME", MASTER)
         except (NotSent, NoAnswer, Refused) as error:
             raise NotSent(f"the sentinel of {sentinel.name}: {error}") from error
         finally:
             await asked.close()
-        address = found[0] if isinstance(found, list) and found else None
-        node = next((node for node in self._nodes if node.address == address), None)
-        if node is None:
-            raise NotSent(f"the sentinel of {sentinel.name} names no master: {str(found)[:100]}")
-        return node
+        address = answer[0] if isinstance(answer, list) and answer else None
+        master = next((node for node in self._nodes if node.address == address), None)
+        if master is None:
+            raise NotSent(f"the sentinel of {sentinel.name} names no master: {str(answer)[:100]}")
+        return master
 
-    async def _leave(self) -> None:
-        """Closes the connection after an error, and asks a sentinel again for the next operation."""
-        await self.close()
-        if self._sentinels:
-            self._at = None
-        await asyncio.sleep(PAUSE_S)
 
-    async def _carry_out(self, connection: Connection, invocation: Invocation) -> Outcome:
-        operations = {
-            "register": self._register,
-            "set": self._set,
-            "counter": self._counter,
-            "lock": self._lock,
-            LIST_APPEND: self._transaction,
-            RW_REGISTER: self._transaction,
-            "queue": self._stream if self._queue_by is QueueBy.STREAM else self._queue,
-        }
-        key = invocation.key or ONLY_KEY
-        outcome = await operations[self._workload](connection, key, invocation.f, invocation.value)
-        if isinstance(outcome, Ok) and not _is_read(invocation) and self._acknowledge:
-            return await self._acknowledged(connection, outcome)
-        return outcome
+class RedisRegisters(RedisClient, Registers):
+    """A register is a key. A compare-and-set is a script that compares and sets."""
 
-    async def _acknowledged(self, connection: Connection, outcome: Ok) -> Outcome:
-        """Returns the outcome if enough replicas have the write, and otherwise `Info`: the write may stay or vanish."""
-        try:
-            have = await connection.call("WAIT", self._acknowledge, WAIT_MS)
-        except (NotSent, NoAnswer, Refused) as error:  # the write itself is done
-            return Info(f"not-acknowledged: {error}")
-        if isinstance(have, int) and have >= self._acknowledge:
-            return outcome
-        return Info(f"not-acknowledged: {have} of {self._acknowledge} replicas have it")
+    serves = "read is GET, write is SET, cas is a script"
 
-    async def _register(self, connection: Connection, key: str, f: str, value: Value) -> Outcome:
-        match f, value:
-            case "read", _:
-                return Ok(_value(await connection.call("GET", key)))
-            case "write", _:
-                await connection.call("SET", key, json.dumps(value))
-                return Ok(value)
-            case "cas", [expected, new]:
-                before = "" if expected is None else json.dumps(expected)
-                if await connection.call("EVAL", CAS, 1, key, before, json.dumps(new)):
-                    return Ok(value)
-                return Fail(f"{CAS_MISMATCH}: it does not hold {json.dumps(expected)[:100]}")
-        return unsupported(f, value)
+    async def read(self, key: str) -> Seen:
+        """Reads the key."""
+        return Seen(_value(await self._call("GET", key)))
 
-    async def _set(self, connection: Connection, key: str, f: str, value: Value) -> Outcome:
-        match f:
-            case "add":
-                await connection.call("SADD", key, json.dumps(value))
-                return Ok(value)
-            case "read":
-                return Ok([_value(member) for member in await _listed(connection, "SMEMBERS", key)])
-        return unsupported(f, value)
+    async def write(self, key: str, value: Value) -> Done:
+        """Sets the key."""
+        await self._call("SET", key, json.dumps(value))
+        return Done()
 
-    async def _counter(self, connection: Connection, key: str, f: str, value: Value) -> Outcome:
-        match f, value:
-            case "add", int(amount):
-                await connection.call("INCRBY", key, amount)
-                return Ok(value)
-            case "read", _:
-                return Ok(_value(await connection.call("GET", key)) or 0)
-        return unsupported(f, value)
+    async def cas(self, key: str, expected: Value, new: Value) -> Done | None:
+        """Runs the script."""
+        before = "" if expected is None else json.dumps(expected)
+        return Done() if await self._call("EVAL", CAS, 1, key, before, json.dumps(new)) else None
 
-    async def _lock(self, connection: Connection, key: str, f: str, value: Value) -> Outcome:
-        match f:
-            case "acquire":
-                token = await connection.call("EVAL", ACQUIRE, 2, key, f"{key}/tokens", self._owner, self._lease_ms)
-                if token is None:
-                    return Fail(f"{HELD}: another client holds it")
-                self._marks[key] = f"{self._owner}/{token}"
-                return Ok(token if self._fencing else None)
-            case "release":
-                mark = self._marks.get(key, "") if value is None else f"{self._owner}/{value}"
-                if await connection.call("EVAL", RELEASE, 1, key, mark):
-                    return Ok(value)
-                return Fail(f"{NOT_HELD}: the lock is free, or another client holds it")
-        return unsupported(f, value)
 
-    async def _transaction(self, connection: Connection, key: str, f: str, value: Value) -> Outcome:
-        if f != TRANSACTION:
-            return unsupported(f, value)
-        names = keys_of(value)
-        places = {name: place for place, name in enumerate(names, 1)}
-        of_lists = self._workload == LIST_APPEND
-        read, write = ("LRANGE", "RPUSH") if of_lists else ("GET", "SET")
-        words = [(read if function == READ else write, places[str(name)], new) for function, name, new in value]
+class RedisSets(RedisClient, Sets):
+    """A set is a set of Redis."""
+
+    serves = "add is SADD, read is SMEMBERS"
+
+    async def add(self, key: str, element: Value) -> Done:
+        """Adds a member."""
+        await self._call("SADD", key, json.dumps(element))
+        return Done()
+
+    async def read(self, key: str) -> Seen:
+        """Reads all members."""
+        return Seen([_value(member) for member in await self._listed("SMEMBERS", key)])
+
+
+class RedisCounters(RedisClient, Counters):
+    """A counter is a key with INCRBY."""
+
+    serves = "add is INCRBY, read is GET"
+
+    async def add(self, key: str, amount: int) -> Done:
+        """Adds to the key."""
+        await self._call("INCRBY", key, amount)
+        return Done()
+
+    async def read(self, key: str) -> Seen:
+        """Reads the key."""
+        return Seen(_value(await self._call("GET", key)))
+
+
+class RedisLocks(RedisClient, Locks):
+    """A lock is a key that exists while the lock is held, with the holder's mark, and a counter beside it for its token."""
+
+    serves = "acquire and release are scripts on a key, with a lease if the locks have one"
+
+    def __init__(self, place: Place, *, owner: str, lease_s: float | None, fencing: bool) -> None:
+        """Connects with the first operation.
+
+        Args:
+            place: Where the client sends its commands.
+            owner: A text that no other client of the run has.
+            lease_s: The lease of a lock in seconds; None: locks have none.
+            fencing: Whether an acquire returns a token.
+        """
+        super().__init__(place)
+        self.fencing = fencing
+        self._owner = owner
+        self._lease_ms = "" if lease_s is None else str(round(lease_s * 1000))
+        self._marks: dict[str, str] = {}  # by key, the mark of the lock that this client acquired last
+
+    async def acquire(self, key: str) -> Seen | None:
+        """Sets the key if it is absent; the token is the number of the acquire."""
+        token = await self._call("EVAL", ACQUIRE, 2, key, f"{key}/tokens", self._owner, self._lease_ms)
+        if token is None:
+            return None
+        self._marks[key] = f"{self._owner}/{token}"
+        return Seen(token)
+
+    async def release(self, key: str, token: Value) -> Done | None:
+        """Deletes the key if it has the mark."""
+        mark = self._marks.get(key, "") if token is None else f"{self._owner}/{token}"
+        return Done() if await self._call("EVAL", RELEASE, 1, key, mark) else None
+
+
+class RedisTransactions(RedisClient, Transactions):
+    """A transaction is one script of LRANGE and RPUSH, or of GET and SET; or each of its micro-operations is a command."""
+
+    serves = "txn is a script of all reads and writes, or a command for each"
+
+    def __init__(self, place: Place, *, by: TransactionsBy, commands: Mapping[str, str]) -> None:
+        """Connects with the first operation.
+
+        Args:
+            place: Where the client sends its commands.
+            by: How a transaction is carried out.
+            commands: The command of Redis for each function of a micro-operation: `LISTS` or `VALUES`.
+        """
+        super().__init__(place)
+        self._is_script = by is TransactionsBy.SCRIPT
+        self._commands = commands
+
+    async def carry_out(self, key: str, mops: Mops) -> Seen:
+        """Carries out a transaction on the keys below a prefix."""
+        names = keys_of(mops)
+        numbers = {name: number for number, name in enumerate(names, 1)}
+        words = [(self._commands[function], numbers[str(name)], new) for function, name, new in mops]
         keys = [f"{key}/{name}" for name in names]
         try:
-            if self._transactions_by is TransactionsBy.SCRIPT:
-                given = [word for command, place, new in words for word in (command, place, json.dumps(new))]
-                answers = await _listed(connection, "EVAL", TRANSACT, len(keys), *keys, *given)
+            if self._is_script:
+                given = [word for command, number, new in words for word in (command, number, json.dumps(new))]
+                answers = await self._listed("EVAL", TRANSACT, len(keys), *keys, *given)
             else:
                 answers = [
-                    await connection.call(command, keys[place - 1], *_arguments(command, new))
-                    for command, place, new in words
+                    await self._call(command, keys[number - 1], *_arguments(command, new))
+                    for command, number, new in words
                 ]
         except (Refused, NotSent) as error:
             # A script that was refused has not written, unless a key in its middle has another type.
-            is_whole = self._transactions_by is TransactionsBy.SCRIPT and not str(error).startswith("WRONGTYPE")
-            if is_whole or only_reads(value):
+            is_whole = self._is_script and not (isinstance(error, Refused) and error.code == WRONG_TYPE)
+            if is_whole or only_reads(mops):
                 raise
-            await self._leave()
-            return Info(f"not-complete: {error}")
-        if len(answers) != len(value):
-            raise NoAnswer(f"expected {len(value)} answers of a transaction, found {len(answers)}")
-        return Ok(
+            raise InDoubt("not-complete", str(error)) from error
+        if len(answers) != len(mops):
+            raise NoAnswer(f"expected {len(mops)} answers of a transaction, found {len(answers)}")
+        return Seen(
             [
-                [function, name, _result(answer, of_lists=of_lists) if function == READ else new]
-                for (function, name, new), answer in zip(value, answers, strict=True)
+                [function, name, _result(answer, command) if function == READ else new]
+                for (function, name, new), (command, _, _), answer in zip(mops, words, answers, strict=True)
             ]
         )
 
-    async def _queue(self, connection: Connection, key: str, f: str, value: Value) -> Outcome:
-        match f:
-            case "enqueue":
-                await connection.call("RPUSH", key, json.dumps(value))
-                return Ok(value)
-            case "dequeue":
-                found = await connection.call("LPOP", key)
-                return Fail(f"{EMPTY}: the queue has no value") if found is None else Ok(_value(found))
-            case "drain":
-                return Ok([_value(each) for each in await _listed(connection, "EVAL", DRAIN, 1, key)])
-        return unsupported(f, value)
 
-    async def _stream(self, connection: Connection, key: str, f: str, value: Value) -> Outcome:
-        match f:
-            case "enqueue":
-                await connection.call("XADD", key, "*", FIELD, json.dumps(value))
-                return Ok(value)
-            case "dequeue":
-                return await self._consumed(connection, key)
-            case "drain":
-                return Ok([_value(each) for each in await _listed(connection, "EVAL", DRAIN_STREAM, 1, key)])
-        return unsupported(f, value)
+class RedisQueues(RedisClient, Queues):
+    """A queue is a list: RPUSH at one end, LPOP at the other."""
 
-    async def _consumed(self, connection: Connection, key: str) -> Outcome:
+    serves = "enqueue is RPUSH or XADD, dequeue is LPOP, or XREADGROUP and XACK, drain is a script"
+
+    async def enqueue(self, key: str, value: Value) -> Done:
+        """Pushes the value."""
+        await self._call("RPUSH", key, json.dumps(value))
+        return Done()
+
+    async def dequeue(self, key: str) -> Seen | None:
+        """Pops a value."""
+        text = await self._call("LPOP", key)
+        return None if text is None else Seen(_value(text))
+
+    async def drain(self, key: str) -> Seen:
+        """Takes all values by a script."""
+        return Seen([_value(text) for text in await self._listed("EVAL", DRAIN, 1, key)])
+
+
+class RedisStreams(RedisClient, Queues):
+    """A queue is a stream with one group of consumers: XADD, and XREADGROUP with XACK and XDEL once the client has the value.
+
+    A value that a consumer never acknowledged goes to another one later.
+    """
+
+    serves = RedisQueues.serves
+    empty = "the queue has no value that no other consumer has"
+
+    def __init__(self, place: Place, *, owner: str) -> None:
+        """Connects with the first operation.
+
+        Args:
+            place: Where the client sends its commands.
+            owner: The name of the consumer, which no other client of the run has.
+        """
+        super().__init__(place)
+        self._owner = owner
+
+    async def enqueue(self, key: str, value: Value) -> Done:
+        """Adds an entry to the stream."""
+        await self._call("XADD", key, "*", FIELD, json.dumps(value))
+        return Done()
+
+    async def dequeue(self, key: str) -> Seen | None:
         """Takes a value out of a stream: a new one, else one that its consumer has not acknowledged for a while.
 
         The value has come out once the client has it. If it is not acknowledged then, it comes out again.
         """
-        found = await self._delivered(connection, key)
-        if found is None:
-            answer = await connection.call("XAUTOCLAIM", key, GROUP, self._owner, IDLE_MS, "0-0", "COUNT", 1)
-            found = _entry(answer[1] if isinstance(answer, list) and len(answer) > 1 else None)
-        if found is None:
-            return Fail(f"{EMPTY}: the queue has no value that no other consumer has")
-        entry, value = found
+        delivered = await self._delivered(key)
+        if delivered is None:
+            answer = await self._call("XAUTOCLAIM", key, GROUP, self._owner, IDLE_MS, "0-0", "COUNT", 1)
+            delivered = _entry(answer[1] if isinstance(answer, list) and len(answer) > 1 else None)
+        if delivered is None:
+            return None
+        entry, text = delivered
         try:
-            await connection.call("XACK", key, GROUP, entry)
-            await connection.call("XDEL", key, entry)
-        except (NoAnswer, NotSent, Refused):
-            await self._leave()
-        return Ok(_value(value))
+            await self._call("XACK", key, GROUP, entry)
+            await self._call("XDEL", key, entry)
+        except (NoAnswer, NotSent, Refused) as error:
+            await self.failed(error)
+        return Seen(_value(text))
 
-    async def _delivered(self, connection: Connection, key: str) -> tuple[str, str] | None:
+    async def drain(self, key: str) -> Seen:
+        """Takes all values by a script."""
+        return Seen([_value(text) for text in await self._listed("EVAL", DRAIN_STREAM, 1, key)])
+
+    async def _delivered(self, key: str) -> tuple[str, str] | None:
         """Returns a new entry of a stream, with its value; makes the stream and its group if they are absent."""
         command = ("XREADGROUP", "GROUP", GROUP, self._owner, "COUNT", 1, "STREAMS", key, ">")
         try:
-            streams = await connection.call(*command)
+            streams = await self._call(*command)
         except Refused as error:
-            if not error.text.startswith("NOGROUP "):
+            if error.code != "NOGROUP":
                 raise
             try:
-                await connection.call("XGROUP", "CREATE", key, GROUP, "0", "MKSTREAM")
+                await self._call("XGROUP", "CREATE", key, GROUP, "0", "MKSTREAM")
             except Refused as other:
-                if not other.text.startswith("BUSYGROUP "):  # another client was faster
+                if other.code != "BUSYGROUP":  # another client was faster
                     raise
-            streams = await connection.call(*command)
+            streams = await self._call(*command)
         return None if not streams else _entry(streams[0][1])
 
 
-def _is_read(invocation: Invocation) -> bool:
-    return invocation.f == "read" or (invocation.f == TRANSACTION and only_reads(invocation.value))
+LISTS: Final = MappingProxyType({READ: "LRANGE", APPEND: "RPUSH"})
+VALUES: Final = MappingProxyType({READ: "GET", WRITE: "SET"})
+CLIENTS: Final = by_workload(RedisRegisters, RedisSets, RedisCounters, RedisLocks, RedisTransactions, RedisQueues)
 
 
 def _arguments(command: str, value: Value) -> list[str | int]:
@@ -367,13 +414,13 @@ def _arguments(command: str, value: Value) -> list[str | int]:
     return [0, -1] if command == "LRANGE" else [json.dumps(value)]
 
 
-def _result(answer: Any, *, of_lists: bool) -> Value:
+def _result(answer: Any, command: str) -> Value:
     """Returns the result of the read of a micro-operation.
 
     Raises:
         NoAnswer: No client of this test wrote it.
     """
-    if not of_lists:
+    if command == "GET":
         return _value(answer)
     if not isinstance(answer, list):
         raise NoAnswer(f"expected a list, found {str(answer)[:100]}")
@@ -392,13 +439,6 @@ def _entry(entries: Any) -> tuple[str, str] | None:
         case [[str(entry), [_, str(value)]]]:
             return entry, value
     raise NoAnswer(f"expected an entry with one value, found {str(entries)[:100]}")
-
-
-async def _listed(connection: Connection, *words: str | int) -> list[Any]:
-    answer = await connection.call(*words)
-    if isinstance(answer, list | set):
-        return list(answer)
-    raise NoAnswer(f"expected a list, found {str(answer)[:100]}")
 
 
 def _value(text: Any) -> Value:

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from clusters.kit.answers import NoAnswer, NotSent
-from harness.errors import LabrysError
+from clusters.kit.answers import NoAnswer, NotSent, Refused
 
 if TYPE_CHECKING:
     from redis.asyncio.connection import Connection as LibraryConnection
@@ -16,18 +15,7 @@ if TYPE_CHECKING:
 PORT: Final = 6379
 SENTINEL_PORT: Final = 26379
 CONNECT_TIMEOUT_S: Final = 1.0
-
-
-class Refused(LabrysError):  # noqa: N818 - as it reads in `except`
-    """The server answered with an error.
-
-    Attributes:
-        text: The error as the server sent it: a code in capitals, and a sentence.
-    """
-
-    def __init__(self, text: str) -> None:
-        super().__init__(text)
-        self.text = text
+MAX_SHOWN: Final = 200  # characters of an error
 
 
 class Connection:
@@ -65,7 +53,8 @@ class Connection:
             complete = True
         except ResponseError as error:
             complete = True
-            raise Refused(_as_sent(error)) from error
+            text = _as_sent(error)
+            raise Refused(text.partition(" ")[0], text[:MAX_SHOWN]) from error
         except (RedisError, OSError, ValueError) as error:
             raise NoAnswer(_words(error)) from error
         finally:

@@ -12,18 +12,23 @@ import itertools
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from clusters.kit.answers import NoAnswer, NotSent
+from clusters.kit.answers import NoAnswer, NotSent, Refused
+from clusters.kit.contracts import served
 from clusters.kit.leases import refuse_sessions
-from clusters.kit.transactions import LIST_APPEND, RW_REGISTER
+from clusters.kit.transactions import LIST_APPEND
 from clusters.kit.waiting import wait_until_complete
-from clusters.systems.redis.client import MASTER, RedisClient
-from clusters.systems.redis.connection import (
-    PORT,
-    SENTINEL_PORT,
-    Connection,
-    Refused,
+from clusters.systems.redis.client import (
+    CLIENTS,
+    LISTS,
+    MASTER,
+    VALUES,
+    Place,
+    RedisLocks,
+    RedisStreams,
+    RedisTransactions,
 )
-from clusters.systems.redis.options import Asks, RedisOptions
+from clusters.systems.redis.connection import PORT, SENTINEL_PORT, Connection
+from clusters.systems.redis.options import Asks, QueueBy, RedisOptions
 from clusters.systems.redis.outcomes import ANSWERS, REFUSALS
 from clusters.systems.redis.promises import promises
 from harness.daemon import Daemon
@@ -35,6 +40,7 @@ from harness.system import System
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from clusters.systems.redis.client import RedisClient
     from harness.cluster import Cluster
     from harness.node import Node
     from harness.process_clock import ClockReading
@@ -71,18 +77,7 @@ class RedisSystem(System):
     name = "redis"
     summary = "Redis 7.0 with asynchronous replication and three sentinels."
     Options = RedisOptions
-    serves: ClassVar[Mapping[str, str]] = MappingProxyType(
-        {
-            "register": "read is GET, write is SET, cas is a script",
-            "set": "add is SADD, read is SMEMBERS",
-            "counter": "add is INCRBY, read is GET",
-            "lock": "acquire and release are scripts on a key, with a lease if the locks have one",
-            **dict.fromkeys(
-                (LIST_APPEND, RW_REGISTER), "txn is a script of all reads and writes, or a command for each"
-            ),
-            "queue": "enqueue is RPUSH or XADD, dequeue is LPOP, or XREADGROUP and XACK, drain is a script",
-        }
-    )
+    serves = served(CLIENTS)
     answers = ANSWERS
     refusals = REFUSALS
     libraries: ClassVar[Mapping[str, str]] = MappingProxyType({"redis": "redis"})
@@ -128,20 +123,25 @@ class RedisSystem(System):
 
     def client(self, process: int, node: Node, *, pinned: bool = False) -> RedisClient:
         """Returns the client of a process."""
-        lease_s = self.workload_options.lease_s if self.workload == "lock" else None
         follows = not pinned and self._options.asks is Asks.MASTER
-        return RedisClient(
+        place = Place(
             node=node,
             nodes=self._redis.nodes,
             sentinels=self._services[1].nodes if follows else (),
-            workload=self.workload,
-            owner=f"{process}/{next(self._clients)}",
             acknowledge=self._options.replicas_acknowledge,
-            fencing=self._options.fencing,
-            lease_s=lease_s,
-            queue_by=self._options.queue_by,
-            transactions_by=self._options.transactions_by,
         )
+        owner = f"{process}/{next(self._clients)}"
+        match self.workload:
+            case "lock":
+                return RedisLocks(
+                    place, owner=owner, lease_s=self.workload_options.lease_s, fencing=self._options.fencing
+                )
+            case "list-append" | "rw-register":
+                commands = LISTS if self.workload == LIST_APPEND else VALUES
+                return RedisTransactions(place, by=self._options.transactions_by, commands=commands)
+            case "queue" if self._options.queue_by is QueueBy.STREAM:
+                return RedisStreams(place, owner=owner)
+        return CLIENTS[self.workload](place)
 
     def name_at(self, address: Any) -> str | None:
         """Returns the name of the node with an address; None if no node has it."""
