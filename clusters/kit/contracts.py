@@ -16,7 +16,7 @@ import abc
 import asyncio
 import json
 from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, TypeVar
 
 from clusters.kit.answers import PAUSE_S, NoAnswer, NotSent, Refused, no_answer, refused_with, unsupported
 from clusters.kit.transactions import LIST_APPEND, RW_REGISTER, TRANSACTION, only_reads
@@ -96,7 +96,7 @@ class Contract(abc.ABC):
 
     workloads: ClassVar[tuple[str, ...]]
     serves: ClassVar[str]
-    never_happened: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    never_happened: ClassVar[Mapping[Any, str]] = MappingProxyType({})
     read_timeout_s: ClassVar[float] = 5.0
     change_timeout_s: ClassVar[float | None] = None
 

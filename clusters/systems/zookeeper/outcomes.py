@@ -13,12 +13,9 @@ Source: ZooKeeper 3.9.3, `PrepRequestProcessor` (which turns a `KeeperException`
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from clusters.kit.answers import refused_with
-
-if TYPE_CHECKING:
-    from harness.op import Fail, Info
+from clusters.kit.contracts import CAS_MISMATCH, CONFLICT, EMPTY, HELD, NOT_HELD
 
 NO_NODE: Final = -101
 BAD_VERSION: Final = -103
@@ -36,19 +33,4 @@ WRITE_NEVER_HAPPENED: Final = {
 }
 
 # Errors that are answers of a working system.
-CAS_MISMATCH: Final = "cas-mismatch"
-HELD: Final = "held"
-NOT_HELD: Final = "not-held"
-EMPTY: Final = "empty"
-CONFLICT: Final = "conflict"
 ANSWERS: Final = (CAS_MISMATCH, HELD, NOT_HELD, EMPTY, CONFLICT)
-
-
-def refused(code: int, *, is_read: bool) -> Fail | Info:
-    """Returns the outcome of an operation that ZooKeeper refused.
-
-    Args:
-        code: The code of the error.
-        is_read: Whether the operation is a read, which never has an effect.
-    """
-    return refused_with(WRITE_NEVER_HAPPENED.get(code), f"error {code}", is_read=is_read)

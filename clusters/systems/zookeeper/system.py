@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from clusters.kit import jvm
 from clusters.kit.answers import NoAnswer, NotSent, RefusedByCode
-from clusters.kit.transactions import LIST_APPEND, RW_REGISTER
+from clusters.kit.contracts import served
 from clusters.kit.zookeepers import LINES, SESSION_TICKS, TELLING, Settings, ZooKeeperServers
-from clusters.systems.zookeeper.client import ROOT, ZooKeeperClient
+from clusters.systems.zookeeper.client import ROOT, Common
+from clusters.systems.zookeeper.clients import CLIENTS, ZooKeeperLocks, ZooKeeperTransactions
 from clusters.systems.zookeeper.connection import Connection
 from clusters.systems.zookeeper.options import ZooKeeperOptions
 from clusters.systems.zookeeper.outcomes import ANSWERS
@@ -27,6 +28,7 @@ from harness.service import ReplicaState
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from clusters.systems.zookeeper.client import ZooKeeperClient
     from harness.builds import Artifact
     from harness.cluster import Cluster
     from harness.node import Node
@@ -47,16 +49,7 @@ class ZooKeeperSystem(ZooKeeperServers, jvm.JvmSystem):
     name = "zookeeper"
     summary = "ZooKeeper 3.9, a tree of small files on Zab."
     Options = ZooKeeperOptions
-    serves: ClassVar[Mapping[str, str]] = MappingProxyType(
-        {
-            "register": "read is sync and getData, write is setData, cas is setData with the version of a getData",
-            "set": "add creates a child for the element; read is sync and getChildren",
-            "counter": "add is setData of the sum with the version of a getData; read is sync and getData",
-            "lock": "acquire creates an ephemeral child with a number, release deletes it; the lowest holds the lock",
-            "queue": "enqueue creates a child with a number, dequeue deletes the lowest, drain deletes all at once",
-            **dict.fromkeys((LIST_APPEND, RW_REGISTER), "txn reads each key, and a multi checks versions and writes"),
-        }
-    )
+    serves = served(CLIENTS)
     programs = (JAVA, MAVEN)
     fatal = (
         r"Digests are not matching",  # the state of a node differs from the leader's at the same change
@@ -115,16 +108,18 @@ class ZooKeeperSystem(ZooKeeperServers, jvm.JvmSystem):
 
     def client(self, process: int, node: Node, *, pinned: bool = False) -> ZooKeeperClient:  # noqa: ARG002 - all stay at their node
         """Returns the client of a process."""
-        return ZooKeeperClient(
-            node=node,
-            workload=self.workload,
+        common = Common(
             reads=self._options.zookeeper_reads,
-            fencing=self._options.fencing,
             session_ms=round(self._lease_s() * 1000),
-            owner=f"{process}/{next(self._clients)}",
             tells_creations=not self._options.zookeeper_version.startswith(OLD),
-            checks=self._options.zookeeper_checks,
         )
+        match self.workload:
+            case "lock":
+                owner = f"{process}/{next(self._clients)}"
+                return ZooKeeperLocks(node, common, owner=owner, fencing=self._options.fencing)
+            case "list-append" | "rw-register":
+                return ZooKeeperTransactions(node, common, checks=self._options.zookeeper_checks)
+        return CLIENTS[self.workload](node, common)
 
     async def replica(self, node: Node, timeout_s: float) -> ReplicaState | None:
         """Returns the znodes of the clients, from the node's own state: value, version, last change, and owner.

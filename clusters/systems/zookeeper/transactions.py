@@ -18,24 +18,24 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 from clusters.kit.answers import NoAnswer, NotSent, RefusedByCode
+from clusters.kit.contracts import CONFLICT, NotDone, Seen
 from clusters.kit.stored import value_of
 from clusters.kit.transactions import applied, keys_of
 from clusters.systems.zookeeper.options import Checks
-from clusters.systems.zookeeper.outcomes import CONFLICT, NO_NODE, NODE_EXISTS
-from harness.op import Fail, Ok
+from clusters.systems.zookeeper.outcomes import NO_NODE, NODE_EXISTS
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     from clusters.kit.transactions import Mops
     from clusters.systems.zookeeper.connection import Connection
-    from harness.op import Outcome, Value
+    from harness.op import Value
 
 ATTEMPTS: Final = 10
 READ_TIMEOUT_S: Final = 4.0
 
 
-class Transactions:
+class Multi:
     """Carries out transactions through one connection."""
 
     def __init__(
@@ -59,7 +59,7 @@ class Transactions:
         self._catch_up = catch_up
         self._create_below = create_below
 
-    async def carry_out(self, parent: str, mops: Mops) -> Outcome:
+    async def carry_out(self, parent: str, mops: Mops) -> Seen:
         """Carries out a transaction on znodes below a parent."""
         paths = {name: f"{parent}/{quote(name, safe='')}" for name in keys_of(mops)}
         for _ in range(ATTEMPTS):
@@ -68,11 +68,11 @@ class Transactions:
                     values, versions = await self._read(parent, paths)
                 answer, written = applied(mops, values)
             except (TimeoutError, NoAnswer, NotSent, RefusedByCode) as error:  # it only read
-                return Fail(f"not-read: {error or 'no answer in time'}")
+                raise NotDone("not-read", f"{error or 'no answer in time'}") from error
             done, zxid = await self._commit(paths, versions, written)
             if done:
-                return Ok(answer, order=zxid)
-        return Fail(f"{CONFLICT}: others changed its keys in each of {ATTEMPTS} attempts")
+                return Seen(answer, zxid)
+        raise NotDone(CONFLICT, f"others changed its keys in each of {ATTEMPTS} attempts")
 
     async def _read(self, parent: str, paths: Mapping[str, str]) -> tuple[dict[str, Value], dict[str, int]]:
         """Returns the values and the versions of keys, each of a moment of its own."""

@@ -13,10 +13,12 @@ from kazoo.protocol.serialization import CheckVersion, GetData, SetData, Transac
 from checker.formats.columns import of_operations
 from checker.transactions.judge import judge
 from clusters.kit.answers import NoAnswer, RefusedByCode
+from clusters.kit.contracts import Seen, Transactions
 from clusters.systems.zookeeper.options import Checks
 from clusters.systems.zookeeper.outcomes import NO_NODE
-from clusters.systems.zookeeper.transactions import Transactions
-from harness.op import Fail, Ok
+from clusters.systems.zookeeper.transactions import Multi
+from harness.node import Node
+from harness.op import Fail, Invocation, Ok
 from tests.transacting import random_appends
 
 if TYPE_CHECKING:
@@ -69,9 +71,26 @@ class Store:
         self.znodes.setdefault(path, (data, 0))
 
 
-def client(store: Store, checks: Checks = Checks.ALL) -> Transactions:
-    """Returns a client of a store in this process."""
-    return Transactions(store, checks, catch_up=store.catch_up, create_below=store.create_below)  # type: ignore[arg-type]
+class Client(Transactions):
+    """A client of a store in this process."""
+
+    serves = "txn is reads and a multi"
+
+    def __init__(self, store: Store, checks: Checks = Checks.ALL) -> None:
+        self.node = Node(name="n1", address="127.0.0.1")
+        self._multi = Multi(store, checks, catch_up=store.catch_up, create_below=store.create_below)  # type: ignore[arg-type]
+
+    async def carry_out(self, key: str, mops: list[list[Any]]) -> Seen:
+        """Carries out a transaction."""
+        return await self._multi.carry_out(f"/{key}", mops)
+
+    async def close(self) -> None:
+        """Has no connection."""
+
+
+async def outcome_of(client: Client, mops: list[Any]) -> Outcome:
+    """Carries out a transaction, and returns what it becomes in the history."""
+    return await client.invoke(Invocation("txn", mops, "p"))
 
 
 def test_a_transaction_sees_its_own_writes() -> None:
@@ -84,12 +103,12 @@ def test_a_transaction_sees_its_own_writes() -> None:
         ["r", "x", None],
         ["r", "y/", None],
     ]
-    found = asyncio.run(client(store).carry_out("/p", mops))
+    found = asyncio.run(outcome_of(Client(store), mops))
     assert found == Ok(
         [["r", "x", None], ["append", "x", 1], ["append", "x", 2], ["r", "x", [1, 2]], ["r", "y/", None]],
         order=1,
     )
-    assert asyncio.run(client(store).carry_out("/p", [["r", "y/", None]])) == Ok([["r", "y/", None]])
+    assert asyncio.run(outcome_of(Client(store), [["r", "y/", None]])) == Ok([["r", "y/", None]])
     assert store.znodes == {"/p/x": (b"[1, 2]", 1), "/p/y%2F": (b"", 0)}
 
 
@@ -117,8 +136,8 @@ async def _history(random: Random, checks: Checks) -> list[Operation]:
     store = Store()
 
     def made() -> Callable[[list[Any]], Awaitable[Outcome]]:
-        own = client(store, checks)
-        return lambda mops: own.carry_out("/p", mops)
+        own = Client(store, checks)
+        return lambda mops: outcome_of(own, mops)
 
     return await random_appends(random, made)
 
@@ -132,7 +151,7 @@ def test_a_transaction_that_has_not_read_has_written_nothing(error: Exception) -
         raise error
 
     store.catch_up = catch_up  # type: ignore[method-assign]
-    found = asyncio.run(client(store).carry_out("/p", [["append", "x", 1]]))
+    found = asyncio.run(outcome_of(Client(store), [["append", "x", 1]]))
     assert isinstance(found, Fail)
     assert found.error.startswith("not-read: ")
     assert not store.znodes
