@@ -32,22 +32,21 @@ class Refused(LabrysError):  # noqa: N818
         code: What names the kind of the error, as the table of outcomes of the system has it.
     """
 
-    def __init__(self, code: str | int, text: str) -> None:
+    def __init__(self, code: str, text: str) -> None:
         super().__init__(text)
         self.code = code
 
 
-class RefusedByCode(Refused):
+class RefusedByCode(LabrysError):  # noqa: N818
     """The system answered with an error that is a number.
 
     Attributes:
         code: The number.
     """
 
-    code: int
-
     def __init__(self, code: int) -> None:
-        super().__init__(code, f"error {code}")
+        super().__init__(f"error {code}")
+        self.code = code
 
 
 def no_answer(error: str, *, is_read: bool) -> Fail | Info:

@@ -18,7 +18,16 @@ import json
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, TypeVar
 
-from clusters.kit.answers import PAUSE_S, NoAnswer, NotSent, Refused, no_answer, refused_with, unsupported
+from clusters.kit.answers import (
+    PAUSE_S,
+    NoAnswer,
+    NotSent,
+    Refused,
+    RefusedByCode,
+    no_answer,
+    refused_with,
+    unsupported,
+)
 from clusters.kit.transactions import LIST_APPEND, RW_REGISTER, TRANSACTION, only_reads
 from harness.client import via_of
 from harness.errors import LabrysError
@@ -135,7 +144,7 @@ class Contract(abc.ABC):
             async with asyncio.timeout(limit_s):
                 outcome = await self.operate(invocation.key or ONLY_KEY, invocation.f, invocation.value)
                 return await self.confirmed(outcome) if isinstance(outcome, Ok) and not is_read else outcome
-        except (NotSent, NoAnswer, NotDone, Refused, TimeoutError) as error:
+        except (NotSent, NoAnswer, NotDone, Refused, RefusedByCode, TimeoutError) as error:
             is_harmless = is_read or not self.was_sent()
             await self.failed(error)
             return self._becomes(error, is_harmless=is_harmless, limit_s=limit_s)
@@ -149,7 +158,7 @@ class Contract(abc.ABC):
                 return Fail(f"{error.code}: {error}")
             case NotSent():
                 return Fail(f"not-connected: {error}")
-            case Refused():
+            case Refused() | RefusedByCode():
                 return refused_with(self.never_happened.get(error.code), str(error), is_read=is_harmless)
             case TimeoutError():
                 within = "time" if limit_s is None else f"{limit_s:g} s"

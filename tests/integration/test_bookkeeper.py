@@ -114,7 +114,7 @@ def test_auto_recovery_copies_what_a_wiped_bookie_had(logs: BookKeeperSystem) ->
         assert [status.role for status in statuses] == ["writable"]
         assert {*await named(process, ledger)} == {*before} - {wiped.name} | {spare}
         copies = await process.ask("copies", ledger=ledger, first=0, last=0, bookies=[*bookies])
-        process.close()
+        await process.close()
         found = {bookies[bookie]: (body, in_metadata) for _, bookie, body, _, in_metadata in copies}
         assert found.pop(wiped.name) == (None, False)
         assert [*found.values()] == [("kept", True)] * 2
@@ -183,7 +183,7 @@ def test_metadata_name_the_bookies_of_each_fragment(logs: BookKeeperSystem) -> N
             ledger = await process.ask("create", ensemble=2, write=2, ack=2)
             return await process.ask("metadata", ledger=ledger)
         finally:
-            process.close()
+            await process.close()
 
     found = asyncio.run(all_of_it())
     bookies = {f"{node.address}:3181" for node in logs.cluster.nodes[:3]}

@@ -83,7 +83,7 @@ async def inspection(system: BookKeeperSystem, reader: Node, bookies: Sequence[N
         names = {f"{node.address}:3181": node.name for node in bookies}
         return await inspected(process, KEY, ledger, names, Fences(system, bookies))
     finally:
-        process.close()
+        await process.close()
 
 
 async def race(system: BookKeeperSystem, held: HeldThreads) -> list[tuple[str, Any, Any]]:

@@ -54,7 +54,7 @@ async def ask(node: Node, what: str, **arguments: Any) -> Any:
     try:
         return await process.ask(what, **arguments)
     finally:
-        process.close()
+        await process.close()
 
 
 async def between(system: BookKeeperSystem, one: Node, other: Node, change: str) -> None:
@@ -134,7 +134,7 @@ async def told(system: BookKeeperSystem) -> list[tuple[str, Any, Any]]:
         fences = Fences(system, bookies)
         found = await inspected(process, KEY, ledger, {bookie: node.name for bookie, node in names.items()}, fences)
     finally:
-        process.close()
+        await process.close()
     return [*operations, ("inspect", None, found)]
 
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from clusters.kit.answers import Refused
 from clusters.local import LocalCluster
-from clusters.systems.postgres.connection import Connection, Refused
+from clusters.systems.postgres.connection import Connection
 from clusters.systems.postgres.options import Asks, PostgresOptions
 from clusters.systems.postgres.outcomes import ROLLED_BACK
 from clusters.systems.postgres.system import PACKAGES, PostgresSystem

@@ -14,10 +14,10 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from clusters.kit.answers import NoAnswer, NotSent, RefusedByCode
+from clusters.kit.answers import NoAnswer, NotSent, Refused, RefusedByCode
 from clusters.systems.bookkeeper.options import MOST_ENTRIES
 from clusters.systems.bookkeeper.outcomes import LIST_CHANGED, NO_HANDLE, NOT_WRITER
-from clusters.systems.bookkeeper.process import Refused, described
+from clusters.systems.bookkeeper.process import described
 from harness.op import Fail, Info, Ok
 
 if TYPE_CHECKING:

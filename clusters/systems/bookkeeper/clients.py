@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
-from clusters.kit.answers import NoAnswer, NotSent, RefusedByCode
+from clusters.kit.answers import NoAnswer, NotSent, Refused, RefusedByCode
 from clusters.kit.confirmed import Confirmed
 from clusters.kit.waiting import wait_until_complete
 from clusters.systems.bookkeeper.daemons import PLACEMENT, config_of, daemon
 from clusters.systems.bookkeeper.log_client import ONLY_LOG
 from clusters.systems.bookkeeper.outcomes import name_of
-from clusters.systems.bookkeeper.process import PORT, Process, Refused
+from clusters.systems.bookkeeper.process import PORT, Process
 from harness.leaders import LEADER
 from harness.service import NodeStatus, Service
 from harness.slowness import slowed
@@ -75,7 +75,7 @@ class Clients(Service):
         except (NotSent, NoAnswer, Refused, RefusedByCode, TimeoutError):
             return ()
         finally:
-            process.close()
+            await process.close()
         statuses = [*_writes(node.name, found), *_recovers(node.name, found)]
         self.confirmed.note(node.name, before, statuses)
         if all(status.group is not None for status in statuses):
@@ -105,7 +105,7 @@ class Clients(Service):
         except TimeoutError:
             return f"does not answer in {slowed(TRIED_S):g} s"
         finally:
-            process.close()
+            await process.close()
         return "" if (entry, last, bodies) == (0, 0, ["ready"]) else "does not read what it wrote"
 
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
-from clusters.kit.answers import PAUSE_S, unsupported
+from clusters.kit.answers import PAUSE_S, Refused, unsupported
 from clusters.kit.stored import entry_or_fail, values_in
 from clusters.systems.bookkeeper.outcomes import NO_LEDGER
-from clusters.systems.bookkeeper.process import Process, Refused, limited
+from clusters.systems.bookkeeper.process import Process, limited
 from clusters.systems.bookkeeper.reads import confirmed, copies, entry_in, inspected
 from harness.op import Fail, Ok
 
@@ -90,7 +90,7 @@ class LedgerClient:
     async def close(self) -> None:
         """Closes the connections."""
         for process in self._processes.values():
-            process.close()
+            await process.close()
 
     async def _append(self, key: str, value: Value) -> Outcome:
         body = entry_or_fail(key, value)

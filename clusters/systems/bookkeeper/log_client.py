@@ -91,7 +91,7 @@ class LogClient:
     async def close(self) -> None:
         """Closes the connections."""
         for process in self._processes.values():
-            process.close()
+            await process.close()
 
     async def _append(self, log: str, key: str | None, value: Value) -> Outcome:
         body = entry_or_fail(key, value)

@@ -9,42 +9,34 @@ import asyncio
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from clusters.kit.answers import NoAnswer, NotSent, RefusedByCode
+from clusters.kit.answers import NoAnswer, NotSent, Refused, RefusedByCode
+from clusters.kit.exchange import Exchange
 from clusters.systems.bookkeeper.outcomes import name_of
-from harness.errors import LabrysError
 from harness.op import Fail, Info, Ok
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
+    from harness.errors import LabrysError
     from harness.node import Node
     from harness.op import Outcome, Value
 
 PORT: Final = 9281
-CONNECT_TIMEOUT_S: Final = 1.0
 MAX_LINE_BYTES: Final = 16 << 20
 MAX_SHOWN: Final = 200
 
 
-class Refused(LabrysError):  # noqa: N818 - as it reads in `except`
-    """The process did not ask BookKeeper.
+class Process(Exchange):
+    """A connection to the client process of a node.
 
     Attributes:
-        code: Why.
+        node: The node.
     """
-
-    def __init__(self, code: str, text: str) -> None:
-        super().__init__(text)
-        self.code = code
-
-
-class Process:
-    """A connection to the client process of a node; one request at a time."""
 
     def __init__(self, node: Node) -> None:
         """Connects with the first request."""
+        super().__init__(node.address, PORT, line_bytes=MAX_LINE_BYTES)
         self.node = node
-        self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
     async def ask(self, what: str, **arguments: Any) -> Any:
         """Sends a request, and returns the result.
@@ -55,33 +47,16 @@ class Process:
             Refused: It did not ask BookKeeper.
             RefusedByCode: BookKeeper answered with a code.
         """
-        reader, writer = await self._opened()
-        line = b""
-        try:
+
+        async def conversation(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
             writer.write(json.dumps({"do": what, **arguments}).encode() + b"\n")
             await writer.drain()
             line = await reader.readline()
-        except (OSError, ValueError) as error:  # ValueError: the line is too long
-            raise NoAnswer(str(error) or type(error).__name__) from error
-        finally:
-            if not line.endswith(b"\n"):  # also if the call was cancelled: nobody waits for the answer
-                self.close()
-        return _result(line)
+            if not line.endswith(b"\n"):
+                raise EOFError("the connection ended")
+            return line
 
-    def close(self) -> None:
-        """Closes the connection."""
-        if self._streams is not None:
-            self._streams[1].close()
-            self._streams = None
-
-    async def _opened(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        if self._streams is None:
-            try:
-                async with asyncio.timeout(CONNECT_TIMEOUT_S):
-                    self._streams = await asyncio.open_connection(self.node.address, PORT, limit=MAX_LINE_BYTES)
-            except OSError as error:  # a TimeoutError is an OSError
-                raise NotSent(str(error) or f"no connection in {CONNECT_TIMEOUT_S:g} s") from error
-        return self._streams
+        return _result(await self.converse(conversation))
 
 
 def described(error: LabrysError) -> str:
@@ -133,4 +108,4 @@ def _result(line: bytes) -> Any:
         case {"error": str(text), **_unused}:
             raise NoAnswer(text[:MAX_SHOWN])
     shown = line[:MAX_SHOWN].decode(errors="replace")
-    raise NoAnswer(f"expected an answer as a line of JSON, found {shown!r}" if line else "the connection ended")
+    raise NoAnswer(f"expected an answer as a line of JSON, found {shown!r}")

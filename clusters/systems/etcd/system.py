@@ -11,8 +11,9 @@ import itertools
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
-from clusters.kit.answers import NoAnswer, NotSent, Refused
+from clusters.kit.answers import NoAnswer
 from clusters.kit.contracts import served
+from clusters.kit.exchange import asked_once
 from clusters.kit.leading import move_leadership
 from clusters.kit.leases import refuse_sessions
 from clusters.kit.waiting import wait_until_complete
@@ -262,11 +263,4 @@ class EtcdSystem(OneServiceSystem):
 
     async def _ask(self, node: Node, timeout_s: float, question: Callable[[Gateway], Awaitable[T]]) -> T | None:
         """Asks a node over a new connection; returns None if it does not answer in time."""
-        gateway = Gateway(node.address)
-        try:
-            async with asyncio.timeout(timeout_s):
-                return await question(gateway)
-        except (NotSent, NoAnswer, Refused, TimeoutError):
-            return None
-        finally:
-            await gateway.close()
+        return await asked_once(Gateway(node.address), question, timeout_s)

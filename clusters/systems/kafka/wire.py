@@ -10,19 +10,19 @@ does not lead answers a fetch of a consumer, and KIP-595 on fetches among contro
 
 from __future__ import annotations
 
-import asyncio
 import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from clusters.kit.answers import NoAnswer, NotSent, RefusedByCode
+from clusters.kit.answers import NoAnswer, RefusedByCode
+from clusters.kit.exchange import Exchange
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Iterator, Sequence
 
 PORT: Final = 9092
 CONTROLLER_PORT: Final = 9093
-CONNECT_TIMEOUT_S: Final = 1.0
 MAX_ANSWER_BYTES: Final = 64 << 20
 FETCH_BYTES: Final = 1 << 20
 FETCH: Final = (1, 11)
@@ -86,49 +86,32 @@ class Quorum:
     epoch: int
 
 
-class Connection:
-    """A connection to one process, which opens with the first request. It carries one request at a time."""
+class Connection(Exchange):
+    """A connection to one process, which opens with the first request."""
 
     def __init__(self, address: str, port: int) -> None:
-        self._address = address
-        self._port = port
-        self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+        """Connects with the first request."""
+        super().__init__(address, port)
         self._requests = 0
 
-    async def close(self) -> None:
-        """Closes the connection."""
-        streams, self._streams = self._streams, None
-        if streams is not None:
-            streams[1].close()
-
     async def _ask(self, request: tuple[int, int], body: bytes, *, compact: bool = False) -> _Answer:
-        if self._streams is None:
-            try:
-                async with asyncio.timeout(CONNECT_TIMEOUT_S):
-                    self._streams = await asyncio.open_connection(self._address, self._port)
-            except OSError as error:  # a TimeoutError is one
-                raise NotSent(str(error) or "no connection in time") from error
-        reader, writer = self._streams
         self._requests += 1
-        sent = struct.pack(">hhi", *request, self._requests) + _text("labrys") + b"\0" * compact + body
-        complete = False
-        try:
+        number = self._requests
+        sent = struct.pack(">hhi", *request, number) + _text("labrys") + b"\0" * compact + body
+
+        async def conversation(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> _Answer:
             writer.write(struct.pack(">i", len(sent)) + sent)
             (size,) = struct.unpack(">i", await reader.readexactly(4))
             if not 4 <= size <= MAX_ANSWER_BYTES:
                 raise NoAnswer(f"expected an answer of 4 to {MAX_ANSWER_BYTES} bytes, found {size}")
             answer = _Answer(await reader.readexactly(size))
-            if answer.number("i") != self._requests:
+            if answer.number("i") != number:
                 raise NoAnswer("expected the answer to this request, found another one")
             if compact:
                 answer.tags()
-            complete = True
-        except (OSError, EOFError) as error:
-            raise NoAnswer(str(error) or type(error).__name__) from error
-        finally:
-            if not complete:  # also if the call was cancelled: the next answer would be that of this request
-                await self.close()
-        return answer
+            return answer
+
+        return await self.converse(conversation)
 
 
 class Broker(Connection):

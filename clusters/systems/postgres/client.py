@@ -13,10 +13,10 @@ import asyncio
 import json
 from typing import TYPE_CHECKING, Final
 
-from clusters.kit.answers import PAUSE_S, NoAnswer, NotSent, no_answer, unsupported
+from clusters.kit.answers import PAUSE_S, NoAnswer, NotSent, Refused, no_answer, unsupported
 from clusters.kit.stored import value_of
 from clusters.kit.transactions import LIST_APPEND, READ, TRANSACTION, only_reads
-from clusters.systems.postgres.connection import Connection, Refused, literal
+from clusters.systems.postgres.connection import Connection, literal
 from clusters.systems.postgres.options import Level
 from clusters.systems.postgres.outcomes import refused
 from harness.op import ONLY_KEY, Fail, Ok
@@ -71,7 +71,7 @@ class PostgresClient:
                 answer = await self._transact(session, invocation.key or ONLY_KEY, mops, on_standby=node != self.node)
             complete = True
         except Refused as error:
-            return refused(error.code, error.text, in_commit=self._in_commit, is_read=is_read)
+            return refused(error.code, str(error), in_commit=self._in_commit, is_read=is_read)
         except NotSent as error:
             await asyncio.sleep(PAUSE_S)
             return Fail(f"not-connected: {error}")

@@ -8,18 +8,18 @@ Source: PostgreSQL 15, "Frontend/Backend Protocol", "Message Flow" and "Message 
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import struct
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from clusters.kit.answers import NoAnswer, NotSent
-from harness.errors import LabrysError
+from clusters.kit.answers import NotSent, Refused
+from clusters.kit.exchange import Exchange
+
+if TYPE_CHECKING:
+    import asyncio
 
 PORT: Final = 5432
 USER: Final = "labrys"
 DATABASE: Final = "postgres"
-CONNECT_TIMEOUT_S: Final = 1.0
 MAX_MESSAGE_BYTES: Final = 16 << 20
 _VERSION: Final = 3 << 16
 _LENGTH_BYTES: Final = 4
@@ -28,21 +28,7 @@ _SHOWN: Final = 100
 Row = list[str | None]
 
 
-class Refused(LabrysError):  # noqa: N818 - as it reads in `except`
-    """The server answered with an error.
-
-    Attributes:
-        code: Its code, of five characters, e.g. `40001`.
-        text: What the server said.
-    """
-
-    def __init__(self, code: str, text: str) -> None:
-        super().__init__(f"{code} {text}")
-        self.code = code
-        self.text = text
-
-
-class Connection:
+class Connection(Exchange):
     """A connection that opens with the first query, and again after it broke."""
 
     def __init__(self, address: str) -> None:
@@ -51,8 +37,7 @@ class Connection:
         Args:
             address: The address of the node.
         """
-        self._address = address
-        self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+        super().__init__(address, PORT)
 
     async def query(self, sql: str) -> tuple[str, list[Row]]:
         """Sends one statement once, and returns its tag, such as `COMMIT` or `SELECT 1`, and its rows.
@@ -62,61 +47,29 @@ class Connection:
             NoAnswer: The server may have got it, and the answer is missing or not readable.
             Refused: The server answered with an error. The connection stays open.
         """
-        reader, writer = await self._open()
-        complete = False
-        try:
+
+        async def conversation(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> tuple[str, list[Row]]:
             writer.write(_message(b"Q", _text(sql)))
             await writer.drain()
-            tag, rows, error = await _answer(reader)
-            complete = True
-        except (OSError, EOFError, ValueError, struct.error) as problem:
-            raise NoAnswer(str(problem)[:_SHOWN] or type(problem).__name__) from problem
-        finally:
-            if not complete:  # also if the query was cancelled: the next answer would be that of this query
-                await self.close()
-        if error is not None:
-            raise error
-        return tag, rows
+            return await _answer(reader)
 
-    async def close(self) -> None:
-        """Closes the connection, so that the server rolls back what it has not committed."""
-        streams, self._streams = self._streams, None
-        if streams is not None:
-            streams[1].transport.abort()
+        return await self.converse(conversation)
 
-    async def _open(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        if self._streams is None:
-            made = None
-            try:
-                async with asyncio.timeout(CONNECT_TIMEOUT_S):
-                    made = await asyncio.open_connection(self._address, PORT)
-                    reader, writer = made
-                    settings = _text("user") + _text(USER) + _text("database") + _text(DATABASE) + b"\0"
-                    writer.write(_message(b"", struct.pack("!i", _VERSION) + settings))
-                    await writer.drain()
-                    _, _, error = await _answer(reader)
-                if error is not None:
-                    raise NotSent(f"the server does not accept a session: {error}")
-                self._streams = made
-            except (OSError, EOFError, ValueError, struct.error, TimeoutError) as problem:
-                raise NotSent(str(problem)[:_SHOWN] or type(problem).__name__) from problem
-            finally:
-                if made is not None and self._streams is None:
-                    made[1].transport.abort()
-        return self._streams
-
-
-async def asked_once(address: str, sql: str, timeout_s: float) -> Row | None:
-    """Sends one query over a new connection; returns its first row, or None without an answer in time."""
-    connection = Connection(address)
-    with contextlib.suppress(NotSent, NoAnswer, Refused, TimeoutError):
+    async def greeted(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Opens a session."""
+        settings = _text("user") + _text(USER) + _text("database") + _text(DATABASE) + b"\0"
+        writer.write(_message(b"", struct.pack("!i", _VERSION) + settings))
+        await writer.drain()
         try:
-            async with asyncio.timeout(timeout_s):
-                _, rows = await connection.query(sql)
-                return rows[0] if rows else None
-        finally:
-            await connection.close()
-    return None
+            await _answer(reader)
+        except Refused as error:
+            raise NotSent(f"the server does not accept a session: {error.code} {error}") from error
+
+
+async def row_of(connection: Connection, sql: str) -> Row | None:
+    """Returns the first row that a statement returns."""
+    _, rows = await connection.query(sql)
+    return rows[0] if rows else None
 
 
 def literal(text: str) -> str:
@@ -124,20 +77,24 @@ def literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-async def _answer(reader: asyncio.StreamReader) -> tuple[str, list[Row], Refused | None]:
+async def _answer(reader: asyncio.StreamReader) -> tuple[str, list[Row]]:
     """Reads messages until the server waits for the next query.
 
     Raises:
+        Refused: The server answered with an error, and waits for the next query.
         OSError: The connection broke.
         EOFError: It ended.
         ValueError: The server sent something else.
     """
-    tag, rows, error = "", [], None
+    tag = ""
+    rows: list[Row] = []
+    error: Refused | None = None
     while True:
         try:
             kind = await reader.readexactly(1)
         except EOFError:
-            raise ConnectionError(error or "the server ended the session") from None
+            ended = "the server ended the session" if error is None else f"{error.code} {error}"
+            raise ConnectionError(ended) from None
         (length,) = struct.unpack("!i", await reader.readexactly(_LENGTH_BYTES))
         if not _LENGTH_BYTES <= length <= MAX_MESSAGE_BYTES:
             raise ValueError(f"expected a message of at most {MAX_MESSAGE_BYTES} bytes, found a length of {length}")
@@ -151,8 +108,10 @@ async def _answer(reader: asyncio.StreamReader) -> tuple[str, list[Row], Refused
                 error = _error(content)
             case b"R" if content != b"\0\0\0\0":
                 raise ValueError("the server asks for a password")
+            case b"Z" if error is not None:
+                raise error
             case b"Z":
-                return tag, rows, error
+                return tag, rows
 
 
 def _row(content: bytes) -> Row:

@@ -15,11 +15,12 @@ import shlex
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from clusters.kit.answers import NoAnswer, NotSent
+from clusters.kit.answers import NoAnswer, NotSent, Refused
+from clusters.kit.exchange import asked_once
 from clusters.kit.transactions import LIST_APPEND, RW_REGISTER
 from clusters.kit.waiting import wait_until_complete
 from clusters.systems.postgres.client import CREATE, PostgresClient
-from clusters.systems.postgres.connection import PORT, USER, Connection, Refused, asked_once
+from clusters.systems.postgres.connection import PORT, USER, Connection, row_of
 from clusters.systems.postgres.options import Asks, PostgresOptions
 from clusters.systems.postgres.outcomes import ANSWERS
 from clusters.systems.postgres.promises import promises
@@ -161,7 +162,7 @@ class Server(Service):
 
     async def statuses(self, node: Node, timeout_s: float) -> Sequence[NodeStatus]:
         """Returns whether a server is the primary, and how much of the log it has written or applied, in bytes."""
-        row = await asked_once(node.address, STATE, timeout_s)
+        row = await asked_once(Connection(node.address), lambda asked: row_of(asked, STATE), timeout_s)
         if row is None or len(row) != len(("in recovery", "position")):
             return ()
         is_standby, position = row

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from clusters.kit.answers import NoAnswer, NotSent, Refused
 from clusters.kit.contracts import served
+from clusters.kit.exchange import asked_once
 from clusters.kit.leases import refuse_sessions
 from clusters.kit.transactions import LIST_APPEND
 from clusters.kit.waiting import wait_until_complete
@@ -198,7 +199,7 @@ class Servers(Service):
 
     async def statuses(self, node: Node, timeout_s: float) -> Sequence[NodeStatus]:
         """Returns what a server says in ROLE: its role, its master, and its offset in the stream of replication."""
-        match await asked_once(node, PORT, timeout_s, "ROLE"):
+        match await answer_of(node, PORT, timeout_s, "ROLE"):
             case ["master", int(offset), *_]:
                 return (NodeStatus(node=node.name, role="leader", leader=node.name, applied_index=offset),)
             case ["slave", str(address), _, str(state), int(offset)]:
@@ -218,7 +219,7 @@ class Servers(Service):
         """Asks a server for its time."""
 
         async def ask() -> float | None:
-            match await asked_once(node, PORT, timeout_s, "TIME"):
+            match await answer_of(node, PORT, timeout_s, "TIME"):
                 case [str(seconds), str(micros)] if seconds.isdecimal() and micros.isdecimal():
                     return int(seconds) + int(micros) / 1e6
             return None
@@ -312,7 +313,7 @@ class Sentinels(Service):
 
     async def _master(self, node: Node, timeout_s: float) -> Mapping[str, str] | None:
         """Returns what a sentinel says of the master; None if it does not answer in time."""
-        answer = await asked_once(node, SENTINEL_PORT, timeout_s, "SENTINEL", "MASTER", MASTER)
+        answer = await answer_of(node, SENTINEL_PORT, timeout_s, "SENTINEL", "MASTER", MASTER)
         if not isinstance(answer, list) or len(answer) % 2:
             return None
         return {str(name): str(value) for name, value in zip(answer[::2], answer[1::2], strict=True)}
@@ -350,13 +351,6 @@ class Sentinels(Service):
         return lacking, silent
 
 
-async def asked_once(node: Node, port: int, timeout_s: float, *words: str) -> Any:
-    """Sends one command over a new connection; returns None if there is no answer in time."""
-    connection = Connection(node.address, port)
-    try:
-        async with asyncio.timeout(timeout_s):
-            return await connection.call(*words)
-    except (NotSent, NoAnswer, Refused, TimeoutError):
-        return None
-    finally:
-        await connection.close()
+async def answer_of(node: Node, port: int, timeout_s: float, *words: str) -> Any:
+    """Sends one command over a new connection; returns its answer, or None without one in time."""
+    return await asked_once(Connection(node.address, port), lambda asked: asked.call(*words), timeout_s)

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from clusters.kit.answers import NoAnswer, NotSent
+from clusters.kit.answers import NoAnswer, NotSent, Refused
 from clusters.systems.postgres import connection as postgres
 from clusters.systems.postgres.client import PostgresClient
-from clusters.systems.postgres.connection import Refused, literal
+from clusters.systems.postgres.connection import literal
 from clusters.systems.postgres.options import Level
 from harness.node import Node
 from harness.op import Fail, Info, Invocation, Ok
@@ -52,10 +52,11 @@ def answer(sent: bytes) -> Any:
 
 def test_rows_tags_and_errors() -> None:
     """A value may be absent; an error does not end the connection, and unknown messages are passed over."""
-    tag, rows, error = answer(message("T", b"??") + row("1,2", None) + row("") + message("C", b"SELECT 2\0") + READY)
-    assert (tag, rows, error) == ("SELECT 2", [["1,2", None], [""]], None)
-    _, _, error = answer(message("N", b"") + ERROR + READY)
-    assert (error.code, error.text) == ("40001", "could not serialize")
+    tag, rows = answer(message("T", b"??") + row("1,2", None) + row("") + message("C", b"SELECT 2\0") + READY)
+    assert (tag, rows) == ("SELECT 2", [["1,2", None], [""]])
+    with pytest.raises(Refused, match="^could not serialize$") as caught:
+        answer(message("N", b"") + ERROR + READY)
+    assert caught.value.code == "40001"
 
 
 @pytest.mark.parametrize(
