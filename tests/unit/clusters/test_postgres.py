@@ -54,7 +54,7 @@ def test_rows_tags_and_errors() -> None:
     """A value may be absent; an error does not end the connection, and unknown messages are passed over."""
     tag, rows = answer(message("T", b"??") + row("1,2", None) + row("") + message("C", b"SELECT 2\0") + READY)
     assert (tag, rows) == ("SELECT 2", [["1,2", None], [""]])
-    with pytest.raises(Refused, match="^could not serialize$") as caught:
+    with pytest.raises(Refused, match=r"^could not serialize$") as caught:
         answer(message("N", b"") + ERROR + READY)
     assert caught.value.code == "40001"
 

@@ -1,79 +1,74 @@
-"""The client of kv-store: the connection of one process, and the meaning of each answer."""
+"""The client of kv-store: the connection of one process, and the requests of each workload."""
 
 from __future__ import annotations
 
-import asyncio
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from harness.op import Fail, Info, Ok
+from clusters.kit.answers import NoAnswer, Refused
+from clusters.kit.contracts import Done, Registers, Seen, by_workload
+from clusters.kit.exchange import Exchange
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Mapping
 
     from harness.node import Node
-    from harness.op import Invocation, Outcome
-
-CONNECT_TIMEOUT_S = 2.0
-
-# CHANGE: the outcome of a write for each status. `Fail` only if the write certainly never happens; `Info` in all other cases.
-# A read has no effect, so a read without an answer is always `Fail`.
-OUTCOMES: Mapping[int, type[Fail | Info]] = {
-    503: Fail,  # the node could not reach the primary, so it sent nothing
-    504: Info,  # the node sent the write, and the primary did not answer
-}
+    from harness.op import Value
 
 
-class KvStoreClient:
-    """Reads, writes and compare-and-sets of registers; see `harness.client.Client`."""
+# CHANGE: a class for each workload that your system serves, from its contract in `clusters.kit.contracts`. The contract says
+# what an operation becomes without an answer; mypy names a method that is missing.
+class KvStoreRegisters(Registers):
+    """Reads, writes and compare-and-sets of registers."""
+
+    serves = "read, write and cas are POST requests to the key's path"
+    # CHANGE: the codes of errors after which a write certainly never happens, each with its name in the history. After any
+    # other error it may still happen. 503: the node could not reach the primary, so it sent nothing.
+    never_happened: ClassVar[Mapping[str, str]] = {"503": "no-primary"}
 
     def __init__(self, node: Node, port: int) -> None:
         self.node = node
-        self._port = port
+        self._exchange = Exchange(node.address, port)
 
-    async def invoke(self, invocation: Invocation) -> Outcome:
-        """Carries out one operation."""
-        lost = Fail if invocation.f == "read" else Info
-        try:
-            async with asyncio.timeout(CONNECT_TIMEOUT_S):
-                reader, writer = await asyncio.open_connection(self.node.address, self._port)
-        except OSError as error:  # nothing was sent, so nothing can happen; a TimeoutError is an OSError
-            return Fail(f"not-connected: {error}")
-        try:
-            status, body = await _post(reader, writer, f"/{invocation.key}", _request(invocation))
-        except (OSError, EOFError, ValueError) as error:
-            return lost(f"no-answer: {error}")
-        finally:
-            writer.close()
-        if status != 200:
-            kind = Fail if invocation.f == "read" else OUTCOMES.get(status, Info)
-            return kind(f"status-{status}: {body.get('error')}")
-        if invocation.f == "read":
-            return Ok(body["value"])
-        return Ok(invocation.value) if body["applied"] else Fail(f"cas-mismatch: holds {body['value']}")
+    async def read(self, key: str) -> Seen:
+        return Seen((await self._post(key, {"op": "read"}))["value"])
+
+    async def write(self, key: str, value: Value) -> Done:
+        await self._post(key, {"op": "write", "value": value})
+        return Done()
+
+    async def cas(self, key: str, expected: Value, new: Value) -> Done | None:
+        answer = await self._post(key, {"op": "cas", "expected": expected, "value": new})
+        return Done() if answer["applied"] else None
 
     async def close(self) -> None:
-        """Does nothing, because each operation closes its own connection."""
+        await self._exchange.close()
+
+    async def _post(self, key: str, request: dict[str, Value]) -> dict[str, Any]:
+        """Sends a request, and returns the body of its answer. The server closes the connection after each answer."""
+
+        async def conversation(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
+            content = json.dumps(request).encode()
+            writer.write(f"POST /{key} HTTP/1.0\r\nContent-Length: {len(content)}\r\n\r\n".encode() + content)
+            await writer.drain()
+            return await reader.read()
+
+        try:
+            answer = await self._exchange.converse(conversation)
+        finally:
+            await self._exchange.close()
+        if not answer:
+            raise NoAnswer("the node closed the connection before it answered")
+        head, _, text = answer.partition(b"\r\n\r\n")
+        try:
+            status = head.split()[1].decode()
+            body: dict[str, Any] = json.loads(text)
+        except (ValueError, IndexError) as error:
+            raise NoAnswer(f"expected an answer of HTTP with JSON, found {answer[:100]!r}") from error
+        if status != "200":
+            raise Refused(status, f"status {status}: {body.get('error')}")
+        return body
 
 
-def _request(invocation: Invocation) -> dict[str, Any]:
-    """Returns the request of an operation of the workload `register`."""
-    if invocation.f == "cas":
-        expected, new = invocation.value
-        return {"op": "cas", "expected": expected, "value": new}
-    return {"op": invocation.f, "value": invocation.value}
-
-
-async def _post(
-    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, path: str, document: dict[str, Any]
-) -> tuple[int, dict[str, Any]]:
-    content = json.dumps(document).encode()
-    head = f"POST {path} HTTP/1.0\r\nContent-Length: {len(content)}\r\n\r\n"
-    writer.write(head.encode() + content)
-    await writer.drain()
-    answer = await reader.read()
-    if not answer:
-        raise EOFError("the node closed the connection before it answered")
-    start, _, body = answer.partition(b"\r\n\r\n")
-    _, status, *_ = start.split(maxsplit=2)  # a ValueError if this is no answer of HTTP, as for `int` and `loads`
-    return int(status), json.loads(body)
+CLIENTS = by_workload(KvStoreRegisters)

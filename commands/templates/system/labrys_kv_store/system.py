@@ -5,19 +5,21 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
+from clusters.kit.contracts import CAS_MISMATCH, served
 from harness.daemon import Daemon
 from harness.declare import option
 from harness.errors import InfrastructureError
 from harness.process_clock import asked, http_date_s
 from harness.promise import Promise
 from harness.system import OneServiceSystem
-from labrys_kv_store.client import KvStoreClient
+from labrys_kv_store.client import CLIENTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from harness.client import Client
     from harness.node import Node
     from harness.process_clock import ClockReading
 
@@ -42,9 +44,8 @@ class KvStoreSystem(OneServiceSystem):
     name = "kv-store"
     summary = "Registers over HTTP, held by the first node."
     Options = KvStoreOptions
-    # CHANGE: the workloads that your client supports, each with what an operation becomes; see `labrys workloads`.
-    serves: ClassVar[Mapping[str, str]] = {"register": "read, write and cas are POST requests to the key's path"}
-    answers = ("cas-mismatch",)
+    serves = served(CLIENTS)
+    answers = (CAS_MISMATCH,)
     role = "store"
 
     @classmethod
@@ -95,6 +96,6 @@ class KvStoreSystem(OneServiceSystem):
 
         return await asked(ask, source="the Date of its answer", resolution_s=1.0)
 
-    def client(self, process: int, node: Node, *, pinned: bool = False) -> KvStoreClient:
+    def client(self, process: int, node: Node, *, pinned: bool = False) -> Client:
         """Returns a client that uses only this node, so `pinned` makes no difference."""
-        return KvStoreClient(node, PORT)
+        return CLIENTS[self.workload](node, PORT)
