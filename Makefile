@@ -32,6 +32,8 @@ LINUX_SRC := $(wildcard $(LINUX)/Cargo.*) $(LINUX)/build.rs $(shell find $(LINUX
 RUST_SRC  := $(wildcard checker/kernel/Cargo.*) $(shell find checker/kernel/src -type f)
 MVN       := mvn --batch-mode --no-transfer-progress --quiet -f
 CARGO     := cargo --quiet
+# The tests start Python hundreds of times. So it keeps what it has compiled, even if this environment says otherwise.
+PYTEST    := env -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest --numprocesses 3 --durations 25
 TEST_TARGET := build/cargo-test
 
 export MATURIN_NO_INSTALL_RUST := 1
@@ -45,10 +47,10 @@ demo:
 	    --nemesis partition-random-halves --rate 15 --time-limit 60
 
 test: programs build/kernel-test.stamp build/linux-test.stamp build/node-test.stamp
-	$(BIN)/pytest --numprocesses 3 --durations 25 --run-limit 3600
+	$(PYTEST) --run-limit 3600
 
 test-night: programs
-	$(BIN)/pytest -m night --numprocesses 3 --durations 25 --run-limit 6000
+	$(PYTEST) -m night --run-limit 6000
 
 fuzz-night: setup
 	$(BIN)/python -m benchmarks fuzz --minutes $(or $(MINUTES),60) $(if $(SEED),--seed $(SEED))

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.scheduling import FIRST, ByFolder, folder_of
+from tests.scheduling import ORDER, REAL, SPARK, UNTIMED, ByFolder, group_of
 from tests.watching import Watching
 
 # How long an example takes says something about the machine, which may be busy, and nothing about the rule. Examples are the
@@ -31,9 +31,9 @@ if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
     signal.signal(signal.SIGHUP, lambda *_: None)
 
 
-# Who goes first on processors that all share: real nodes, whose answers are timed; then Spark, whose tests
-# run one after the other. The numbers are added to the niceness that the run was started with.
-NICENESS = {"integration": 0, "spark": 5}
+# Who goes first on processors that all share: real nodes, whose answers are timed; then Spark, whose tests run one after the
+# other, and the long tests in virtual time. The numbers are added to the niceness that the run was started with.
+NICENESS = {REAL: 0, **dict.fromkeys((SPARK, *UNTIMED), 5)}
 LAST = 15
 OWN = os.getpriority(os.PRIO_PROCESS, 0)
 
@@ -55,8 +55,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Puts the tests on real nodes and those with Spark before all others."""
-    items.sort(key=lambda item: FIRST.index(folder) if (folder := folder_of(item.nodeid)) in FIRST else len(FIRST))
+    """Puts the tests on real nodes and those with Spark before all others, and the small ones last."""
+    items.sort(key=lambda item: ORDER.index(group_of(item.nodeid)))
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -64,11 +64,11 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     """Gives this process its place among those that run tests at once; only root may go forward."""
     if "PYTEST_XDIST_WORKER" in os.environ:
         with contextlib.suppress(PermissionError):
-            os.setpriority(os.PRIO_PROCESS, 0, OWN + NICENESS.get(folder_of(item.nodeid), LAST))
+            os.setpriority(os.PRIO_PROCESS, 0, OWN + NICENESS.get(group_of(item.nodeid), LAST))
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Says what goes together where tests run in several processes, as `make test` runs them."""
-    config.option.loadscopereorder = False  # folders in their order: those two before what is left
+    config.option.loadscopereorder = False  # groups in their order
     return ByFolder(config, log)

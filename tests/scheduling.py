@@ -1,7 +1,8 @@
 """Which process runs which tests, where `make test` runs them in several.
 
 Real nodes are started by one process only, one cluster after the other, because what they do is timed. Spark is started by
-one only, because it takes seconds and all processors. All other tests go by their file.
+one only, because it takes seconds and all processors. All other tests go by their file, those in `UNTIMED` too: they start
+programs in virtual time or a browser, and no real nodes. Real nodes mostly wait, and meanwhile these tests use the processors.
 
 A process may die: a test crashes it, or runs for too long (`tests.watching`). Then another process runs the tests that it has
 not begun. The class of xdist gives it the finished tests as well, and the test that killed the first one. A process with a list
@@ -18,27 +19,31 @@ from xdist.scheduler import LoadScopeScheduling
 if TYPE_CHECKING:
     from xdist.workermanage import WorkerController
 
+REAL, SPARK, OTHERS = "integration", "spark", "others"
+UNTIMED = ("linux", "jvm", "results")  # folders below `tests/integration`
 # What takes longest begins first, so that no process is left with it at the end.
-FIRST = ("integration", "spark")
+ORDER = (REAL, SPARK, *UNTIMED, OTHERS)
 # A process begins a test when it knows the next one. So it needs two, or the word that there are no more.
 ENOUGH = 2
 
 
-def folder_of(nodeid: str) -> str:
-    """Returns the folder of a test below `tests`."""
-    parts = nodeid.split("/")
-    return parts[1] if len(parts) > 1 else ""
+def group_of(nodeid: str) -> str:
+    """Returns the group of `ORDER` that a test belongs to."""
+    _, folder, *below = (*nodeid.split("/"), "", "")
+    if folder == REAL and below[0] in UNTIMED:
+        return below[0]
+    return folder if folder in {REAL, SPARK} else OTHERS
 
 
 class ByFolder(LoadScopeScheduling):  # type: ignore[misc]  # the library has no types
-    """Gives out `integration` and `spark` as one piece each, and all other tests by file."""
+    """Gives out the tests on real nodes and those of Spark as one piece each, and all other tests by file."""
 
     workqueue: OrderedDict[str, dict[str, bool]]
     assigned_work: dict[WorkerController, dict[str, dict[str, bool]]]
 
     def _split_scope(self, nodeid: str) -> str:
-        folder = folder_of(nodeid)
-        return folder if folder in FIRST else nodeid.partition("::")[0]
+        group = group_of(nodeid)
+        return group if group in {REAL, SPARK} else nodeid.partition("::")[0]
 
     def remove_node(self, node: WorkerController) -> str | None:
         """Takes a process out, and gives the tests that it has not begun to others.

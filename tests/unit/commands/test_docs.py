@@ -72,7 +72,7 @@ def test_the_code_of_a_page_is_that_of_the_template(page: str, kind: str) -> Non
 
 
 def test_the_code_of_another_library_is_that_of_the_example() -> None:
-    """`tests/integration/test_sockets.py` runs the example."""
+    """`tests/integration/jvm/test_sockets.py` runs the example."""
     example = ROOT / "examples" / "microraft"
     written = [path.read_text() for path in (example / "system.py", *example.glob("src/**/*.java"))]
     code = [text for language, text in blocks("real-code-by-seed.md") if language in {"java", "python"}]

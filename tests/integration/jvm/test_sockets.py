@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.integration
 
-SOURCES = sorted((Path(__file__).parents[1] / "data" / "java").glob("*.java"))
+SOURCES = sorted((Path(__file__).parents[2] / "data" / "java").glob("*.java"))
 MICRORAFT = (
     *("--cluster", "sim", "--system", "examples/microraft/system.py:MicroRaft", "--nodes", "3", "--nemesis"),
     *(
