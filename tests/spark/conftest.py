@@ -36,8 +36,11 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
             "spark.sql.shuffle.partitions": "2",
             **{name: interpreted for name, (interpreted, _) in COMPILING.items()},
             "spark.sql.warehouse.dir": str(scratch / "warehouse"),
-            # Each of many small jobs has its own plan, and compiling it takes longer than running it.
-            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+            # Nobody looks at the plans, whose texts take some of the time of a small job.
+            "spark.sql.ui.explainMode": "simple",
+            # Each of many small jobs has its own plan, and compiling it takes longer than running it. Most objects live for
+            # one job, so there is room for them.
+            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xms1g -Xmn600m -XX:MetaspaceSize=256m",
         },
     )
     with spark_session(options) as session:
