@@ -224,10 +224,10 @@ def test_the_end_of_the_time_ends_a_run(
     by_chance: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A run that takes longer than expected has no verdict, and the search ends. Nobody interrupted it."""
-    words = invalid_run(tmp_path, "--time-limit", "300", "--rate", "20")
+    words = invalid_run(tmp_path, "--time-limit", "90", "--rate", "20")
     rewrite(tmp_path, duration_s=0.01)
     capsys.readouterr()
-    assert cli.invoke([*words, "--minutes", "0.01", *by_chance]) == 2
+    assert cli.invoke([*words, "--minutes", "0.003", *by_chance]) == 2
     assert "the time was over before it was invalid again; give more --minutes" in capsys.readouterr().err
 
 
