@@ -43,7 +43,7 @@ def test_a_crash_is_named(cluster: str, tmp_path: Path) -> None:
     code = source.read_text()
     assert STORE in code
     source.write_text(code.replace(STORE, STORE + CRASH))
-    printed, part = ran(tmp_path, cluster, "--time-limit", "5")
+    printed, part = ran(tmp_path, cluster, "--time-limit", "5", "--recovery-timeout", "2")
     assert "The process kv of n1 ended by itself by the signal SIGSEGV at " in printed
     (ended,) = part["details"]["ended"]
     assert 0.5 < ended["time_s"] < 5
