@@ -26,6 +26,7 @@ SUITE = """
 name = "short"
 
 [defaults]
+nodes = 3
 time-limit = 3
 cluster-name = "{cluster}"
 
@@ -34,10 +35,11 @@ name = "quiet"
 
 [[test]]
 name = "paused"
-time-limit = 17
+time-limit = 8
 nemesis = "pause"
 fault-on = "0.5"
 fault-off = "0.5"
+fault-quiet = "1"
 """
 
 
