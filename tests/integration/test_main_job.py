@@ -26,7 +26,9 @@ pytestmark = [
     pytest.mark.timeout(300),
 ]
 
-PARTITION = ("--nemesis", "partition-random-halves", "--fault-on", "6-8", "--fault-off", "3-4", "--time-limit", "28")
+RHYTHM = ("--nemesis", "partition-random-halves", "--fault-on", "6-8", "--fault-off", "3-4")
+PARTITION = (*RHYTHM, "--fault-quiet", "3-4", "--time-limit", "16")
+TWO_PARTITIONS = (*RHYTHM, "--time-limit", "28")
 
 
 def command(store: Path, *options: str) -> list[str]:
@@ -55,10 +57,17 @@ def verdicts(path: Path) -> dict[str | None, Verdict]:
     return {key: analysis.valid for key, analysis in checked.analysis.keys.items()}
 
 
-@pytest.mark.parametrize("read_mode", ["read-index", pytest.param("raft-log", marks=pytest.mark.night)])
-def test_safe_reads_survive_a_partition(tmp_path: Path, read_mode: str) -> None:
+@pytest.mark.parametrize(
+    ("read_mode", "faults"),
+    [
+        ("read-index", PARTITION),
+        pytest.param("read-index", TWO_PARTITIONS, marks=pytest.mark.night),
+        pytest.param("raft-log", TWO_PARTITIONS, marks=pytest.mark.night),
+    ],
+)
+def test_safe_reads_survive_a_partition(tmp_path: Path, read_mode: str, faults: tuple[str, ...]) -> None:
     """With ReadIndex or log reads there is no anomaly, the partition is proved, and all files exist."""
-    code, document, said = labrys(tmp_path, "--seed", "7", "--edn", "--read-mode", read_mode, *PARTITION)
+    code, document, said = labrys(tmp_path, "--seed", "7", "--edn", "--read-mode", read_mode, *faults)
 
     assert part(document, "linearizable")["valid"] is True, said
     assert part(document, "faults-effective")["valid"] is True, said
@@ -91,7 +100,7 @@ def test_unsafe_reads_are_found_out(tmp_path: Path) -> None:
 
     All its files agree, for each key.
     """
-    code, document, said = labrys(tmp_path, "--seed", "7", "--edn", "--read-mode", "unsafe", *PARTITION)
+    code, document, said = labrys(tmp_path, "--seed", "7", "--edn", "--read-mode", "unsafe", *TWO_PARTITIONS)
 
     assert code == ExitCode.INVALID, said
     linearizable = part(document, "linearizable")
@@ -118,7 +127,10 @@ def test_an_interruption_heals_judges_and_leaves_nothing(tmp_path: Path) -> None
     """Ctrl-C during a partition: exit code 130, an unknown verdict with the recorded history, and no namespace left."""
     name = f"interrupted-{os.getpid()}"
     process = subprocess.Popen(
-        command(tmp_path, "--cluster-name", name, *PARTITION), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        command(tmp_path, "--cluster-name", name, "--nodes", "3", *PARTITION),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     history = tmp_path / "latest" / "history.jsonl"
     deadline_s = time.monotonic() + 120
