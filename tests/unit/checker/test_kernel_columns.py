@@ -75,7 +75,12 @@ def solved(problem: _kernel.Problem, algorithm: str) -> _kernel.Outcome:
     return outcome
 
 
-@settings(max_examples=1500, deadline=None)
+@pytest.mark.parametrize("examples", [300, pytest.param(6000, marks=pytest.mark.night)])
+def test_algorithms_agree_about_any_columns(examples: int) -> None:
+    """The verdicts of all algorithms are equal, and no panic escapes."""
+    settings(max_examples=examples)(agree)()
+
+
 @given(columns())
 @example(
     {
@@ -90,8 +95,8 @@ def solved(problem: _kernel.Problem, algorithm: str) -> _kernel.Outcome:
         "flat": [],
     }
 )
-def test_algorithms_agree_about_any_columns(given: dict[str, Any]) -> None:
-    """The verdicts of all algorithms are equal, and no panic escapes."""
+def agree(given: dict[str, Any]) -> None:
+    """Asserts that the kernel refuses columns, or that its algorithms agree about them."""
     whole: dict[str, Any] = {name: array("q", given[name]) for name in ("a", "b", "s", "e", "offsets", "flat")}
     try:
         problem = _kernel.Problem(given["family"], bytes(given["f"]), **whole, initial=given["initial"])
