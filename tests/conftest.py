@@ -59,6 +59,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: ORDER.index(group_of(item.nodeid)))
 
 
+@pytest.fixture
+def without_plots(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leaves out the plots of reports, which take most of the time of a small run; other tests check them."""
+    monkeypatch.setattr("results.page.report.plots_of", lambda _: {})
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Gives this process its place among those that run tests at once; only root may go forward."""

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from harness.op import Outcome
     from harness.world import Changed, Lost
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("without_plots")]
 
 SEED = 7
 RECENT = [java for java in javas.installed() if java.version >= javas.CONTINUATIONS]

@@ -15,7 +15,7 @@ import pytest
 
 from tests.pages import DOCS, carried_out, missing, plainly, steps
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("without_plots")]
 ROOT = Path(__file__).parents[3]
 EXAMPLE = ROOT / "examples" / "own_binary"
 PAGE = "own-binary-by-seed.md"
@@ -56,16 +56,12 @@ def carry_out(commands: list[tuple[str, list[str]]], codes: list[int]) -> list[s
 
 @pytest.fixture(autouse=True, name="folder")
 def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Returns a copy of the example, as the first commands of the page make it, and goes there.
-
-    Reports have no plots, which take most of their time; other tests check them.
-    """
+    """Returns a copy of the example, as the first commands of the page make it, and goes there."""
     commands = [line for line, _ in steps(PAGE)[:2]]
     assert commands == ["cp -r CLONE/examples/own_binary kv", "cd kv"]
     folder = tmp_path / "kv"
     shutil.copytree(EXAMPLE, folder, ignore=shutil.ignore_patterns("store", "__pycache__"))
     monkeypatch.chdir(folder)
-    monkeypatch.setattr("results.page.report.plots_of", lambda _: {})
     return folder
 
 

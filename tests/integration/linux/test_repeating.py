@@ -15,7 +15,7 @@ from harness.errors import InputError
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("without_plots")]
 SMALL = ("--system", "redis", "--nodes", "1", "--rate", "5", "--time-limit", "1", "--seed", "1")
 WORDS = ("test", "--cluster", "sim", *SMALL)
 

@@ -15,7 +15,8 @@ from tests.catches.hunts import Hunt
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("without_plots")]
+QUICK = ("redis", "etcd")
 SHORT = ("--rate", "10", "--time-limit", "4", "--fault-on", "0.5-1", "--fault-off", "0.5-1", "--fault-quiet", "1-2")
 
 
@@ -40,11 +41,12 @@ def invoked(store: Path, *words: str) -> tuple[int, dict[str, Any]]:
     ids=lambda words: words[1],
 )
 def test_a_seed_repeats_the_execution(words: tuple[str, ...], tmp_path: Path) -> None:
-    """Two runs of a seed have equal digests of all calls, and another seed has another one."""
-    runs = [invoked(tmp_path, *words, *SHORT, "--seed", seed) for seed in ("1", "1", "2")]
-    one, again, other = (results["execution"] for _, results in runs)
+    """Two runs of a seed have equal digests of all calls. Another seed has another one, as the quick systems show."""
+    seeds = ("1", "1", "2") if words[1] in QUICK else ("1", "1")
+    runs = [invoked(tmp_path, *words, *SHORT, "--seed", seed) for seed in seeds]
+    one, again, *others = (results["execution"] for _, results in runs)
     assert one == again
-    assert one["digest"] != other["digest"]
+    assert [other for other in others if other["digest"] == one["digest"]] == []
     for _, results in runs:
         valid = {name: part["valid"] for name, part in results["parts"].items()}
         assert valid["linearizable" if "linearizable" in valid else "settled"] is True

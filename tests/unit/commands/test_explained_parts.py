@@ -14,6 +14,7 @@ from harness.errors import ExitCode
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.usefixtures("without_plots")
 TWO_LEADERS = (
     "--seed 4306362308390411986 --bug two-votes-in-a-term --nemesis leader-kill,partition-random-halves --fault-on 1-2 "
     "--fault-off 1-1 --fault-quiet 1-1 --rate 10 --time-limit 10"

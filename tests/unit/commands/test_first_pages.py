@@ -20,10 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-@pytest.fixture(autouse=True)
-def without_plots(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leaves out the plots of reports, which take most of the time; other tests check them."""
-    monkeypatch.setattr("results.page.report.plots_of", lambda _: {})
+pytestmark = pytest.mark.usefixtures("without_plots")
 
 
 def test_the_way_from_a_red_build_to_a_cause(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from commands.run.session import Session
     from harness.op import Value
 
+pytestmark = pytest.mark.usefixtures("without_plots")
 KINDS = ("bridge", "kill", "packet-loss", "pause", "power-loss")
 SPACE = Space(kinds=KINDS)
 

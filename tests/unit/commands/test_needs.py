@@ -16,6 +16,7 @@ from tests.catches.hunts import Hunt
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.usefixtures("without_plots")
 SHORT = ("--cluster", "sim", "--system", "sim-raft", "--seed", "1", "--time-limit", "4", "--fault-quiet", "1-1",
          "--fault-on", "0.5-1", "--fault-off", "0.5-1", "--rate", "3")  # fmt: skip
 

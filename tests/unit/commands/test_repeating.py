@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from commands.run.session import Session
 
+pytestmark = pytest.mark.usefixtures("without_plots")
 FORGETS = ("--nemesis", "power-loss:n1", "--fault-on", "1-2", "--fault-off", "1-2", "--forgets")
 
 

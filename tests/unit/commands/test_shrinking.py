@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+pytestmark = pytest.mark.usefixtures("without_plots")
+
 
 def fault(place: int, kind: str, *targets: str) -> PlannedFault:
     """Returns a fault of 4 s that begins at 5 s times its place, plus 1 s."""

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+import pytest
+
 import cli
 from tests.trials import TOY
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    import pytest
+pytestmark = pytest.mark.usefixtures("without_plots")
 
 
 def test_the_verdict_of_a_test_is_on_standard_output(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
