@@ -2,7 +2,8 @@
 
 Real nodes are started by one process only, one cluster after the other, because what they do is timed. Spark is started by
 one only, because it takes seconds and all processors. All other tests go by their file, those in `UNTIMED` too: they start
-programs in virtual time or a browser, and no real nodes. Real nodes mostly wait, and meanwhile these tests use the processors.
+programs in virtual time or a browser, and no real nodes, but for one test of the night. Real nodes mostly wait, and meanwhile
+these tests use the processors.
 
 A process may die: a test crashes it, or runs for too long (`tests.watching`). Then another process runs the tests that it has
 not begun. The class of xdist gives it the finished tests as well, and the test that killed the first one. A process with a list

@@ -1,0 +1,36 @@
+"""Which tests `make test` runs beside each other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.scheduling import ORDER, OTHERS, REAL, SPARK, UNTIMED, group_of
+
+TESTS = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize(
+    ("nodeid", "group"),
+    [
+        ("tests/integration/test_redis.py::test_one[a/b]", REAL),
+        ("tests/integration/nemesis/test_left_runs.py::test_one", REAL),
+        ("tests/integration/linux/test_systems.py::test_one", "linux"),
+        ("tests/spark/test_job.py::test_one", SPARK),
+        ("tests/unit/results/test_plots.py::test_one[integration/linux]", OTHERS),
+        ("test_here.py::test_one", OTHERS),
+    ],
+)
+def test_the_folder_says_the_group(nodeid: str, group: str) -> None:
+    """A test belongs to a group by its file, whatever its parameters are."""
+    assert group_of(nodeid) == group
+    assert group in ORDER
+
+
+@pytest.mark.parametrize("folder", UNTIMED)
+def test_what_runs_beside_real_nodes_makes_none(folder: str) -> None:
+    """Else two clusters at once would slow each other down, and what nodes do is timed."""
+    files = [*(TESTS / REAL / folder).glob("*.py")]
+    assert files
+    assert [file.name for file in files if "LocalCluster" in file.read_text(encoding="utf-8")] == []
