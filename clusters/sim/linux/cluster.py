@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 from clusters.local import namespaces
 from clusters.sim.cores import Core
 from clusters.sim.linux.data import COPY_S
+from clusters.sim.linux.seen import JVM_WORK
 from clusters.sim.linux.world import PAUSED, RUNNING, LinuxWorld, Started
 from clusters.sim.threads import Threads
 from harness.capabilities import SIMULATED, SIMULATED_MESSAGES, Capabilities
@@ -133,7 +134,8 @@ class LinuxProcesses:
         self._remote.run(daemon.preparation())
         self._world.daemons[self._node, daemon.role] = daemon
         self._world.add_volume(self._node, daemon.data_dir)
-        variables = [f"{name}={value}" for name, value in daemon.environment.items()]
+        environment = {**daemon.environment, **(JVM_WORK if daemon.makes_objects_in_loops else {})}
+        variables = [f"{name}={value}" for name, value in environment.items()]
         program = self._world.controller.start(
             self._node,
             ["/usr/bin/env", *variables, *daemon.argv],

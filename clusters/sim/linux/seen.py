@@ -32,6 +32,10 @@ VARIABLES: Final = {
     "GOMAXPROCS": GO_THREADS,
     "GLIBC_TUNABLES": f"glibc.cpu.hwcaps={','.join(f'-{feature}' for feature in NEWER)}",
 }
+# A JVM says each time a thread takes a buffer for objects; see controller/src/kernel/work.rs.
+JVM_WORK: Final = {
+    "JAVA_TOOL_OPTIONS": "-XX:-ResizeTLAB -XX:TLABSize=64k -Xlog:gc+tlab=trace:file=/dev/labrys-work:none:filecount=0"
+}
 
 
 def seen() -> tuple[Sequence[Path], dict[str, str]]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import abc
 import asyncio
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from clusters.kit import jvm
@@ -100,7 +101,9 @@ class BrokerGroup(jvm.JvmGroup):
         shared = shared_settings(node, self._rocketmq.name_servers.nodes)
         lines = {**shared, **self.replication_settings(node)}
         there = self.system.artifact.there
-        return settings.daemon(ROLE, CLASS, there, lines, ports=self.ports(), logs=LOGS, memory=MEMORY)
+        broker = settings.daemon(ROLE, CLASS, there, lines, ports=self.ports(), logs=LOGS, memory=MEMORY)
+        # `ReputMessageService` waits in such a loop for the acknowledgement of a message: finding 7 of the brokers.
+        return replace(broker, makes_objects_in_loops=True)
 
     async def complete(self, timeout_s: float) -> None:
         """Creates the topics at the master, waits until slaves and name servers know them, and syncs the data to the disks.

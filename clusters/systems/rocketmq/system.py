@@ -75,7 +75,6 @@ class RocketMQSystem(jvm.JvmInstallation):
 
     name = "rocketmq"
     summary = "Brokers of RocketMQ 5, the controllers that elect their master, and name servers; or brokers on DLedger."
-    not_by_seed = "a thread of its brokers computes for minutes while virtual time stands still"
     Options = RocketMQOptions
     software = "RocketMQ"
     programs = (settings.JAVA, settings.MAVEN)

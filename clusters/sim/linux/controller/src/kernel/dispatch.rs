@@ -129,6 +129,9 @@ impl Kernel {
         if number != libc::SYS_sched_yield {
             self.threads[thread].yields = 0;
         }
+        if self.threads[thread].pieces > 0 && !self.says_work(thread, number, &registers) {
+            self.threads[thread].pieces = 0;
+        }
         Ok(self.answer(thread, number, &registers, again))
     }
 
@@ -670,7 +673,7 @@ impl Kernel {
     pub(super) fn interrupt(&mut self, thread: ThreadId) {
         match self.threads[thread].wait {
             Wait::Futex { address } => self.leave_futex(thread, address),
-            Wait::Vfork | Wait::Sync | Wait::Stall => return, // the signal comes when the thread goes on
+            Wait::Vfork | Wait::Sync | Wait::Stall | Wait::Work => return, // the signal comes when the thread goes on
             Wait::Loop => return self.wake(thread, Resume::Continue),
             _ => {} // of a lock, too: the thread stands before its call, and leaves it
         }

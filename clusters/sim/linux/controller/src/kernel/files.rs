@@ -8,6 +8,7 @@ use libc::{c_int, c_long, EFAULT, EINVAL, ENAMETOOLONG};
 use super::dispatch::{failed, natively, After, Outcome};
 use super::objects::Kind;
 use super::streams::MOST_AT_ONCE;
+use super::work::WORK;
 use super::{Kernel, ObjectId, ThreadId, REALTIME_START, SECOND};
 use crate::machine;
 use crate::tracee::{self, Registers};
@@ -111,6 +112,10 @@ impl Kernel {
         if path == "/dev/urandom" || path == "/dev/random" {
             let object = self.make(node, Kind::Random, false);
             return self.new_descriptor(thread, object, true);
+        }
+        if path == WORK {
+            let object = self.make(node, Kind::Work, false);
+            return self.new_descriptor(thread, object, false);
         }
         let other = match path.as_str() {
             UUID => self.uuid(thread),
@@ -321,7 +326,7 @@ impl Kernel {
             let mode: u32 = match self.objects[object].kind {
                 Kind::Stream(_) | Kind::Datagrams(_) => libc::S_IFSOCK | 0o777,
                 Kind::Pipe { .. } => libc::S_IFIFO | 0o600,
-                Kind::Random => libc::S_IFCHR | 0o666,
+                Kind::Random | Kind::Work => libc::S_IFCHR | 0o666,
                 _ => 0o600,
             };
             bytes[24..28].copy_from_slice(&mode.to_le_bytes());

@@ -22,6 +22,7 @@ mod stalls;
 mod streams;
 mod time;
 mod waiting;
+mod work;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap, VecDeque};
@@ -135,6 +136,8 @@ pub enum Wait {
     Loop,
     /// The disk.
     Sync,
+    /// The time that its own work takes; see `work`.
+    Work,
     /// Nothing: it stalls.
     Stall,
 }
@@ -171,6 +174,8 @@ pub struct Thread {
     pub loops: u32,
     /// How many yields it has made in a row.
     pub yields: u32,
+    /// How many pieces of work it has said in a row; see `work`.
+    pub pieces: u32,
     /// The flags and the clear-tid word of its call that makes a thread.
     pub making: (u64, u64),
     /// Of a sync that goes on: what it makes durable.

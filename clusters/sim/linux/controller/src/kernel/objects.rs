@@ -34,6 +34,8 @@ pub enum Kind {
     Timer { clock: i32, next: Nanos, interval: Nanos, expired: u64, turn: u64 },
     Epoll { interests: BTreeMap<(i32, ObjectId), Interest>, ready: VecDeque<(i32, ObjectId)> },
     Random,
+    /// Where a program says that it computes; see `work`.
+    Work,
     Gone,
 }
 
@@ -78,7 +80,7 @@ impl Kernel {
                 }),
                 READABLE,
             ),
-            Kind::Random => READABLE | WRITABLE,
+            Kind::Random | Kind::Work => READABLE | WRITABLE,
             Kind::Buffer { .. } | Kind::Gone => 0,
         }
     }

@@ -117,6 +117,7 @@ impl Kernel {
             making: (0, 0),
             loops: 0,
             yields: 0,
+            pieces: 0,
             syncing: None,
             is_refused: false,
             opening: None,
