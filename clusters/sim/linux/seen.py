@@ -34,7 +34,7 @@ VARIABLES: Final = {
 }
 # A JVM says each time a thread takes a buffer for objects; see controller/src/kernel/work.rs.
 JVM_WORK: Final = {
-    "JAVA_TOOL_OPTIONS": "-XX:-ResizeTLAB -XX:TLABSize=64k -Xlog:gc+tlab=trace:file=/dev/labrys-work:none:filecount=0"
+    "JAVA_TOOL_OPTIONS": "-XX:-ResizeTLAB -XX:TLABSize=16k -Xlog:gc+tlab=trace:file=/dev/labrys-work:none:filecount=0"
 }
 
 

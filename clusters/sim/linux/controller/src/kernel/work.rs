@@ -15,9 +15,9 @@ use crate::tracee::Registers;
 pub const WORK: &str = "/dev/labrys-work";
 /// The begin of a line about the buffer of the thread that writes it. At a collection, one thread writes lines about all others.
 const FILLS: &[u8] = b"TLAB: fill";
-const FREE: u32 = 4; // pieces that take no time: a thread that handles a message takes so many
+const FREE: u32 = 8; // pieces that take no time: a thread that handles a message takes so many
 const SLEEP: Nanos = 50 * MICROSECOND; // twice as long after each further piece
-const MOST_DOUBLINGS: u32 = 4;
+const MOST_DOUBLINGS: u32 = 6;
 
 impl Kernel {
     /// Returns whether a call says that its thread has done a piece of work.
