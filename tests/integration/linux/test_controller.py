@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import resource
+import shutil
 import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +14,8 @@ import pytest
 
 from clusters.sim.linux.building import controller
 from clusters.sim.linux.driving import Controller, Parts
-from clusters.sim.linux.seen import VARIABLES
+from clusters.sim.linux.seen import JVM_WORK, VARIABLES, seen
+from clusters.systems.jvm import JVM_FLAGS
 from harness.errors import InfrastructureError
 
 if TYPE_CHECKING:
@@ -250,6 +252,23 @@ def test_a_loop_that_waits_for_another_thread_takes_time(binary: Path, tmp_path:
     assert code == 0
     assert 2000 <= int(text.removesuffix(" ms\n")) <= 2010
     assert 100 < ended.figures["loops"] < 1000
+    assert again[2].digest == ended.digest
+
+
+def test_a_loop_that_makes_objects_takes_time(binary: Path, tmp_path: Path) -> None:
+    """No round of it is like another. The JVM says when it has made many objects, at the same places in each run."""
+    subprocess.run(["javac", "-d", tmp_path, HERE / "Waits.java"], check=True)
+    os.utime(tmp_path / "Waits.class", (0, 0))  # a file that is older than the run has its own time
+    java = seen()[0]
+    variables = [f"{name}={value}" for name, value in JVM_WORK.items()]
+    program = Path(shutil.which("java") or "").resolve()
+    words = ["/usr/bin/env", *variables, str(program), *JVM_FLAGS, "-cp", str(tmp_path), "Waits"]
+    shown = [*(path for path in java if not path.is_relative_to("/usr")), tmp_path / "Waits.class"]
+    (text, code, ended), again = (
+        simulated(binary, tmp_path, words, shown=shown, look_us=look_us) for look_us in (None, 2000)
+    )
+    assert code == 0
+    assert 2000 <= int(text.split()[-2]) <= 2020
     assert again[2].digest == ended.digest
 
 
