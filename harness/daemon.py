@@ -74,8 +74,8 @@ class Daemon:
         working_dir: The folder in which it starts; None for `data_dir`.
         config_files: Files that are written before each start: absolute path to content.
         java_packages: If it is a JVM, the packages of its program, e.g. `org.example`. Faults of threads act only there.
-        makes_objects_in_loops: If it is a JVM, whether its threads may wait in loops that make objects. In virtual time, such loops
-            then take time.
+        makes_objects_in_loops: If it is a JVM, whether its threads may wait in loops that make objects. In virtual time, such
+            loops then take time.
         log_clock: How one of its logs tells the time, so that a clock fault can be proven by it; None: it does not.
     """
 

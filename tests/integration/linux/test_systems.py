@@ -79,6 +79,28 @@ def test_a_seed_repeats_clients_that_are_programs(words: tuple[str, ...], tmp_pa
     assert first == second
 
 
+GROUP = ("--system", "rocketmq", "--workload", "log", "--no-linearizable", "--nodes", "6", "--nemesis", "none")
+FEW = ("--rate", "5", "--time-limit", "3", "--seed", "1")
+
+
+@pytest.mark.timeout(1200)
+def test_brokers_of_rocketmq_run_by_seed(tmp_path: Path) -> None:
+    """A thread of each broker computes while it waits for an acknowledgement, and time passes for it."""
+    code, results = invoked(tmp_path, *GROUP, *FEW)
+    unknown = {name: part["reason"] for name, part in results["parts"].items() if part["valid"] is not True}
+    assert (code, unknown) == (0, {})
+
+
+@pytest.mark.night
+@pytest.mark.timeout(2400)
+def test_a_seed_repeats_brokers_of_rocketmq(tmp_path: Path) -> None:
+    """Two runs of a seed have equal digests of all calls, and equal histories."""
+    runs = [invoked(tmp_path, *GROUP, *FEW)[1]["execution"] for _ in range(2)]
+    assert runs[0] == runs[1]
+    first, second = (path.read_bytes() for path in sorted(tmp_path.glob("*/2*/history.jsonl")))
+    assert first == second
+
+
 KINDS = (
     "kill", "pause", "partition-one-way", "packet-loss", "packet-delay", "packet-duplicate", "packet-corrupt", "packet-reorder",
     "clock-skew",
