@@ -129,7 +129,7 @@ impl Kernel {
         if number != libc::SYS_sched_yield {
             self.threads[thread].yields = 0;
         }
-        if self.threads[thread].pieces > 0 && !self.says_work(thread, number, &registers) {
+        if self.threads[thread].pieces > 0 && !self.is_work(thread, number, &registers) {
             self.threads[thread].pieces = 0;
         }
         Ok(self.answer(thread, number, &registers, again))
@@ -142,6 +142,7 @@ impl Kernel {
         let (one, two, three, four) = (registers.rdi, registers.rsi, registers.rdx, registers.r10);
         match number {
             // Time.
+            libc::SYS_clock_gettime if self.works(thread) => Outcome::Block,
             libc::SYS_clock_gettime => self.clock_gettime(thread, registers),
             libc::SYS_clock_getres => self.clock_getres(thread, registers),
             libc::SYS_gettimeofday => self.gettimeofday(thread, registers),

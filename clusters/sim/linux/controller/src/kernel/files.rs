@@ -114,7 +114,7 @@ impl Kernel {
             return self.new_descriptor(thread, object, true);
         }
         if path == WORK {
-            let object = self.make(node, Kind::Work, false);
+            let object = self.open_work(thread);
             return self.new_descriptor(thread, object, false);
         }
         let other = match path.as_str() {

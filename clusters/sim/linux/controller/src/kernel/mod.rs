@@ -174,7 +174,7 @@ pub struct Thread {
     pub loops: u32,
     /// How many yields it has made in a row.
     pub yields: u32,
-    /// How many pieces of work it has said in a row; see `work`.
+    /// How many pieces of work it has done in a row; see `work`.
     pub pieces: u32,
     /// The flags and the clear-tid word of its call that makes a thread.
     pub making: (u64, u64),
@@ -279,6 +279,8 @@ pub struct Kernel {
     volumes: usize,
     /// How many files programs have removed, for the names under which they stay.
     removed: u64,
+    /// The processes that say when their threads work; see `work`.
+    workers: BTreeSet<ProcessId>,
     scheduling: Chance,
     stalls: Stalls,
     pub digest: Digest,
@@ -329,6 +331,7 @@ impl Kernel {
             disks: nodes.iter().map(|node| disk::Disk::new(seed, &node.name)).collect(),
             volumes: 0,
             removed: 0,
+            workers: BTreeSet::new(),
             scheduling: Chance::new(seed, "threads"),
             stalls: Stalls::new(seed, settings.stalls),
             settings,

@@ -187,6 +187,7 @@ impl Kernel {
         }
         self.wake_for_locks();
         self.processes[process].memory_of = None;
+        self.workers.remove(&process);
         if let Ok(name) = self.root.read_of(tid, "comm") {
             name.trim_end().clone_into(&mut self.processes[process].program);
         }

@@ -162,7 +162,7 @@ impl Kernel {
             Kind::Stream(stream) if stream.is_pair && to.is_some() => failed(libc::EISCONN),
             Kind::Stream(_) => self.transmit(thread, object, bytes, is_nonblocking),
             Kind::Datagrams(_) => self.send_datagram(object, bytes, to),
-            Kind::Work => self.worked(thread, bytes),
+            Kind::Work => self.write_work(thread, bytes),
             Kind::Pipe { .. } => failed(EBADF),
             _ => failed(EINVAL),
         };
