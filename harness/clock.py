@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import selectors
+import time
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from harness.units import NS_PER_S
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+VIRTUAL_WALL_START_S = 1_700_000_000  # the wall clock of virtual time at its start
 SIGNAL_TURNS = 64  # a virtual loop checks for signals once in so many turns, because a check takes long
 
 
@@ -173,6 +175,12 @@ def run_virtual(main: Coroutine[Any, Any, T], events: Events | None = None, *, l
 def in_virtual_time() -> bool:
     """Returns whether the caller runs in a `VirtualLoop`, directly or through its `run_in_executor`."""
     return _virtual_loop() is not None
+
+
+def wall_s() -> float:
+    """Returns the seconds since 1970 by the wall clock; in virtual time, by one that begins with the run."""
+    loop = _virtual_loop()
+    return time.time() if loop is None else VIRTUAL_WALL_START_S + loop.time()
 
 
 def wake_descriptors() -> list[int]:

@@ -20,7 +20,7 @@ from clusters.sim.linux.driving import Controller, Parts
 from clusters.sim.linux.log_files import LogFiles
 from clusters.sim.linux.loop import HOST, Connections, LinuxLoop
 from clusters.sim.linux.seen import processor, seen
-from harness.clock import run_virtual
+from harness.clock import VIRTUAL_WALL_START_S, run_virtual
 from harness.ends import shell_status
 from harness.errors import InputError, NodeError
 from harness.randomness import stream
@@ -44,7 +44,7 @@ T = TypeVar("T")
 MAX_WAIT_NS: Final = 600 * NS_PER_S  # a loop without timers stops waiting after this time
 LOOK_NS: Final = 10 * NS_PER_MS  # how often logs are read while somebody waits for a line
 HOST_ADDRESS: Final = "192.0.2.250"
-REALTIME_START_NS: Final = 1_700_000_000 * NS_PER_S  # of the controller
+REALTIME_START_NS: Final = VIRTUAL_WALL_START_S * NS_PER_S  # as in the controller
 LEAST_SYNC_NS: Final = 200_000  # the mean time of a sync on the fastest disk
 SLOWEST_DISK: Final = 100.0  # the slowest disk takes as many times longer
 PAUSED, RUNNING = "T", "S"  # state letters as in /proc/PID/stat

@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 import re
 import struct
-import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -24,6 +23,7 @@ from clusters.systems.rocketmq.broker_outcomes import (
 )
 from clusters.systems.rocketmq.numbers import integer, number, number_in
 from clusters.systems.rocketmq.records import records_in
+from harness.clock import wall_s
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -190,7 +190,7 @@ async def create_topic(connection: Connection, topic: str, queues: int) -> None:
 
 def now_ms() -> int:
     """Returns the time of birth of a message that is made now, in milliseconds since 1970."""
-    return int(time.time() * MS_PER_S)
+    return int(wall_s() * MS_PER_S)
 
 
 async def send(connection: Connection, topic: str, queue: int, body: bytes, now_ms: int) -> Answer:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import abc
 import asyncio
-import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -57,6 +56,11 @@ async def connect(node: Node, timeout_s: float) -> Connection:
         NotSent: It cannot be reached.
     """
     return await Connection.open(node.address, PORT, timeout_s)
+
+
+def loop_s() -> float:
+    """Returns the time of the loop, real or virtual."""
+    return asyncio.get_running_loop().time()
 
 
 class BrokerGroup(jvm.JvmGroup):
@@ -114,9 +118,9 @@ class BrokerGroup(jvm.JvmGroup):
         Raises:
             InfrastructureError: They do not in time.
         """
-        deadline_s = time.monotonic() + timeout_s
+        deadline_s = loop_s() + timeout_s
         while trouble := await self._without_topics(self._rocketmq.topics()):
-            if time.monotonic() > deadline_s:
+            if loop_s() > deadline_s:
                 raise InfrastructureError(f"RocketMQ does not have its topics in {timeout_s:g} s: {trouble}")
             await asyncio.sleep(TRY_AGAIN_S)
         sync = f"sync -f {settings.data_dir(ROLE)}"
@@ -135,7 +139,7 @@ class BrokerGroup(jvm.JvmGroup):
         if copy is None:
             return None
         if not copy.whole:
-            now_s = time.monotonic()
+            now_s = loop_s()
             earlier, since_s = self._short.get(node.name, (copy, now_s))
             since_s = since_s if earlier == copy else now_s
             self._short[node.name] = (copy, since_s)
@@ -243,7 +247,7 @@ class Brokers(BrokerGroup):
         if missing:
             self._whole_since_s = None
             return missing
-        now_s = time.monotonic()
+        now_s = loop_s()
         self._whole_since_s = now_s if self._whole_since_s is None else self._whole_since_s
         if now_s - self._whole_since_s < STABLE_S:
             return dict.fromkeys(statuses, f"is in the sync set for less than {STABLE_S:g} s")

@@ -6,7 +6,7 @@ A producer that follows goes to the master in its route. A pinned one stays at t
 from __future__ import annotations
 
 import asyncio
-import uuid
+import hashlib
 import zlib
 from typing import TYPE_CHECKING, Final
 
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from harness.op import Outcome
 
 CONNECT_TIMEOUT_S: Final = 1.0
+NAME: Final = 32  # characters of the name of a transaction
 ROLLED_BACK_OF: Final = 5  # one of so many transactions is rolled back
 UNFILLED: Final = Sizes(least=0, most=0)
 WITHOUT_MASTER: Final = Fail(f"{NO_MASTER}: the route has no master")
@@ -133,7 +134,7 @@ class Producer:
             NotSent: No commit was sent.
             RemotingError: The commit got no usable answer.
         """
-        name = uuid.uuid4().hex
+        name = hashlib.sha256(f"{topic}/{queue}/".encode() + body).hexdigest()[:NAME]  # no other transaction has it
         connection = await self.connected(node)
         try:
             half = await broker_requests.send_half(connection, topic, queue, body, broker_requests.now_ms(), name=name)

@@ -412,7 +412,7 @@ def test_a_sync_set_that_is_whole_for_a_moment_is_not_ready(monkeypatch: pytest.
     async def brokers_known() -> Known:
         return Known(master=members[0], epoch=3, in_sync=members[: int(now["members"])])
 
-    monkeypatch.setattr("clusters.systems.rocketmq.brokers.time", SimpleNamespace(monotonic=lambda: now["s"]))
+    monkeypatch.setattr("clusters.systems.rocketmq.brokers.loop_s", lambda: now["s"])
     service = Brokers(system, system.front().nodes, cast("Any", SimpleNamespace(brokers=brokers_known)))
     found = []
     for now["s"], now["members"] in [(10.0, 3), (11.0, 2), (12.0, 3), (13.5, 3), (14.0, 3)]:

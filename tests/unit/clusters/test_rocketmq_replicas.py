@@ -114,7 +114,7 @@ def dumped(
 
     async def main() -> list[ReplicaState | None]:
         now = {"s": 0.0}
-        monkeypatch.setattr(brokers, "time", SimpleNamespace(monotonic=lambda: now["s"]))
+        monkeypatch.setattr(brokers, "loop_s", lambda: now["s"])
         async with running(monkeypatch, group, in_sync) as service:
             for now["s"] in after_s:
                 found = [await service.replica(node, 5.0) for node in NODES[: len(group)]]
