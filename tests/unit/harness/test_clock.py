@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from harness.clock import Clock, run_virtual
+from harness.clock import VIRTUAL_WALL_START_S, Clock, run_virtual, wall_s
 from harness.units import NS_PER_S
 
 
@@ -147,3 +147,20 @@ def test_threads_take_no_virtual_time() -> None:
         return result, clock.now_ns()
 
     assert run_virtual(main()) == (42, 0)
+
+
+def test_the_wall_clock_of_virtual_time_begins_with_the_run() -> None:
+    """What a client writes into its requests is the same in each run."""
+
+    async def read() -> tuple[float, float]:
+        begin_s = wall_s()
+        await asyncio.sleep(90)
+        return begin_s, wall_s()
+
+    assert run_virtual(read()) == (VIRTUAL_WALL_START_S, VIRTUAL_WALL_START_S + 90)
+
+    async def real() -> float:
+        return wall_s()
+
+    before_s = time.time()
+    assert before_s <= asyncio.run(real()) <= time.time()
