@@ -68,7 +68,7 @@ class Ended:
     @property
     def how(self) -> str:
         """Returns how it ended, as a clause: `with status 3`, `by the signal SIGSEGV`."""
-        if self.status <= SIGNALLED:
+        if not SIGNALLED < self.status <= SIGNALLED + signal.SIGRTMAX:
             return f"with status {self.status}"
         number = self.status - SIGNALLED
         try:

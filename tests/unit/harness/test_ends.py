@@ -94,6 +94,7 @@ def test_the_part_names_the_first_end() -> None:
     )
     listed = cast("list[dict[str, Any]]", part.details["ended"])
     assert [each["how"] for each in listed] == ["by the signal SIGSEGV", "with status 1"]
+    assert "ended by itself with status 255 at" in part_of(ended(255)).reason  # no signal has the number 127
     assert part_of(ended(128 + 60)).reason.endswith("by the signal 60 at 3.500 s; no fault ended it. Its log is empty.")
 
 
