@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from clusters.kit.jvm import JVM_FLAGS
 from clusters.sim.linux.building import controller
 from clusters.sim.linux.driving import Controller, Parts
 from clusters.sim.linux.seen import JVM_WORK, VARIABLES, seen
-from clusters.systems.jvm import JVM_FLAGS
 from harness.errors import InfrastructureError
 
 if TYPE_CHECKING:
