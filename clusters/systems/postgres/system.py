@@ -3,8 +3,8 @@
 PostgreSQL elects no primary. So a primary that is gone stays the primary, and its clients wait for it. A standby gets the log
 of the primary a moment later.
 
-A server does not run as root. So `setpriv` starts it as the user `nobody`. On a local node, the folder with the programs is a
-link into a folder that only root may enter, so it is mounted at a second place.
+A server does not run as root. So `setpriv` starts it as the user `nobody`. On a local node, the folder with the programs can be a
+link into a folder that only root may enter. Then it is mounted at a second place.
 """
 
 from __future__ import annotations
@@ -90,7 +90,6 @@ class PostgresSystem(System):
     answers = ANSWERS
     telling_log_texts = TELLING
     faketime = False  # not tried
-    not_by_seed = "its processes share memory (shmget) and wait by signalfd, which the simulation does not have"
 
     def __init__(self, cluster: Cluster, options: PostgresOptions, workload: str) -> None:
         super().__init__(cluster, options, workload)
@@ -120,9 +119,8 @@ class PostgresSystem(System):
         remote = self.cluster.remote(node)
         PACKAGES.install(remote)
         remote.run(
-            f"if [ -L {PACKAGES.root} ]; then\n"
-            f"  mkdir -p {TREE} && {{ mountpoint -q {TREE} || mount --bind $(readlink -f {PACKAGES.root}) {TREE}; }}\n"
-            f"else\n  ln -sfn {PACKAGES.root} {TREE}\nfi"
+            f"if {AS_NOBODY} test -x {PACKAGES.root}/usr; then\n  ln -sfn {PACKAGES.root} {TREE}\n"
+            f"else\n  mkdir -p {TREE} && {{ mountpoint -q {TREE} || mount --bind $(readlink -f {PACKAGES.root}) {TREE}; }}\nfi"
         )
 
     def fatal_log_patterns(self) -> Sequence[str]:

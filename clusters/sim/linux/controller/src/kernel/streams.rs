@@ -64,16 +64,19 @@ impl Kernel {
                 }
             }
             Taken::Error(error) => failed(error),
-            Taken::Nothing => {
-                let is_nonblocking = self.objects[object].is_nonblocking || flags & libc::MSG_DONTWAIT != 0;
-                if is_nonblocking || self.threads[thread].timed_out {
-                    return failed(EAGAIN);
-                }
-                let deadline = self.threads[thread].deadline.or_else(|| self.receive_timeout(object));
-                self.block(thread, Wait::Ready(vec![(object, READABLE | HUNG_UP)]), deadline);
-                Outcome::Block
-            }
+            Taken::Nothing => self.nothing_yet(thread, object, flags),
         }
+    }
+
+    /// An object has nothing to read now: a blocking reader waits.
+    pub(super) fn nothing_yet(&mut self, thread: ThreadId, object: ObjectId, flags: c_int) -> Outcome {
+        let is_nonblocking = self.objects[object].is_nonblocking || flags & libc::MSG_DONTWAIT != 0;
+        if is_nonblocking || self.threads[thread].timed_out {
+            return failed(EAGAIN);
+        }
+        let deadline = self.threads[thread].deadline.or_else(|| self.receive_timeout(object));
+        self.block(thread, Wait::Ready(vec![(object, READABLE | HUNG_UP)]), deadline);
+        Outcome::Block
     }
 
     fn receive_timeout(&self, object: ObjectId) -> Option<Nanos> {
