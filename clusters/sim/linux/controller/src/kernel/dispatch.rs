@@ -5,6 +5,7 @@ use std::net::SocketAddrV4;
 use libc::{c_int, c_long, EAGAIN, EBADF, EFAULT, EINVAL, ENOTTY};
 
 use super::objects::{Kind, READABLE};
+use super::signals::RECORD;
 use super::streams::MOST_AT_ONCE;
 use super::{Fatal, Kernel, ObjectId, Run, ThreadId, Wait};
 use crate::calls::{self, Class};
@@ -424,8 +425,8 @@ impl Kernel {
         };
         let kind = &self.objects[object].kind;
         if let (Kind::Signals { set }, Some((address, _))) = (kind, parts.first()) {
-            let is_ready = self.pending(thread) & set != 0;
-            return if is_ready {
+            let takes_none = parts.iter().map(|(_, size)| size).sum::<usize>() < RECORD;
+            return if takes_none || self.pending(thread) & set != 0 {
                 natively(After::SignalsRead(*address))
             } else {
                 self.nothing_yet(thread, object, flags)

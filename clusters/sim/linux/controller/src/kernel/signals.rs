@@ -17,7 +17,7 @@ const STOPPING: u64 = bit(libc::SIGSTOP) | bit(libc::SIGTSTP) | bit(libc::SIGTTI
 const MADE_AGAIN: i64 = -512;
 const MICROSECONDS: u64 = SECOND / MICROSECOND;
 /// Of a `signalfd_siginfo`: its size, and where it has the processor time of a child.
-const RECORD: usize = 128;
+pub const RECORD: usize = 128;
 const TIMES_OF_RECORD: std::ops::Range<usize> = 56..72;
 
 /// Returns the bit of a signal in a set.
