@@ -272,9 +272,9 @@ static void timers(void) {
   char byte;
   int ends[2];
   if (pipe(ends) < 0) exit(1);
-  // A wait that follows a sleep has a time limit of its own.
-  nap(5);
-  child = sender(SIGURG, 20, ends[1]);
+  // A read that follows a sleep has no time limit.
+  child = sender(SIGURG, 50, ends[1]);
+  nanosleep(&(struct timespec){0, 5000000}, NULL);
   say("a read after a sleep", read(ends[0], &byte, 1));
   waitpid(child, NULL, 0);
   close(ends[0]);

@@ -127,10 +127,7 @@ impl Kernel {
         let tid = self.threads[thread].tid;
         match std::mem::replace(&mut self.threads[thread].resume, Resume::Continue) {
             Resume::Continue => {}
-            Resume::Result(result) => {
-                self.threads[thread].deadline = None;
-                self.return_from_call(thread, result)?;
-            }
+            Resume::Result(result) => self.return_from_call(thread, result)?,
             Resume::Interrupted => self.interrupted(thread)?,
             Resume::Retry(again) => {
                 if !self.call(thread, again)? {
