@@ -207,7 +207,7 @@ class Primary(Server):
             f"deadlock_timeout = {self._options.deadlock_ms}", "timezone = 'GMT'", "log_timezone = 'GMT'",
             "wal_level = replica", "wal_keep_size = 256", "wal_retrieve_retry_interval = 500", "jit = off",
             "wal_receiver_timeout = 3000", "wal_sender_timeout = 3000", "max_connections = 200", "shared_buffers = '32MB'",
-            "recovery_init_sync_method = syncfs",
+            "recovery_init_sync_method = syncfs", f"synchronous_commit = {'on' if self._options.synchronous_commit else 'off'}",
         ]  # fmt: skip
         remote = self.system.cluster.remote(node)
         remote.write(f"{CLUSTER_DIR}/postgresql.conf", "\n".join(lines) + "\n")
