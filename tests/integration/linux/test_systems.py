@@ -227,7 +227,7 @@ def test_what_cannot_run_there_is_refused_before_anything_starts() -> None:
         cli.invoke(words)
     with pytest.raises(InputError, match="whose messages are bytes to Labrys"):
         cli.invoke(["test", "--cluster", "sim", "--system", "redis", "--nemesis", "kill", "--fault-wait", "0.5"])
-    with pytest.raises(InputError, match="--carrier needs --cluster sim, not --cluster local"):
+    with pytest.raises(InputError, match="needs --cluster sim or --cluster pipes --virtual, not --cluster local"):
         cli.invoke(["test", "--cluster", "local", "--system", "redis", "--carrier", "programs"])
     with pytest.raises(InputError, match="is no program, but code of the simulator"):
         cli.invoke(["test", "--cluster", "sim", "--system", "sim-raft", "--carrier", "programs"])
