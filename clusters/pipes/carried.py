@@ -83,8 +83,10 @@ class Carrier:
             raise InputError(
                 f"expected {program} in a folder below another one, not in {folder}: all nodes see the folder"
             )
-        if not any(folder.is_relative_to(path) for path in shown):
-            shown = [*shown, folder]
+        links = sorted({path.resolve() for path in folder.iterdir() if path.is_symlink() and path.exists()})
+        for path in (folder, *links):
+            if not any(path.is_relative_to(other) for other in shown):
+                shown = [*shown, path]
         addresses = {name: f"192.0.2.{number}" for number, name in enumerate(self._world.names, 1)}
         parts = Parts(
             seed=self._world.seed,
