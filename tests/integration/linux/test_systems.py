@@ -158,6 +158,29 @@ def test_a_power_loss_takes_pages_of_mapped_files(tmp_path: Path) -> None:
     assert re.search(r"[1-9]\d* of \d+ files lost unsynced data", power["proof"]["reason"])
 
 
+@pytest.mark.night
+@pytest.mark.timeout(1200)
+def test_nacos_meets_kills_cuts_and_losses_of_power(tmp_path: Path) -> None:
+    """All of them have their effect, and the group works again. What it keeps is in docs/findings/nacos-0.8.0.md."""
+    kinds = {"kill", "partition-random-halves", "power-loss"}
+    rhythm = ("--time-limit", "10", "--fault-on", "1-2", "--fault-off", "1-2", "--fault-quiet", "1-2")
+    words = (
+        "--system",
+        "nacos",
+        "--nemesis",
+        ",".join(sorted(kinds)),
+        "--rate",
+        "10",
+        *rhythm,
+        "--recovery-timeout",
+        "90",
+    )
+    _, results = invoked(tmp_path, *words, "--seed", "1")
+    assert {fault["kind"] for fault in results["faults"] if fault["effective"]} == kinds
+    assert results["parts"]["faults-effective"]["valid"] is True
+    assert results["parts"]["recovered"]["valid"] is True
+
+
 @pytest.mark.parametrize("system", ["redis", "zookeeper"])
 def test_an_empty_disk_comes_with_a_new_process(system: str, tmp_path: Path) -> None:
     """`wipe` removes the data of the processes that do not run, and of no other ones. Then it prepares the new disk."""
