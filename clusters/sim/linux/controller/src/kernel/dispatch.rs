@@ -151,7 +151,9 @@ impl Kernel {
         let outcome = self.answer(thread, number, &registers, again);
         let ends_wait = match outcome {
             Outcome::Block => true,
-            Outcome::Value(0) => matches!(number, libc::SYS_ppoll | libc::SYS_pselect6),
+            Outcome::Value(0) => {
+                matches!(number, libc::SYS_poll | libc::SYS_ppoll | libc::SYS_select | libc::SYS_pselect6)
+            }
             _ => false,
         };
         Ok(if ends_wait { self.signal_instead(thread).unwrap_or(outcome) } else { outcome })
