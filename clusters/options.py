@@ -59,7 +59,8 @@ class ClusterOptions:
     carrier: str | None = option(
         None,
         "With --cluster sim: what carries the system. own is code of the simulator, or Java with its threads in virtual time; "
-        "programs is the processes as they are. The default is the system's own carrier, if it has one.",
+        "programs is the processes as they are. The default is the system's own carrier, if it has one. With --cluster pipes "
+        "--virtual: programs lets the seed decide the threads, timers and clocks of the programs too.",
         kind=Choice((OWN, PROGRAMS)),
     )
     inventory: Path | None = option(None, "The file with the hosts of --cluster ssh.")
@@ -113,6 +114,11 @@ class ClusterOptions:
     def simulated(self) -> bool:
         """Returns whether the nodes run in virtual time."""
         return self.cluster_kind == SIMULATED or self.of_programs
+
+    @property
+    def carried(self) -> bool:
+        """Returns whether a controller carries the programs with pipes, so that the seed decides their threads too."""
+        return self.of_programs and self.carrier == PROGRAMS
 
     @property
     def of_programs(self) -> bool:
@@ -189,8 +195,9 @@ def settle_nodes(
 def _refuse_contradictions(cluster: ClusterOptions) -> None:
     if cluster.virtual and cluster.cluster_kind != PIPES:
         raise InputError(f"--virtual needs --cluster {PIPES}, not --cluster {cluster.cluster_kind}")
-    if cluster.carrier is not None and cluster.cluster_kind != SIMULATED:
-        raise InputError(f"--carrier needs --cluster {SIMULATED}, not --cluster {cluster.cluster_kind}")
+    if cluster.carrier is not None and cluster.cluster_kind != SIMULATED and not cluster.carried:
+        needs = f"--cluster {SIMULATED}" + (f" or --cluster {PIPES} --virtual" if cluster.carrier == PROGRAMS else "")
+        raise InputError(f"--carrier {cluster.carrier} needs {needs}, not --cluster {cluster.cluster_kind}")
     if cluster.cluster_kind != PIPES and (cluster.nodes or 0) > MOST_NODES:
         raise InputError(
             f"expected at most {MOST_NODES} nodes with --cluster {cluster.cluster_kind}, not {cluster.nodes}"
@@ -261,7 +268,8 @@ def _opened(cluster: ClusterOptions, place: PlaceOptions, seed: int, *, by_progr
     elif cluster.cluster_kind == PIPES:
         from clusters.pipes.cluster import PipesCluster  # noqa: PLC0415 - likewise
 
-        opened = PipesCluster(_names(cluster, place), seed, virtual=cluster.virtual)
+        carried = cluster.threads if cluster.carried else None
+        opened = PipesCluster(_names(cluster, place), seed, virtual=cluster.virtual, carried=carried)
     elif cluster.cluster_kind == "ssh":
         from clusters.ssh import SshCluster  # noqa: PLC0415 - brings paramiko, which `--help` does not need
 

@@ -28,6 +28,7 @@ SYSTEMS = {
     "redis": (),
     "etcd": (),
     "zookeeper": (),
+    "postgres": ("--workload", "list-append"),
     "dledger": ("--carrier", "programs"),
 }
 PHASES = ("start", "workload", "recover", "final reads")

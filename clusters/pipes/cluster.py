@@ -10,6 +10,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from clusters.pipes.carried import Carrier
+from clusters.pipes.child import Child
 from clusters.pipes.keeper import Keeper
 from clusters.pipes.live import LiveWorld
 from clusters.pipes.pump import LivePump
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
     from clusters.pipes.pump import Pump
     from clusters.sim.machine import Machine
+    from clusters.sim.threads import Threads
 
 TURN_EVENTS: Final = 4  # the loop looks for signals in each 64th turn, and an event with a program takes about 1 ms
 MESSAGES_FILE: Final = f"{LOG_DIRECTORY}/messages.log"
@@ -46,20 +49,29 @@ class PipesCluster(SimCluster):
     """
 
     name = "pipes"
+    pump: Pump
 
-    def __init__(self, names: Sequence[str], seed: int, *, virtual: bool = False) -> None:
+    def __init__(
+        self, names: Sequence[str], seed: int, *, virtual: bool = False, carried: Threads | None = None
+    ) -> None:
         """Makes the nodes.
 
         Args:
             names: Their names, in order.
             seed: The run's root seed.
             virtual: Whether they run in virtual time.
+            carried: In virtual time: where the threads of programs stop that a controller carries; None: none carries them.
         """
-        if virtual:
+        self._carrier: Carrier | None = None
+        if carried is not None:
+            super().__init__(names, seed)
+            self.world.turn_events = TURN_EVENTS
+            self._carrier = self.world.companion = self.pump = Carrier(self.world, carried)
+        elif virtual:
             super().__init__(names, seed)
             self.world.turn_events = TURN_EVENTS
             pump = self.world.companion = VirtualPump(self.world)
-            self.pump: Pump = pump
+            self.pump = pump
         else:
             live = LiveWorld(names, seed)
             super().__init__(names, seed, world=live)
@@ -86,6 +98,12 @@ class PipesCluster(SimCluster):
             for node, transcript in sorted(self._transcripts.items())
             if transcript.left_out
         ]
+
+    def begin(self, node: str, command: Sequence[str], environment: Mapping[str, str]) -> Child:
+        """Starts a program in the folder of a node; see `Child` and `Carrier.begin`."""
+        if self._carrier is not None:
+            return self._carrier.begin(node, command, environment)
+        return Child(self.keeper, command, self.directory(node), environment)
 
     @property
     def keeper(self) -> Keeper:
@@ -121,7 +139,9 @@ class PipesCluster(SimCluster):
         transcript = self._transcripts.pop(node, None)
         if transcript is not None:
             transcript.close()
-        if self._directory is not None:
+        if self._carrier is not None:
+            self._carrier.wipe(node)
+        elif self._directory is not None:
             shutil.rmtree(self._directory / node, ignore_errors=True)
 
     def capabilities(self) -> Mapping[str, Capabilities]:

@@ -10,16 +10,14 @@ import abc
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from clusters.pipes.child import Child
 from clusters.pipes.transcript import IN, OUT
 from harness.console.plain import one_line
 from harness.units import NS_PER_S
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import Callable, Mapping, Sequence
 
-    from clusters.pipes.keeper import Keeper
+    from clusters.pipes.child import Child
     from clusters.pipes.pump import Pump
     from clusters.pipes.transcript import Transcript
     from clusters.sim.host import Host
@@ -41,18 +39,18 @@ class Launch:
     """How a program starts.
 
     Attributes:
+        node: The name of its node.
         command: The program and its arguments.
-        directory: Its working directory, which exists.
-        environment: Variables beside those of this process.
+        environment: Variables beside those of all programs.
         transcript: Takes the lines on its stdin and stdout.
-        keeper: Starts it.
+        begin: Starts it in the folder of its node.
     """
 
+    node: str
     command: Sequence[str]
-    directory: Path
     environment: Mapping[str, str]
     transcript: Transcript
-    keeper: Keeper
+    begin: Callable[[str, Sequence[str], Mapping[str, str]], Child]
 
 
 class Program(abc.ABC):
@@ -108,7 +106,7 @@ class Program(abc.ABC):
         """Starts the process."""
         self.machine.world.share_core()
         launch = self._launch
-        self.child = Child(launch.keeper, launch.command, launch.directory, launch.environment)
+        self.child = launch.begin(launch.node, launch.command, launch.environment)
         self._pump.add(self)
         self.began()
 

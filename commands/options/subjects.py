@@ -60,7 +60,7 @@ def by_programs(options: RunOptions) -> bool:
 
 def thread_options(options: RunOptions) -> frozenset[str]:
     """Returns the names of the options of simulated threads that have an effect."""
-    if by_programs(options):
+    if by_programs(options) or options.cluster.carried:
         return PROGRAM_THREADS
     return frozenset(asdict(Threads())) - {"trace_all"} if placed(options).type.threaded else frozenset()
 
@@ -168,7 +168,7 @@ def check_cluster(system: Picked, kind: str, carrier: str | None = None) -> None
         raise InputError(f"{label} runs {where[only]} only: give --cluster {only}, not --cluster {kind}")
     if carrier == OWN and not placed_type.simulated:
         raise InputError(f"{label} has no carrier of its own in the simulator: leave out --carrier {OWN}")
-    if carrier == PROGRAMS and placed_type.simulated:
+    if carrier == PROGRAMS and placed_type.simulated and kind != PIPES:
         raise InputError(f"{label} is no program, but code of the simulator: leave out --carrier {PROGRAMS}")
     if kind == SIMULATED and not only and not placed_type.simulated:
         if not placed_type.not_by_seed:

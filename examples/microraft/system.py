@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from clusters.sim.jvm.system import JavaNodes, simulator
 from clusters.kit.answers import NotSent
 from clusters.kit.jvm import compiler, maven, maven_build
 from clusters.kit.waiting import wait_until_complete
+from clusters.sim.jvm.system import JavaNodes, simulator
 from harness.errors import LabrysError
 from harness.op import ONLY_KEY, Fail, Info, Ok
 from harness.service import NodeStatus, first_status

@@ -101,7 +101,7 @@ class Raft:
         if self.role == "candidate" and self.is_majority(len(self.votes)):
             self.role, self.leader = "leader", node.name
             self.next = {other: len(self.log) + 1 for other in self.others()}
-            self.match = {other: 0 for other in self.others()}
+            self.match = dict.fromkeys(self.others(), 0)
             node.log(f"leads term {self.term}")
             self.append({"type": "nothing"}, None, None)
 

@@ -98,11 +98,11 @@ class MaelstromSystem(SimNodes):
 
         def make(host: Host) -> MaelstromNode:
             launch = Launch(
+                node=node.name,
                 command=self._command,
-                directory=pipes.directory(node.name),
                 environment=environment_of(host.random),
                 transcript=pipes.transcript(node.name),
-                keeper=pipes.keeper,
+                begin=pipes.begin,
             )
             program = self._programs[node.name] = MaelstromNode(
                 host,

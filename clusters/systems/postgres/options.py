@@ -47,3 +47,7 @@ class PostgresOptions:
         low=1,
         high=60_000,
     )
+    synchronous_commit: bool = option(
+        default=True,
+        help="Whether a server syncs the log before it acknowledges a COMMIT. Otherwise a crash loses the last transactions.",
+    )

@@ -30,8 +30,11 @@ def promises(options: PostgresOptions) -> Mapping[str, Promise]:
         standby = " A standby shows a state that the primary had, and has no serializable transactions."
         isolation = Level.REPEATABLE_READ if isolation is Level.SERIALIZABLE else isolation
     level = LEVELS[isolation]
+    lost = (
+        "" if options.synchronous_commit else " A crash loses the last transactions, although they were acknowledged."
+    )
     promise = Promise(
-        sentence=f"Transactions of the level {options.isolation.sql} are {level}.{standby}",
+        sentence=f"Transactions of the level {options.isolation.sql} are {level}.{standby}{lost}",
         source=ISOLATION,
         options={"consistency_model": level},
     )

@@ -3,8 +3,8 @@
 PostgreSQL elects no primary. So a primary that is gone stays the primary, and its clients wait for it. A standby gets the log
 of the primary a moment later.
 
-A server does not run as root. So `setpriv` starts it as the user `nobody`. On a local node, the folder with the programs is a
-link into a folder that only root may enter, so it is mounted at a second place.
+A server does not run as root. So `setpriv` starts it as the user `nobody`. On a local node, the folder with the programs can be
+a link into a folder that only root may enter. Then it is mounted at a second place.
 """
 
 from __future__ import annotations
@@ -90,7 +90,6 @@ class PostgresSystem(System):
     answers = ANSWERS
     telling_log_texts = TELLING
     faketime = False  # not tried
-    not_by_seed = "its processes share memory (shmget) and wait by signalfd, which the simulation does not have"
 
     def __init__(self, cluster: Cluster, options: PostgresOptions, workload: str) -> None:
         super().__init__(cluster, options, workload)
@@ -120,9 +119,8 @@ class PostgresSystem(System):
         remote = self.cluster.remote(node)
         PACKAGES.install(remote)
         remote.run(
-            f"if [ -L {PACKAGES.root} ]; then\n"
-            f"  mkdir -p {TREE} && {{ mountpoint -q {TREE} || mount --bind $(readlink -f {PACKAGES.root}) {TREE}; }}\n"
-            f"else\n  ln -sfn {PACKAGES.root} {TREE}\nfi"
+            f"if {AS_NOBODY} test -x {PACKAGES.root}/usr; then\n  ln -sfn {PACKAGES.root} {TREE}\n"
+            f"else\n  mkdir -p {TREE} && {{ mountpoint -q {TREE} || mount --bind $(readlink -f {PACKAGES.root}) {TREE}; }}\nfi"
         )
 
     def fatal_log_patterns(self) -> Sequence[str]:
@@ -181,12 +179,15 @@ class Server(Service):
         await wait_until_complete(self, nodes, timeout_s, examine, system_name="PostgreSQL")
 
     def as_nobody(self, node: Node, *commands: str) -> None:
-        """Runs programs of PostgreSQL on a node as the user that runs the server, after it made the folder theirs."""
+        """Runs programs of PostgreSQL on a node as the user that runs the server, after it made the folder theirs.
+
+        They do not sync each of a thousand files. So one sync of the file system follows.
+        """
         settings = " ".join(f"{name}={shlex.quote(value)}" for name, value in ENVIRONMENT.items())
         script = "\n".join(f"env {settings} TZ=UTC LC_ALL=C {AS_NOBODY} {command} >&2 || exit" for command in commands)
         self.system.tool(
             node,
-            f"mkdir -p {DATA_DIR} && chown {NOBODY}:{NOBODY} {DATA_DIR} && cd {DATA_DIR} || exit\n{script}",
+            f"mkdir -p {DATA_DIR} && chown {NOBODY}:{NOBODY} {DATA_DIR} && cd {DATA_DIR} || exit\n{script}\nsync -f .",
             timeout_s=BASE_BACKUP_S,
         )
 
@@ -198,12 +199,15 @@ class Primary(Server):
 
     def initialise(self, node: Node) -> None:
         """Makes a cluster of databases, and writes its configuration."""
-        self.as_nobody(node, f"{BIN}/initdb -D {CLUSTER_DIR} -A trust -U {USER} --no-locale -E UTF8 --no-instructions")
+        self.as_nobody(
+            node, f"{BIN}/initdb -D {CLUSTER_DIR} -A trust -U {USER} --no-locale -E UTF8 -N --no-instructions"
+        )
         lines = [
             f"cluster_name = '{CLUSTER_NAME}'", f"port = {PORT}", "listen_addresses = '*'", "unix_socket_directories = ''",
             f"deadlock_timeout = {self._options.deadlock_ms}", "timezone = 'GMT'", "log_timezone = 'GMT'",
             "wal_level = replica", "wal_keep_size = 256", "wal_retrieve_retry_interval = 500", "jit = off",
             "wal_receiver_timeout = 3000", "wal_sender_timeout = 3000", "max_connections = 200", "shared_buffers = '32MB'",
+            "recovery_init_sync_method = syncfs", f"synchronous_commit = {'on' if self._options.synchronous_commit else 'off'}",
         ]  # fmt: skip
         remote = self.system.cluster.remote(node)
         remote.write(f"{CLUSTER_DIR}/postgresql.conf", "\n".join(lines) + "\n")
@@ -238,5 +242,5 @@ class Standby(Server):
         address = shlex.quote(self._primary.address)
         self.as_nobody(
             node,
-            f"{BIN}/pg_basebackup -D {CLUSTER_DIR} -h {address} -p {PORT} -U {USER} -X stream -c fast -R --no-password",
+            f"{BIN}/pg_basebackup -D {CLUSTER_DIR} -h {address} -p {PORT} -U {USER} -X stream -c fast -R -N --no-password",
         )

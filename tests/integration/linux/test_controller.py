@@ -99,6 +99,25 @@ def test_a_wait_for_a_lock_of_a_file_lets_others_run(binary: Path, tmp_path: Pat
     assert ended.figures["time"] > SECOND_NS
 
 
+def test_processes_share_memory_and_send_signals(binary: Path, tmp_path: Path) -> None:
+    """A signal ends a wait, or the call is made again; timers send some; locks in shared memory work across processes."""
+    program = compiled("signals.c", tmp_path)
+    natively = subprocess.run([program], check=True, capture_output=True, text=True, cwd=tmp_path, timeout=60).stdout
+    inside, code, ended = simulated(binary, tmp_path, [str(program)], shown=[program])
+    assert inside.splitlines() == natively.splitlines()
+    assert code == 0
+    again, _, repeated = simulated(binary, tmp_path, [str(program)], shown=[program])
+    assert (again, repeated.digest) == (inside, ended.digest)
+    preempted, _, _ = simulated(binary, tmp_path, [str(program)], shown=[program], preempt=0.3)
+    assert preempted == inside
+
+
+def test_a_signal_to_all_processes_ends_the_run(binary: Path, tmp_path: Path) -> None:
+    """All nodes share the ids of processes, so those of others would get it too."""
+    with pytest.raises(InfrastructureError, match=r"python3 on n1 sends a signal to all processes"):
+        simulated(binary, tmp_path, [*PYTHON, "import os; os.kill(-1, 10)"])
+
+
 def test_an_exec_with_several_threads_ends_the_run(binary: Path, tmp_path: Path) -> None:
     """The kernel would wait for the end of the other threads, which stand still. The error names the program."""
     script = "import os, threading, time; threading.Thread(target=time.sleep, args=[9]).start(); os.execv('/bin/true', ['x'])"

@@ -207,6 +207,7 @@ impl Parts {
                 environment: self.variables.clone(),
                 clock_offset: 0,
                 is_down: false,
+                shared_memory: None,
                 next_port: FIRST_PORT,
                 heard: 0,
                 syncs: 0,

@@ -5,11 +5,11 @@
 
 use std::ffi::{CStr, CString};
 use std::fmt::Write as _;
-use std::fs::{self, File};
+use std::fs::{self, File, Permissions};
 use std::io::{self, Write as _};
 use std::net::Ipv4Addr;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::os::unix::fs::MetadataExt;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::ptr;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -186,6 +186,9 @@ impl Root {
         for folder in ["proc", "dev/shm", "tmp", "run", "root", "var/lib", "var/log", "opt", "etc", "usr", STAND_INS]
         {
             fs::create_dir_all(root.join(folder))?;
+        }
+        for folder in ["dev/shm", "tmp"] {
+            fs::set_permissions(root.join(folder), Permissions::from_mode(0o1777))?;
         }
         for link in ["bin", "sbin", "lib", "lib64"] {
             std::os::unix::fs::symlink(format!("usr/{link}"), root.join(link))?;
@@ -448,6 +451,8 @@ pub struct Program {
     pub trace_all: bool,
     /// Whether descriptors 0 and 1 stand for an object of the simulation.
     pub talks: bool,
+    /// The namespace with the shared memory of its node; None: a new one.
+    pub shared_memory: Option<RawFd>,
 }
 
 /// Starts a program. It stands at its exec then.
@@ -471,7 +476,7 @@ pub fn start(program: &Program, pages: Option<&SharedPages>) -> io::Result<pid_t
         let pid = check(libc::fork(), "fork")?;
         if pid == 0 {
             libc::close(gate[1]);
-            let step = prepare(&root, &others, gate[0], pages, &filter, program.talks);
+            let step = prepare(&root, &others, gate[0], pages, &filter, program);
             if step == 0 {
                 libc::execve(argument_list[0], argument_list.as_ptr(), environment_list.as_ptr());
             }
@@ -506,11 +511,18 @@ unsafe fn prepare(
     gate: i32,
     pages: Option<&SharedPages>,
     filter: &libc::sock_fprog,
-    talks: bool,
+    program: &Program,
 ) -> i32 {
     let [host, folder, output] = others else { return 100 };
     if libc::unshare(libc::CLONE_NEWUTS) < 0 || libc::sethostname(host.as_ptr(), host.as_bytes().len()) < 0 {
         return 101;
+    }
+    let shares = match program.shared_memory {
+        Some(space) => libc::setns(space, libc::CLONE_NEWIPC),
+        None => libc::unshare(libc::CLONE_NEWIPC),
+    };
+    if shares < 0 {
+        return 106;
     }
     if libc::chroot(root.as_ptr()) < 0 || libc::chdir(folder.as_ptr()) < 0 {
         return 102;
@@ -525,6 +537,7 @@ unsafe fn prepare(
     if libc::read(gate, (&raw mut byte).cast(), 1) < 1 {
         return 105; // the controller ended before it had seized this process
     }
+    let talks = program.talks;
     let both = if talks { libc::eventfd(0, 0) } else { -1 }; // as all descriptors of objects
     libc::dup2(if talks { both } else { null }, 0);
     libc::dup2(if talks { both } else { out }, 1);

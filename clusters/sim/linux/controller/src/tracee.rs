@@ -4,7 +4,7 @@ use std::io;
 use std::mem;
 use std::time::Duration;
 
-use libc::{c_void, iovec, pid_t, user_regs_struct};
+use libc::{c_int, c_void, iovec, pid_t, user_regs_struct};
 
 const PAGE: u64 = 4096;
 
@@ -99,6 +99,31 @@ pub fn fault_address(tid: pid_t) -> io::Result<u64> {
     request(libc::PTRACE_GETSIGINFO, tid, 0, (&raw mut information) as usize)?;
     // SAFETY: the kernel has written all of it.
     Ok(unsafe { information.si_addr() } as u64)
+}
+
+/// Where the state of a signal has the processor time of a child: two numbers of 64 bits; see sigaction(2).
+pub const TIMES_OF_CHILD: u64 = 32;
+
+/// Makes what a signal of a child or of a timer says the same in each run, for a thread that is about to get it.
+///
+/// A child has used real time. The controller sends the signals of timers in the name of the kernel.
+pub fn clean_signal(tid: pid_t) -> io::Result<()> {
+    const FROM_KERNEL: c_int = 0x80;
+    // SAFETY: the struct is plain bits, for which zeros are values.
+    let mut information: libc::siginfo_t = unsafe { mem::zeroed() };
+    request(libc::PTRACE_GETSIGINFO, tid, 0, (&raw mut information) as usize)?;
+    match information.si_signo {
+        // SAFETY: these bytes are within the struct.
+        libc::SIGCHLD => unsafe {
+            (&raw mut information).cast::<u8>().add(TIMES_OF_CHILD as usize).write_bytes(0, 16);
+        },
+        // SAFETY: a signal of kill has a process.
+        libc::SIGALRM if information.si_code == libc::SI_USER && unsafe { information.si_pid() } == 0 => {
+            information.si_code = FROM_KERNEL;
+        }
+        _ => return Ok(()),
+    }
+    request(libc::PTRACE_SETSIGINFO, tid, 0, (&raw mut information) as usize).map(drop)
 }
 
 /// Lets a stopped thread run, with a signal or 0. A thread that was killed meanwhile is no error: `wait` tells its end.

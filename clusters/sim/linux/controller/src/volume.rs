@@ -3,8 +3,8 @@
 //! A full one has a limit of as many pages as it uses. So it is the kernel that refuses what needs another page.
 
 use std::fs::{self, File};
-use std::io;
-use std::os::unix::fs::{symlink, MetadataExt};
+use std::io::{self, Read};
+use std::os::unix::fs::{chown, lchown, symlink, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use crate::start::{mount, show, text, PAGE};
@@ -29,19 +29,28 @@ pub struct Volume {
     limit: Option<u64>,
 }
 
-/// Copies what is below a folder.
+/// Copies what is below a folder, with its owners.
 fn copy(from: &Path, to: &Path) -> io::Result<()> {
-    fs::set_permissions(to, fs::metadata(from)?.permissions())?;
+    let folder = fs::metadata(from)?;
+    chown(to, Some(folder.uid()), Some(folder.gid()))?;
+    fs::set_permissions(to, folder.permissions())?;
     for entry in fs::read_dir(from)? {
         let entry = entry?;
         let (kind, target) = (entry.file_type()?, to.join(entry.file_name()));
+        let state = entry.metadata()?;
         if kind.is_dir() {
             fs::create_dir(&target)?;
             copy(&entry.path(), &target)?;
         } else if kind.is_symlink() {
-            symlink(fs::read_link(entry.path())?, target)?;
+            symlink(fs::read_link(entry.path())?, &target)?;
+            lchown(&target, Some(state.uid()), Some(state.gid()))?;
         } else {
-            fs::copy(entry.path(), target)?;
+            // Not by `fs::copy`, which ends with an error when the timer of the controller rings.
+            let mut content = Vec::new();
+            File::open(entry.path())?.read_to_end(&mut content)?;
+            fs::write(&target, content)?;
+            chown(&target, Some(state.uid()), Some(state.gid()))?;
+            fs::set_permissions(&target, state.permissions())?;
         }
     }
     Ok(())

@@ -5,8 +5,9 @@ use std::net::SocketAddrV4;
 use libc::{c_int, c_long, EAGAIN, EBADF, EFAULT, EINVAL, ENOTTY};
 
 use super::objects::{Kind, READABLE};
+use super::signals::RECORD;
 use super::streams::MOST_AT_ONCE;
-use super::{Fatal, Kernel, ObjectId, Resume, Run, ThreadId, Wait};
+use super::{Fatal, Kernel, ObjectId, Run, ThreadId, Wait};
 use crate::calls::{self, Class};
 use crate::start;
 use crate::tracee::{self, Registers};
@@ -22,6 +23,8 @@ pub enum Outcome {
     Natively(Option<Box<Registers>>, After),
     /// The thread waits.
     Block,
+    /// A signal has come: the kernel makes the call again, if the handler asks for that, and else it fails.
+    Interrupted,
     /// It returns this when the thread runs again; others may run first.
     Yield(i64),
     Exit,
@@ -48,6 +51,11 @@ pub enum After {
     Link(u64),
     /// It read these bytes of a file.
     Read(u64),
+    /// It took signals from a descriptor, or one without a handler; it wrote here what they say.
+    SignalsRead(u64),
+    SignalTaken(u64),
+    /// It wrote the state of shared memory here.
+    SharedMemory(u64),
     Waited,
     /// It asked for a lock of a file, and did not wait for it.
     Locked,
@@ -78,6 +86,9 @@ const FIONBIO: u64 = 0x5421;
 const FIONREAD: u64 = 0x541b;
 const FIONCLEX: u64 = 0x5450;
 const FIOCLEX: u64 = 0x5451;
+const ALL_PROCESSES: i32 = -1; // of kill(2)
+const SHM_STAT: c_int = 13; // of shmctl(2), as the next one
+const SHM_STAT_ANY: c_int = 15;
 const CLOSE_AT_EXEC: u64 = 4; // CLOSE_RANGE_CLOEXEC
 
 impl Kernel {
@@ -123,6 +134,13 @@ impl Kernel {
             Class::Refused(error) => return Ok(failed(error)),
             Class::Handled => {}
         }
+        if number == libc::SYS_kill && registers.rdi as i32 == ALL_PROCESSES {
+            let process = &self.processes[self.threads[thread].process];
+            return Err(Fatal(format!(
+                "{} on {} sends a signal to all processes, and those of other nodes would get it too",
+                process.program, self.nodes[process.node].name
+            )));
+        }
         if matches!(number, libc::SYS_execve | libc::SYS_execveat) {
             self.check_alone(thread)?;
         }
@@ -132,7 +150,16 @@ impl Kernel {
         if self.threads[thread].pieces > 0 && !self.is_work(thread, number, &registers) {
             self.threads[thread].pieces = 0;
         }
-        Ok(self.answer(thread, number, &registers, again))
+        self.set_mask(thread, &registers);
+        let outcome = self.answer(thread, number, &registers, again);
+        let ends_wait = match outcome {
+            Outcome::Block => true,
+            Outcome::Value(0) => {
+                matches!(number, libc::SYS_poll | libc::SYS_ppoll | libc::SYS_select | libc::SYS_pselect6)
+            }
+            _ => false,
+        };
+        Ok(if ends_wait { self.signal_instead(thread).unwrap_or(outcome) } else { outcome })
     }
 
     #[allow(clippy::cognitive_complexity)] // a table of calls is long
@@ -228,19 +255,19 @@ impl Kernel {
             libc::SYS_tgkill => {
                 natively(After::Signalled { number: two as i32, signal: three as c_int, is_thread: true })
             }
-            libc::SYS_rt_sigsuspend => {
-                self.block(thread, Wait::Signal, None);
+            libc::SYS_rt_sigsuspend | libc::SYS_pause => {
+                self.block(thread, Wait::Signals(0), None);
                 Outcome::Block
             }
-            libc::SYS_rt_sigtimedwait => match self.timeout_at(thread, three) {
-                _ if self.threads[thread].timed_out => failed(EAGAIN),
-                Err(error) => failed(error),
-                Ok(timeout) => {
-                    let deadline = timeout.map(|timeout| self.now + timeout);
-                    self.block(thread, Wait::Signal, deadline);
-                    Outcome::Block
-                }
-            },
+            libc::SYS_rt_sigtimedwait => self.wait_for_signal(thread, registers, again),
+            libc::SYS_signalfd | libc::SYS_signalfd4 => self.signalfd(thread, number, registers),
+            libc::SYS_getitimer => self.getitimer(thread, registers),
+            libc::SYS_setitimer => self.setitimer(thread, registers),
+            libc::SYS_alarm => self.alarm(thread, registers),
+            libc::SYS_shmctl => natively(match two as c_int {
+                libc::IPC_STAT | SHM_STAT | SHM_STAT_ANY => After::SharedMemory(three),
+                _ => After::Nothing,
+            }),
             // Descriptors.
             libc::SYS_read | libc::SYS_readv | libc::SYS_recvfrom => self.read_call(thread, number, registers),
             libc::SYS_recvmsg => self.receive_message(thread, registers),
@@ -403,6 +430,14 @@ impl Kernel {
             _ => (vec![(registers.rsi, registers.rdx as usize)], registers.r10 as c_int),
         };
         let kind = &self.objects[object].kind;
+        if let (Kind::Signals { set }, Some((address, _))) = (kind, parts.first()) {
+            let takes_none = parts.iter().map(|(_, size)| size).sum::<usize>() < RECORD;
+            return if takes_none || self.pending(thread) & set != 0 {
+                natively(After::SignalsRead(*address))
+            } else {
+                self.nothing_yet(thread, object, flags)
+            };
+        }
         let is_empty = parts.iter().all(|(_, size)| *size == 0);
         if number == libc::SYS_readv
             && is_empty
@@ -668,16 +703,5 @@ impl Kernel {
             }
             _ => failed(ENOTTY),
         }
-    }
-
-    /// A blocked thread leaves its call, because a signal came.
-    pub(super) fn interrupt(&mut self, thread: ThreadId) {
-        match self.threads[thread].wait {
-            Wait::Futex { address } => self.leave_futex(thread, address),
-            Wait::Vfork | Wait::Sync | Wait::Stall | Wait::Work => return, // the signal comes when the thread goes on
-            Wait::Loop => return self.wake(thread, Resume::Continue),
-            _ => {} // of a lock, too: the thread stands before its call, and leaves it
-        }
-        self.wake(thread, Resume::Result(-i64::from(libc::EINTR)));
     }
 }

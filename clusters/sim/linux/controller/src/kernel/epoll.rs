@@ -50,7 +50,7 @@ impl Kernel {
             }
             _ => return failed(EINVAL),
         }
-        if self.readiness(object) & (events | ALWAYS) & EVENTS != 0 {
+        if self.readiness(thread, object) & (events | ALWAYS) & EVENTS != 0 {
             self.changed(object);
         }
         Outcome::Value(0)
@@ -69,7 +69,7 @@ impl Kernel {
             None if most > 0 && !self.is_native(thread, registers.rdi) => return failed(EBADF),
             _ => return failed(EINVAL),
         };
-        let reports = self.take_ready(epoll, most as usize);
+        let reports = self.take_ready(thread, epoll, most as usize);
         if !reports.is_empty() {
             let mut bytes = Vec::with_capacity(reports.len() * EVENT_SIZE);
             for (events, data) in &reports {
@@ -86,7 +86,7 @@ impl Kernel {
     }
 
     /// Takes the reports of ready descriptors: the events and the data of each.
-    fn take_ready(&mut self, epoll: ObjectId, most: usize) -> Vec<(u32, u64)> {
+    fn take_ready(&mut self, thread: ThreadId, epoll: ObjectId, most: usize) -> Vec<(u32, u64)> {
         let mut reports = Vec::new();
         let queued = match &self.objects[epoll].kind {
             Kind::Epoll { ready, .. } => ready.len(),
@@ -98,7 +98,7 @@ impl Kernel {
             }
             let Kind::Epoll { ready, .. } = &mut self.objects[epoll].kind else { break };
             let Some(key) = ready.pop_front() else { break };
-            let holds = self.readiness(key.1);
+            let holds = self.readiness(thread, key.1);
             let Kind::Epoll { interests, ready } = &mut self.objects[epoll].kind else { break };
             let Some(interest) = interests.get_mut(&key) else { continue };
             interest.is_queued = false;

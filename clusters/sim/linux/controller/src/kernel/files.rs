@@ -25,6 +25,7 @@ const FOLDER_BLOCKS: u64 = 8;
 const BLOCKS: u64 = 10_000_000; // of any file system, for statfs(2)
 const FREE_BLOCKS: u64 = 8_000_000;
 const CHUNK: usize = 1 << 16;
+const PATH_IN_MAPS: usize = 73; // its column, of the kernel
 const UUID: &str = "/proc/sys/kernel/random/uuid"; // proc(5)
 const ENTRY_INODE: usize = 0; // the offsets in struct linux_dirent64; see getdents(2)
 const ENTRY_LENGTH: usize = 16;
@@ -185,12 +186,15 @@ impl Kernel {
         let cleaned: Vec<String> = maps
             .lines()
             .map(|line| {
-                let mut words: Vec<&str> = line.splitn(6, ' ').collect();
-                if words.len() > 4 && words[3].starts_with("00:") && words[4] != "0" {
+                let words: Vec<&str> = line.splitn(6, ' ').collect();
+                match words[..] {
                     // Files without a disk, such as those of memory: both numbers count what the host has made.
-                    (words[3], words[4]) = ("00:20", "77");
+                    [memory, rights, offset, device, number, path] if device.starts_with("00:") && number != "0" => {
+                        let begin = format!("{memory} {rights} {offset} 00:20 77");
+                        format!("{begin:PATH_IN_MAPS$}{}", path.trim_start())
+                    }
+                    _ => line.to_owned(),
                 }
-                words.join(" ")
             })
             .collect();
         let inside = format!("{}/maps", machine::STAND_INS);

@@ -2,6 +2,7 @@
 
 use libc::{EAGAIN, EFAULT, EINVAL, ENOSYS, ETIMEDOUT};
 
+use super::disk;
 use super::dispatch::{failed, Outcome};
 use super::{Kernel, ProcessId, Resume, ThreadId, Wait};
 use crate::tracee::{self, Registers};
@@ -10,10 +11,32 @@ const ALL_BITS: u32 = u32::MAX;
 const COMMAND: i32 = !(libc::FUTEX_PRIVATE_FLAG | libc::FUTEX_CLOCK_REALTIME);
 const EVERYBODY: u64 = u64::MAX;
 
+/// A word for which threads wait.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Key {
+    /// At an address of a process.
+    Own(ProcessId, u64),
+    /// At a place of memory that processes share.
+    Shared(disk::Key, u64),
+}
+
 impl Kernel {
+    /// Returns the word at an address of a thread. `is_private`: no other process waits for it.
+    fn word(&self, thread: ThreadId, address: u64, is_private: bool) -> Key {
+        let area = if is_private {
+            None
+        } else {
+            let areas = self.areas(self.threads[thread].tid);
+            areas.into_iter().find(|area| area.is_shared() && area.memory.contains(&address))
+        };
+        match area {
+            Some(area) => Key::Shared(area.key, area.offset + (address - area.memory.start)),
+            None => Key::Own(self.memory(thread), address),
+        }
+    }
+
     pub(super) fn futex(&mut self, thread: ThreadId, registers: &Registers) -> Outcome {
         let tid = self.threads[thread].tid;
-        let memory = self.memory(thread);
         let (address, flags, value) = (registers.rdi, registers.rsi as i32, registers.rdx as u32);
         if address % 4 != 0 {
             return failed(EINVAL);
@@ -22,6 +45,8 @@ impl Kernel {
         if is_bitset && registers.r9 as u32 == 0 {
             return failed(EINVAL);
         }
+        let is_private = flags & libc::FUTEX_PRIVATE_FLAG != 0;
+        let key = self.word(thread, address, is_private);
         match flags & COMMAND {
             command @ (libc::FUTEX_WAIT | libc::FUTEX_WAIT_BITSET) => {
                 match tracee::read_u32(tid, address) {
@@ -46,43 +71,40 @@ impl Kernel {
                 }
                 self.threads[thread].futex_bits =
                     if command == libc::FUTEX_WAIT { ALL_BITS } else { registers.r9 as u32 };
-                self.futexes.entry((memory, address)).or_default().push_back(thread);
-                self.block(thread, Wait::Futex { address }, deadline);
+                self.futexes.entry(key).or_default().push_back(thread);
+                self.block(thread, Wait::Futex(key), deadline);
                 Outcome::Block
             }
-            libc::FUTEX_WAKE => Outcome::Value(self.wake_futex(memory, address, value.into(), ALL_BITS)),
-            libc::FUTEX_WAKE_BITSET => {
-                Outcome::Value(self.wake_futex(memory, address, value.into(), registers.r9 as u32))
-            }
+            libc::FUTEX_WAKE => Outcome::Value(self.wake_futex(key, value.into(), ALL_BITS)),
+            libc::FUTEX_WAKE_BITSET => Outcome::Value(self.wake_futex(key, value.into(), registers.r9 as u32)),
             command @ (libc::FUTEX_REQUEUE | libc::FUTEX_CMP_REQUEUE) => {
                 if command == libc::FUTEX_CMP_REQUEUE && tracee::read_u32(tid, address) != Some(registers.r9 as u32) {
                     return failed(EAGAIN);
                 }
-                let woken = self.wake_futex(memory, address, value.into(), ALL_BITS);
-                Outcome::Value(woken + self.requeue(memory, address, registers.r8, registers.r10 as u32))
+                let woken = self.wake_futex(key, value.into(), ALL_BITS);
+                let other = self.word(thread, registers.r8, is_private);
+                Outcome::Value(woken + self.requeue(key, other, registers.r10 as u32))
             }
-            libc::FUTEX_WAKE_OP => self.wake_and_change(thread, registers),
+            libc::FUTEX_WAKE_OP => self.wake_and_change(thread, registers, is_private),
             _ => failed(ENOSYS), // locks with inherited priorities: glibc and the JVM do without
         }
     }
 
-    fn requeue(&mut self, memory: ProcessId, from: u64, to: u64, most: u32) -> i64 {
+    fn requeue(&mut self, from: Key, to: Key, most: u32) -> i64 {
         let mut moved = 0;
         while moved < i64::from(most) {
-            let Some(thread) = self.futexes.get_mut(&(memory, from)).and_then(std::collections::VecDeque::pop_front)
-            else {
+            let Some(thread) = self.futexes.get_mut(&from).and_then(std::collections::VecDeque::pop_front) else {
                 break;
             };
-            self.threads[thread].wait = Wait::Futex { address: to };
-            self.futexes.entry((memory, to)).or_default().push_back(thread);
+            self.threads[thread].wait = Wait::Futex(to);
+            self.futexes.entry(to).or_default().push_back(thread);
             moved += 1;
         }
         moved
     }
 
-    fn wake_and_change(&mut self, thread: ThreadId, registers: &Registers) -> Outcome {
+    fn wake_and_change(&mut self, thread: ThreadId, registers: &Registers, is_private: bool) -> Outcome {
         let tid = self.threads[thread].tid;
-        let memory = self.memory(thread);
         let (other, coded) = (registers.r8, registers.r9 as u32);
         let Some(old) = tracee::read_u32(tid, other) else { return failed(EFAULT) };
         let signed = |bits: u32| ((bits << 20) as i32) >> 20;
@@ -109,16 +131,18 @@ impl Kernel {
             5 => before >= compared,
             _ => return failed(ENOSYS),
         };
-        let mut woken = self.wake_futex(memory, registers.rdi, (registers.rdx as u32).into(), ALL_BITS);
+        let mut woken =
+            self.wake_futex(self.word(thread, registers.rdi, is_private), (registers.rdx as u32).into(), ALL_BITS);
         if holds {
-            woken += self.wake_futex(memory, other, (registers.r10 as u32).into(), ALL_BITS);
+            let other = self.word(thread, other, is_private);
+            woken += self.wake_futex(other, (registers.r10 as u32).into(), ALL_BITS);
         }
         Outcome::Value(woken)
     }
 
     /// Wakes threads that wait for a word, in the order in which they came; returns their number.
-    fn wake_futex(&mut self, memory: ProcessId, address: u64, most: u64, bits: u32) -> i64 {
-        let Some(mut waiting) = self.futexes.remove(&(memory, address)) else { return 0 };
+    fn wake_futex(&mut self, key: Key, most: u64, bits: u32) -> i64 {
+        let Some(mut waiting) = self.futexes.remove(&key) else { return 0 };
         let mut woken = Vec::new();
         waiting.retain(|thread| {
             let wakes = (woken.len() as u64) < most && self.threads[*thread].futex_bits & bits != 0;
@@ -128,7 +152,7 @@ impl Kernel {
             !wakes
         });
         if !waiting.is_empty() {
-            self.futexes.insert((memory, address), waiting);
+            self.futexes.insert(key, waiting);
         }
         for thread in &woken {
             self.wake(*thread, Resume::Result(0));
@@ -138,12 +162,11 @@ impl Kernel {
 
     /// The end of a thread wakes all that wait for its word.
     pub(super) fn wake_all(&mut self, memory: ProcessId, address: u64) {
-        self.wake_futex(memory, address, EVERYBODY, ALL_BITS);
+        self.wake_futex(Key::Own(memory, address), EVERYBODY, ALL_BITS);
     }
 
     /// A thread no longer waits for a word.
-    pub(super) fn leave_futex(&mut self, thread: ThreadId, address: u64) {
-        let key = (self.memory(thread), address);
+    pub(super) fn leave_futex(&mut self, thread: ThreadId, key: Key) {
         if let Some(waiting) = self.futexes.get_mut(&key) {
             waiting.retain(|other| *other != thread);
             if waiting.is_empty() {

@@ -17,6 +17,7 @@ mod objects;
 mod pages;
 mod processes;
 mod running;
+mod signals;
 mod sockets;
 mod stalls;
 mod streams;
@@ -27,6 +28,7 @@ mod work;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap, VecDeque};
 use std::net::Ipv4Addr;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -120,16 +122,15 @@ pub enum State {
 #[derive(Clone, Debug)]
 pub enum Wait {
     Nothing,
-    Futex {
-        address: u64,
-    },
+    Futex(futex::Key),
     Sleep,
     /// Descriptors, each with the events of poll.
     Ready(Vec<(ObjectId, u32)>),
     Child,
     /// A child of vfork that has not executed another program yet.
     Vfork,
-    Signal,
+    /// One of these signals, or, without any, one with a handler.
+    Signals(u64),
     /// A lock of a file: the thread asks for it again when one may be free.
     Lock,
     /// A loop that waits for memory; see `running`.
@@ -149,6 +150,8 @@ pub enum Resume {
     Continue,
     /// With this result of its call.
     Result(i64),
+    /// Its call ends, because a signal came.
+    Interrupted,
     /// The call is handled again. `true`: it has waited already, so its deadline stays.
     Retry(bool),
 }
@@ -156,6 +159,8 @@ pub enum Resume {
 /// A thread of a program.
 pub struct Thread {
     pub tid: pid_t,
+    /// Its id in the namespace of the programs.
+    pub number: pid_t,
     pub process: ProcessId,
     pub node: NodeId,
     pub state: State,
@@ -182,6 +187,7 @@ pub struct Thread {
     pub syncing: Option<disk::Begun>,
     /// It stands at a store that a full disk refuses, so the next signal about it is the program's.
     pub is_refused: bool,
+    pub signals: signals::Coming,
     /// The descriptor that its native call makes: the object, and whether an exec closes it.
     pub opening: Option<(ObjectId, bool)>,
 }
@@ -213,6 +219,7 @@ pub struct Process {
     pub calls: u64,
     pub threads: Vec<ThreadId>,
     pub chance: Chance,
+    pub alarm: signals::Alarm,
     /// The process whose memory it has, until it executes another program.
     pub memory_of: Option<ProcessId>,
 }
@@ -225,6 +232,8 @@ pub struct Node {
     /// How far its wall clock is from the true time.
     pub clock_offset: i64,
     pub is_down: bool,
+    /// Its shared memory of System V, since its first program.
+    pub shared_memory: Option<OwnedFd>,
     pub next_port: u16,
     /// When the last message came to it.
     pub heard: Nanos,
@@ -242,6 +251,11 @@ pub enum Event {
     },
     Timer {
         object: ObjectId,
+        turn: u64,
+    },
+    /// The timer of a process that sends SIGALRM.
+    Alarm {
+        process: ProcessId,
         turn: u64,
     },
     /// A message arrives; of a stream: the end that sent it, and its place among what this end sends.
@@ -269,7 +283,7 @@ pub struct Kernel {
     pub threads: Vec<Thread>,
     pub runnable: Vec<ThreadId>,
     pub objects: Vec<Object>,
-    futexes: HashMap<(ProcessId, u64), VecDeque<ThreadId>>,
+    futexes: HashMap<futex::Key, VecDeque<ThreadId>>,
     /// The sockets with a port: by node and port.
     pub ports: BTreeMap<(NodeId, u16), Vec<ObjectId>>,
     pub links: network::Links,
@@ -417,7 +431,7 @@ impl Kernel {
     /// machine: programs that look for work every millisecond would take most of the time of a run.
     fn polls(&self, thread: ThreadId, wait: &Wait, deadline: Nanos) -> bool {
         let Thread { node, deadline: earlier, .. } = self.threads[thread];
-        matches!(wait, Wait::Futex { .. } | Wait::Sleep | Wait::Ready(_))
+        matches!(wait, Wait::Futex(_) | Wait::Sleep | Wait::Ready(_))
             && earlier.is_none()
             && deadline <= self.now + SHORT
             && self.now >= self.nodes[node].heard + QUIET
@@ -443,6 +457,7 @@ impl Kernel {
             match event {
                 Event::Timeout { thread, turn } => self.time_out(thread, turn),
                 Event::Timer { object, turn } => self.fire(object, turn),
+                Event::Alarm { process, turn } => self.ring(process, turn),
                 Event::Message { message, of } => self.arrive(message, of),
                 Event::Outside { turn } => {
                     if let Some(outside) = self.outside.as_mut().filter(|outside| outside.turn == turn) {
@@ -461,8 +476,8 @@ impl Kernel {
             return;
         }
         match self.threads[thread].wait {
-            Wait::Futex { address } => {
-                self.leave_futex(thread, address);
+            Wait::Futex(key) => {
+                self.leave_futex(thread, key);
                 self.wake(thread, Resume::Result(-i64::from(libc::ETIMEDOUT)));
             }
             Wait::Sleep => self.wake(thread, Resume::Result(0)),
@@ -489,8 +504,9 @@ impl Kernel {
         self.is_stale = false;
         for thread in 0..self.threads.len() {
             let Wait::Ready(wanted) = &self.threads[thread].wait else { continue };
-            let is_ready =
-                wanted.iter().any(|(object, events)| self.readiness(*object) & (events | objects::ALWAYS) != 0);
+            let is_ready = wanted
+                .iter()
+                .any(|(object, events)| self.readiness(thread, *object) & (events | objects::ALWAYS) != 0);
             if is_ready {
                 self.wake(thread, Resume::Retry(true));
             }

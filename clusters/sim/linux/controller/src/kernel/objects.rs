@@ -1,12 +1,12 @@
 //! The objects behind simulated descriptors, and whether they are ready.
 //!
-//! A program's descriptor of such an object is a real eventfd. So the kernel gives the numbers, and dup, fork and close-on-exec
+//! A program's descriptor of such an object is a real eventfd; one for signals is real itself. So the kernel gives the numbers, and dup, fork and close-on-exec
 //! keep them; the object lives here, and counts the descriptors that name it.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use super::sockets::{Datagrams, Stream};
-use super::{Kernel, Nanos, NodeId, ObjectId};
+use super::{Kernel, Nanos, NodeId, ObjectId, ThreadId};
 
 pub const READABLE: u32 = libc::EPOLLIN as u32;
 pub const WRITABLE: u32 = libc::EPOLLOUT as u32;
@@ -28,11 +28,34 @@ pub struct Interest {
 pub enum Kind {
     Stream(Box<Stream>),
     Datagrams(Box<Datagrams>),
-    Pipe { buffer: ObjectId, is_writer: bool },
-    Buffer { bytes: VecDeque<u8>, readers: u32, writers: u32 },
-    Event { count: u64, is_semaphore: bool },
-    Timer { clock: i32, next: Nanos, interval: Nanos, expired: u64, turn: u64 },
-    Epoll { interests: BTreeMap<(i32, ObjectId), Interest>, ready: VecDeque<(i32, ObjectId)> },
+    Pipe {
+        buffer: ObjectId,
+        is_writer: bool,
+    },
+    Buffer {
+        bytes: VecDeque<u8>,
+        readers: u32,
+        writers: u32,
+    },
+    Event {
+        count: u64,
+        is_semaphore: bool,
+    },
+    Timer {
+        clock: i32,
+        next: Nanos,
+        interval: Nanos,
+        expired: u64,
+        turn: u64,
+    },
+    Epoll {
+        interests: BTreeMap<(i32, ObjectId), Interest>,
+        ready: VecDeque<(i32, ObjectId)>,
+    },
+    /// A descriptor from which its reader takes signals of a set.
+    Signals {
+        set: u64,
+    },
     Random,
     /// Where a program says that it computes; see `work`.
     Work,
@@ -56,8 +79,8 @@ impl Kernel {
         self.objects.len() - 1
     }
 
-    /// Returns the events of poll that hold for an object.
-    pub(super) fn readiness(&self, object: ObjectId) -> u32 {
+    /// Returns the events of poll that hold for an object, if a thread asks.
+    pub(super) fn readiness(&self, thread: ThreadId, object: ObjectId) -> u32 {
         let flag = |holds: bool, events: u32| if holds { events } else { 0 };
         match &self.objects[object].kind {
             Kind::Stream(stream) => stream.readiness(),
@@ -74,12 +97,13 @@ impl Kernel {
             Kind::Timer { expired, .. } => flag(*expired > 0, READABLE),
             Kind::Epoll { interests, ready } => flag(
                 ready.iter().any(|key| {
-                    interests
-                        .get(key)
-                        .is_some_and(|interest| self.readiness(key.1) & (interest.events | ALWAYS) & 0xffff != 0)
+                    interests.get(key).is_some_and(|interest| {
+                        self.readiness(thread, key.1) & (interest.events | ALWAYS) & 0xffff != 0
+                    })
                 }),
                 READABLE,
             ),
+            Kind::Signals { set } => flag(self.pending(thread) & set != 0, READABLE),
             Kind::Random | Kind::Work => READABLE | WRITABLE,
             Kind::Buffer { .. } | Kind::Gone => 0,
         }

@@ -3,11 +3,14 @@
 //! The kernel keeps ids, memory, signal handlers and masks. Here is only what it must not decide by itself: who runs, and who waits.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
 use std::io;
+use std::os::fd::AsRawFd;
 
 use libc::{c_int, pid_t};
 
 use super::dispatch::{natively, After, Outcome};
+use super::signals::{Alarm, Coming};
 use super::{
     Descriptor, Fatal, Kernel, NodeId, ObjectId, Process, ProcessId, Resume, Run, State, Thread, ThreadId, Wait,
 };
@@ -21,10 +24,6 @@ const AT_RANDOM: u64 = 25;
 const AT_RSEQ_FEATURE_SIZE: u64 = 27;
 const AT_RSEQ_ALIGN: u64 = 28;
 const AT_SYSINFO_EHDR: u64 = 33;
-
-/// The signals that a program without a handler for them does not notice.
-const IGNORED: [c_int; 4] = [libc::SIGCHLD, libc::SIGURG, libc::SIGWINCH, libc::SIGCONT];
-const STOPPING: [c_int; 4] = [libc::SIGSTOP, libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU];
 
 impl Kernel {
     /// Starts a program on a node; it runs when the scheduler picks it.
@@ -49,8 +48,12 @@ impl Kernel {
             environment: self.nodes[node].environment.clone(),
             trace_all: self.settings.trace_all,
             talks: talks.is_some(),
+            shared_memory: self.nodes[node].shared_memory.as_ref().map(AsRawFd::as_raw_fd),
         };
         let pid = start::start(&program, self.pages.as_ref())?;
+        if self.nodes[node].shared_memory.is_none() {
+            self.nodes[node].shared_memory = Some(File::open(self.root.path_of(pid, "ns/ipc"))?.into());
+        }
         let process = self.add_process(pid, node, program.arguments[0].clone(), None, None);
         if let Some(object) = talks {
             self.objects[object].references += 2;
@@ -78,6 +81,7 @@ impl Kernel {
         }
         let number = self.number_of(pid);
         self.processes.push(Process {
+            alarm: Alarm::default(),
             pid,
             number,
             node,
@@ -99,8 +103,10 @@ impl Kernel {
 
     fn add_thread(&mut self, tid: pid_t, process: ProcessId) -> ThreadId {
         let thread = self.threads.len();
+        let number = self.number_of(tid);
         self.threads.push(Thread {
             tid,
+            number,
             process,
             node: self.processes[process].node,
             state: State::Runnable,
@@ -120,6 +126,7 @@ impl Kernel {
             pieces: 0,
             syncing: None,
             is_refused: false,
+            signals: Coming::default(),
             opening: None,
         });
         self.processes[process].threads.push(thread);
@@ -275,8 +282,8 @@ impl Kernel {
         if self.threads[thread].state == State::Dead {
             return;
         }
-        if let Wait::Futex { address } = self.threads[thread].wait {
-            self.leave_futex(thread, address);
+        if let Wait::Futex(key) = self.threads[thread].wait {
+            self.leave_futex(thread, key);
         }
         self.threads[thread].state = State::Dead;
         self.threads[thread].syncing = None;
@@ -335,6 +342,7 @@ impl Kernel {
         }
         self.wake_for_locks();
         self.free_parent(process);
+        self.tell_children(process);
         let Some(parent) = self.processes[process].parent.filter(|parent| self.processes[*parent].is_alive) else {
             return;
         };
@@ -408,6 +416,9 @@ impl Kernel {
         }
         family.into_iter().try_for_each(|process| self.kill(process))?;
         self.nodes[node].is_down = !self.processes.iter().any(|process| process.node == node && process.is_alive);
+        if self.nodes[node].is_down {
+            self.nodes[node].shared_memory = None;
+        }
         Ok(())
     }
 
@@ -418,73 +429,6 @@ impl Kernel {
             // SAFETY: the process is a child of this one that nobody else waits for.
             unsafe { libc::kill(self.processes[process].pid, libc::SIGKILL) };
             self.reap(process)?;
-        }
-        Ok(())
-    }
-
-    /// A thread gets a signal by a call of its own, such as SIGPIPE.
-    pub(super) fn signal_thread(&self, thread: ThreadId, signal: c_int) {
-        let pid = self.processes[self.threads[thread].process].pid;
-        // SAFETY: the thread is traced by this process, so it exists.
-        unsafe { libc::syscall(libc::SYS_tgkill, pid, self.threads[thread].tid, signal) };
-    }
-
-    /// Returns a set of signals of a thread below `/proc`, e.g. `SigBlk`.
-    fn signals(&self, tid: pid_t, set: &str) -> u64 {
-        let status = self.root.read_of(tid, "status").unwrap_or_default();
-        status
-            .lines()
-            .find_map(|line| u64::from_str_radix(line.strip_prefix(set)?.strip_prefix(':')?.trim(), 16).ok())
-            .unwrap_or(0)
-    }
-
-    /// Returns whether a signal ends a process that has no handler for it.
-    pub(super) fn is_fatal(&self, tid: pid_t, signal: c_int) -> bool {
-        let has_effect = !IGNORED.contains(&signal) && !STOPPING.contains(&signal) && signal != libc::SIGTRAP;
-        let bit = 1 << (signal - 1);
-        has_effect && (self.signals(tid, "SigCgt") | self.signals(tid, "SigIgn")) & bit == 0
-    }
-
-    /// A signal waits for a process: a blocked thread that takes it leaves its call.
-    pub(super) fn notice_signal(&mut self, process: ProcessId, signal: c_int) {
-        let bit = 1 << (signal - 1);
-        for thread in self.processes[process].threads.clone() {
-            if matches!(self.threads[thread].state, State::Dead | State::Zombie) {
-                continue;
-            }
-            let tid = self.threads[thread].tid;
-            if self.signals(tid, "SigBlk") & bit != 0 {
-                continue;
-            }
-            let is_caught = self.signals(tid, "SigCgt") & bit != 0;
-            let is_ignored = self.signals(tid, "SigIgn") & bit != 0;
-            let is_noticed = is_caught || !is_ignored && !IGNORED.contains(&signal);
-            if is_noticed && self.threads[thread].state == State::Blocked {
-                self.interrupt(thread);
-            }
-            return;
-        }
-    }
-
-    /// A program has sent a signal with its own call.
-    pub(super) fn signalled(&mut self, sender: ThreadId, number: i32, signal: c_int, is_thread: bool) -> Run<()> {
-        let target = (0..self.threads.len()).find(|thread| {
-            *thread != sender
-                && !matches!(self.threads[*thread].state, State::Dead | State::Zombie)
-                && self.number_of(self.threads[*thread].tid) == number
-        });
-        let Some(target) = target else { return Ok(()) };
-        let process = self.threads[target].process;
-        if signal == libc::SIGKILL {
-            if self.threads[sender].process != process {
-                self.reap(process)?;
-            }
-        } else if signal != 0 {
-            if !is_thread {
-                self.notice_signal(process, signal);
-            } else if self.threads[target].state == State::Blocked {
-                self.interrupt(target);
-            }
         }
         Ok(())
     }

@@ -12,9 +12,10 @@ use std::time::Duration;
 use super::dispatch::{After, Outcome};
 use super::loops::Steps;
 use super::objects::Kind;
+use super::signals::may_be_made_again;
 use super::{
     scaled, Fatal, Kernel, Nanos, Outside, Resume, Run, Settings, State, Thread, ThreadId, Wait, MICROSECOND,
-    MONOTONIC_START,
+    MONOTONIC_START, REALTIME_START, SECOND,
 };
 use crate::calls;
 use crate::tracee::{self, Registers, Stop, Until};
@@ -24,6 +25,7 @@ const MOST_COMPUTING: Duration = Duration::from_secs(120);
 const LOOP_SLEEP: u64 = 50 * MICROSECOND; // twice as long after each sleep in the same loop
 const MOST_LOOPS: u32 = 6;
 const CALL_SIZE: u64 = 2; // bytes of the instruction of a system call
+const SHARED_MEMORY_TIMES: u64 = 56; // their offset in a shmid_ds
 const COUNTER_READ: u64 = 20; // ns of virtual time
 
 /// The calls after which a lock of a file may be free; the end of a process is another way.
@@ -126,6 +128,7 @@ impl Kernel {
         match std::mem::replace(&mut self.threads[thread].resume, Resume::Continue) {
             Resume::Continue => {}
             Resume::Result(result) => self.return_from_call(thread, result)?,
+            Resume::Interrupted => self.interrupted(thread)?,
             Resume::Retry(again) => {
                 if !self.call(thread, again)? {
                     return Ok(());
@@ -139,6 +142,7 @@ impl Kernel {
                 Ran::Stopped(stop) => stop,
             };
             signal = 0;
+            let is_made_again = std::mem::take(&mut self.threads[thread].signals.is_made_again);
             match stop {
                 Stop::Ended(status) => return self.thread_ended(thread, status),
                 Stop::Call => {
@@ -184,6 +188,7 @@ impl Kernel {
                     self.digest.line(format_args!("{:>14} {label} gets signal {number}", self.now));
                     if number != libc::SIGTRAP {
                         signal = number;
+                        self.clean_signal(thread, number, is_made_again)?;
                         if self.is_fatal(tid, number) {
                             tracee::resume(tid, Until::Stops, number)?;
                             return self.reap(self.threads[thread].process);
@@ -321,13 +326,17 @@ impl Kernel {
     fn call(&mut self, thread: ThreadId, again: bool) -> Run<bool> {
         let tid = self.threads[thread].tid;
         let outcome = self.handle(thread, again)?;
-        if !matches!(outcome, Outcome::Block) {
+        if !matches!(outcome, Outcome::Block | Outcome::Interrupted) {
             self.threads[thread].timed_out = false;
             self.threads[thread].deadline = None;
         }
         match outcome {
             Outcome::Value(result) => {
                 self.return_from_call(thread, result)?;
+                Ok(true)
+            }
+            Outcome::Interrupted => {
+                self.interrupted(thread)?;
                 Ok(true)
             }
             Outcome::Native => {
@@ -364,6 +373,17 @@ impl Kernel {
         Ok(())
     }
 
+    /// Ends the call of a thread, because a signal came.
+    fn interrupted(&mut self, thread: ThreadId) -> Run<()> {
+        let is_made_again =
+            may_be_made_again(&self.threads[thread].registers) && self.threads[thread].deadline.is_none();
+        self.threads[thread].timed_out = false;
+        self.threads[thread].deadline = None;
+        self.return_from_call(thread, -i64::from(libc::EINTR))?;
+        self.threads[thread].signals.is_made_again = is_made_again;
+        Ok(())
+    }
+
     /// Runs a call in the kernel to its end, and does what follows.
     fn run_natively(&mut self, thread: ThreadId, changed: Option<&Registers>, after: After) -> Run<bool> {
         let tid = self.threads[thread].tid;
@@ -377,6 +397,9 @@ impl Kernel {
             match tracee::wait_on(tid)? {
                 Stop::CallEnded => break tracee::registers(tid)?.rax as i64,
                 Stop::Ended(status) => {
+                    if let After::Signalled { number, signal, is_thread } = after {
+                        self.signalled(thread, number, signal, is_thread)?; // it was among those that it killed
+                    }
                     self.thread_ended(thread, status)?;
                     return Ok(false);
                 }
@@ -441,6 +464,14 @@ impl Kernel {
                 if let Some(bytes) = tracee::read(tid, address, result as usize) {
                     self.digest.bytes(&bytes);
                 }
+            }
+            After::SignalsRead(address) if result > 0 => self.clean_signals(thread, address, result as usize),
+            After::SignalTaken(address) if result == libc::SIGCHLD.into() && address != 0 => {
+                tracee::write(tid, address + tracee::TIMES_OF_CHILD, &[0; 16]);
+            }
+            After::SharedMemory(address) if is_done => {
+                let now = (REALTIME_START / SECOND).to_le_bytes(); // as the times of files
+                tracee::write(tid, address + SHARED_MEMORY_TIMES, &now.repeat(3));
             }
             After::Waited if is_done => {
                 self.waited(thread, result);

@@ -64,16 +64,24 @@ impl Kernel {
                 }
             }
             Taken::Error(error) => failed(error),
-            Taken::Nothing => {
-                let is_nonblocking = self.objects[object].is_nonblocking || flags & libc::MSG_DONTWAIT != 0;
-                if is_nonblocking || self.threads[thread].timed_out {
-                    return failed(EAGAIN);
-                }
-                let deadline = self.threads[thread].deadline.or_else(|| self.receive_timeout(object));
-                self.block(thread, Wait::Ready(vec![(object, READABLE | HUNG_UP)]), deadline);
-                Outcome::Block
-            }
+            Taken::Nothing => self.nothing_yet(thread, object, flags),
         }
+    }
+
+    /// An object has nothing to read now: a blocking reader waits.
+    pub(super) fn nothing_yet(&mut self, thread: ThreadId, object: ObjectId, flags: c_int) -> Outcome {
+        let is_nonblocking = self.objects[object].is_nonblocking || flags & libc::MSG_DONTWAIT != 0;
+        if is_nonblocking || self.threads[thread].timed_out {
+            return failed(EAGAIN);
+        }
+        let deadline = self.deadline(thread).or_else(|| self.receive_timeout(object));
+        self.block(thread, Wait::Ready(vec![(object, READABLE | HUNG_UP)]), deadline);
+        Outcome::Block
+    }
+
+    /// Returns the deadline of a wait that goes on. That of an earlier one is over.
+    fn deadline(&self, thread: ThreadId) -> Option<Nanos> {
+        self.threads[thread].deadline.filter(|deadline| *deadline >= self.now)
     }
 
     fn receive_timeout(&self, object: ObjectId) -> Option<Nanos> {
@@ -178,8 +186,8 @@ impl Kernel {
         if is_nonblocking || self.threads[thread].timed_out {
             return failed(EAGAIN);
         }
-        let deadline = self.threads[thread]
-            .deadline
+        let deadline = self
+            .deadline(thread)
             .or_else(|| self.option_timeout(object, libc::SO_SNDTIMEO).map(|timeout| self.now + timeout));
         self.block(thread, Wait::Ready(vec![(object, WRITABLE)]), deadline);
         Outcome::Block

@@ -18,7 +18,7 @@ pub(super) fn timespec(time: Nanos) -> Vec<u8> {
     [(time / SECOND).to_le_bytes(), (time % SECOND).to_le_bytes()].concat()
 }
 
-fn timeval(time: Nanos) -> Vec<u8> {
+pub(super) fn timeval(time: Nanos) -> Vec<u8> {
     [(time / SECOND).to_le_bytes(), (time % SECOND / MICROSECOND).to_le_bytes()].concat()
 }
 

@@ -66,7 +66,7 @@ impl Kernel {
                 Ok(descriptor) => match self.object(thread, descriptor) {
                     Some(object) => {
                         wanted.push((object, events));
-                        self.readiness(object) & (events | ALWAYS)
+                        self.readiness(thread, object) & (events | ALWAYS)
                     }
                     None => events & NATIVE,
                 },
@@ -105,7 +105,7 @@ impl Kernel {
                 let holds = match self.object(thread, descriptor as u64) {
                     Some(object) => {
                         wanted.push((object, events));
-                        self.readiness(object) & (events | more) != 0
+                        self.readiness(thread, object) & (events | more) != 0
                     }
                     None => events != 0,
                 };
