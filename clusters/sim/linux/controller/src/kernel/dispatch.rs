@@ -129,6 +129,11 @@ impl Kernel {
         if number != libc::SYS_sched_yield {
             self.threads[thread].yields = 0;
         }
+        if !again && !self.disks[self.threads[thread].node].rules.is_empty() {
+            if let Some(outcome) = self.fails(thread, number, &registers) {
+                return Ok(outcome);
+            }
+        }
         Ok(self.answer(thread, number, &registers, again))
     }
 

@@ -66,9 +66,9 @@ impl Kernel {
                 if !again {
                     return self.begin_sync(thread, number, registers);
                 }
-                self.end_sync(thread);
-                Outcome::Native
+                self.end_sync(thread).map_or(Outcome::Native, failed)
             }
+            libc::SYS_pread64 | libc::SYS_preadv => Outcome::Native,
             libc::SYS_pwrite64 | libc::SYS_pwritev | libc::SYS_copy_file_range => {
                 self.nodes[node].writes += 1;
                 let (descriptor, place, count) = match number {

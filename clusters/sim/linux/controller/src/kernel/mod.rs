@@ -6,6 +6,7 @@
 mod disk;
 mod dispatch;
 mod epoll;
+mod errors;
 mod files;
 mod full;
 mod futex;
@@ -37,6 +38,7 @@ use crate::start::{Root, SharedPages};
 use crate::tracee::Registers;
 
 pub use disk::Loss;
+pub use errors::{Failing, Failure};
 pub use network::{Disturbance, Message};
 pub use objects::{Kind, Object};
 pub use running::watch;
@@ -175,6 +177,8 @@ pub struct Thread {
     pub making: (u64, u64),
     /// Of a sync that goes on: what it makes durable.
     pub syncing: Option<disk::Begun>,
+    /// Of a sync that will fail: how.
+    pub refused: Option<errors::Refused>,
     /// It stands at a store that a full disk refuses, so the next signal about it is the program's.
     pub is_refused: bool,
     /// The descriptor that its native call makes: the object, and whether an exec closes it.
@@ -270,6 +274,8 @@ pub struct Kernel {
     pub links: network::Links,
     /// What is not durable on the disk of each node.
     disks: Vec<disk::Disk>,
+    /// The calls that failed by the rules of faults.
+    pub failures: Vec<Failure>,
     /// How many volumes there are.
     volumes: usize,
     /// How many files programs have removed, for the names under which they stay.
@@ -322,6 +328,7 @@ impl Kernel {
         Self {
             links: network::Links::new(seed, nodes.len()),
             disks: nodes.iter().map(|node| disk::Disk::new(seed, &node.name)).collect(),
+            failures: Vec::new(),
             volumes: 0,
             removed: 0,
             scheduling: Chance::new(seed, "threads"),

@@ -414,9 +414,10 @@ impl Kernel {
         }
     }
 
-    /// Removes the rules with a key. What a cut kept from arriving comes with its next retransmission.
+    /// Removes the rules with a key, also those of disks. What a cut kept from arriving comes with its next retransmission.
     pub fn mend(&mut self, key: Key) {
         self.links.mend(key);
+        self.stop_failing(key);
         self.send_held_again();
     }
 

@@ -118,6 +118,7 @@ impl Kernel {
             loops: 0,
             yields: 0,
             syncing: None,
+            refused: None,
             is_refused: false,
             opening: None,
         });
