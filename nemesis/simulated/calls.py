@@ -11,6 +11,7 @@ from harness.units import NS_PER_S
 from harness.world import Failing as Rule
 from nemesis.errors import FaultError
 from nemesis.simulated.effect import Effect
+from nemesis.simulated.machine import start_again
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -73,13 +74,9 @@ class Failing(Effect):
 
     async def end(self) -> Proof | None:
         """Lets no further call fail, and starts processes again that have ended because of the failures."""
-        field = self.fault.field
         killed = self.fault.killed()
         self.world.mend(self.fault.id)
-        for name in self.targets:
-            if name not in killed and name not in self._again and not self.world.listens(name, self.fault.role):
-                self._again.append(name)
-                field.system.start(field.node(name), self.fault.role)
+        self._again += start_again(self.fault, self.world, killed)
         return self._proof()
 
     def _failures(self) -> Mapping[str, Sequence[Failed]]:

@@ -261,6 +261,26 @@ mod tests {
     }
 
     #[test]
+    fn a_sync_passes_over_pages_whose_sync_failed() {
+        let file = file("failed");
+        file.set_len(4 * PAGE).expect("a size");
+        let mut image = Image::of(&file).expect("an image");
+        let numbers = |image: &Image| {
+            let changes = image.changes(&file, 0..u64::MAX).expect("changes");
+            changes.pages.keys().copied().collect::<Vec<_>>()
+        };
+        (0..4).for_each(|page| file.write_all_at(b"a", page * PAGE).expect("written"));
+        image.fail(image.changes(&file, 0..3).expect("changes"));
+        assert_eq!(numbers(&image), [3]);
+        file.write_all_at(b"b", PAGE).expect("written");
+        image.touch(&(2 * PAGE + 5..2 * PAGE + 6));
+        assert_eq!(numbers(&image), [1, 2, 3]);
+        image.take(image.changes(&file, 0..u64::MAX).expect("changes"));
+        image.restore(&file, 1.0, &mut Chance::new(1, "loss")).expect("restored");
+        assert_eq!([0, 1, 2, 3].map(|page| byte(&file, page)), [0, b'b', b'a', b'a']);
+    }
+
+    #[test]
     fn each_page_survives_for_itself() {
         let file = file("share");
         file.set_len(3 * PAGE).expect("a size");
