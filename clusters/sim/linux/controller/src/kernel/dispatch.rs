@@ -454,7 +454,8 @@ impl Kernel {
             return failed(EFAULT);
         }
         self.put_address(thread, name, size_at, from);
-        Outcome::Value(count as i64)
+        self.threads[thread].is_cut = count < bytes.len();
+        Outcome::Value(if flags & libc::MSG_TRUNC == 0 { count } else { bytes.len() } as i64)
     }
 
     /// Reads a msghdr: the name, the size of the name, and the parts.
@@ -471,6 +472,7 @@ impl Kernel {
             Err(error) => return failed(error),
         };
         let Some((name, _, parts)) = self.message(thread, message) else { return failed(EFAULT) };
+        self.threads[thread].is_cut = false;
         let outcome = if matches!(self.objects[object].kind, Kind::Datagrams(_)) {
             self.receive_datagram(thread, object, &parts, flags, name, message + 8)
         } else {
@@ -479,7 +481,7 @@ impl Kernel {
         if matches!(outcome, Outcome::Value(count) if count >= 0) {
             let tid = self.threads[thread].tid;
             tracee::write_u64(tid, message + 40, 0); // no control data
-            tracee::write_u32(tid, message + 48, 0); // no flags
+            tracee::write_u32(tid, message + 48, if self.threads[thread].is_cut { libc::MSG_TRUNC as u32 } else { 0 });
         }
         outcome
     }
@@ -510,7 +512,9 @@ impl Kernel {
             _ => vec![(registers.rsi, registers.rdx as usize)],
         };
         let kind = &self.objects[object].kind;
-        if number == libc::SYS_writev && !matches!(kind, Kind::Epoll { .. } | Kind::Timer { .. }) {
+        if number == libc::SYS_writev
+            && !matches!(kind, Kind::Epoll { .. } | Kind::Timer { .. } | Kind::Pipe { is_writer: false, .. })
+        {
             let parts: Vec<_> = parts.iter().copied().filter(|(_, size)| *size > 0).collect();
             if parts.is_empty() {
                 return Outcome::Value(0);

@@ -181,6 +181,8 @@ pub struct Thread {
     pub refused: Option<errors::Refused>,
     /// It stands at a store that a full disk refuses, so the next signal about it is the program's.
     pub is_refused: bool,
+    /// Whether the last datagram that it received had more bytes than it took.
+    pub is_cut: bool,
     /// The descriptor that its native call makes: the object, and whether an exec closes it.
     pub opening: Option<(ObjectId, bool)>,
 }

@@ -119,6 +119,7 @@ impl Kernel {
             yields: 0,
             syncing: None,
             refused: None,
+            is_cut: false,
             is_refused: false,
             opening: None,
         });

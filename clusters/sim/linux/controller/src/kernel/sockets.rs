@@ -43,6 +43,8 @@ pub struct Stream {
     /// Of one of a pair: whether the other one is closed.
     pub peer_closed: bool,
     pub local: Option<SocketAddrV4>,
+    /// Whether its program has chosen the local address.
+    pub has_address: bool,
     pub remote: Option<SocketAddrV4>,
     pub peer: Option<ObjectId>,
     pub peer_node: NodeId,
@@ -66,6 +68,7 @@ impl Stream {
             is_told: false,
             peer_closed: false,
             local: None,
+            has_address: false,
             remote: None,
             peer: None,
             peer_node: node,
@@ -112,6 +115,7 @@ pub struct Datagrams {
     /// That its remote end does not exist.
     pub error: c_int,
     pub local: Option<SocketAddrV4>,
+    pub has_address: bool,
     pub remote: Option<SocketAddrV4>,
     pub received: VecDeque<(SocketAddrV4, Vec<u8>)>,
     pub options: BTreeMap<(c_int, c_int), Vec<u8>>,
@@ -278,6 +282,11 @@ impl Kernel {
             return failed(EADDRINUSE);
         }
         self.bind_to(object, SocketAddrV4::new(ip, port));
+        match &mut self.objects[object].kind {
+            Kind::Stream(stream) => stream.has_address = !ip.is_unspecified(),
+            Kind::Datagrams(datagrams) => datagrams.has_address = !ip.is_unspecified(),
+            _ => {}
+        }
         Outcome::Value(0)
     }
 
@@ -327,12 +336,14 @@ impl Kernel {
         if let Kind::Datagrams(datagrams) = &mut self.objects[object].kind {
             return match address {
                 Ok(address) => {
-                    datagrams.remote = Some(address);
-                    self.name_datagrams(object, *address.ip());
+                    self.connect_datagrams(object, address);
                     Outcome::Value(0)
                 }
                 Err(EAFNOSUPPORT) => {
                     datagrams.remote = None; // AF_UNSPEC dissolves the association
+                    if let (false, Some(local)) = (datagrams.has_address, &mut datagrams.local) {
+                        local.set_ip(Ipv4Addr::UNSPECIFIED);
+                    }
                     Outcome::Value(0)
                 }
                 Err(error) => failed(error),
@@ -342,7 +353,9 @@ impl Kernel {
             return failed(EINVAL); // an address of another family
         }
         let is_nonblocking = self.objects[object].is_nonblocking;
-        match self.stream(object).phase {
+        let stream = self.stream(object);
+        let (phase, is_lost) = (stream.phase, stream.is_reset && !stream.is_told);
+        match phase {
             Phase::Fresh => match address {
                 Ok(address) => match self.begin_connection(object, address) {
                     Err(error) => failed(error),
@@ -353,6 +366,7 @@ impl Kernel {
             },
             Phase::Connecting if is_nonblocking => failed(EALREADY),
             Phase::Connecting => self.await_connection(thread, object),
+            Phase::Connected if is_lost => failed(self.end_attempt(object)),
             // The first call after the connection was made tells of it.
             Phase::Connected => {
                 let was_told = std::mem::replace(&mut self.stream(object).is_told, true);
@@ -362,13 +376,24 @@ impl Kernel {
                     Outcome::Value(0)
                 }
             }
-            Phase::Failed => {
-                let stream = self.stream(object);
-                stream.phase = Phase::Fresh;
-                let error = std::mem::take(&mut stream.error);
-                failed(if error == 0 { libc::ECONNABORTED } else { error })
-            }
+            Phase::Failed => failed(self.end_attempt(object)),
             Phase::Listening | Phase::Closed => failed(EISCONN),
+        }
+    }
+
+    /// A program hears that its connection has failed: the socket is as before. Returns the error.
+    fn end_attempt(&mut self, object: ObjectId) -> c_int {
+        let stream = self.stream(object);
+        stream.phase = Phase::Fresh;
+        stream.is_reset = false;
+        if !stream.has_address {
+            if let Some(local) = &mut stream.local {
+                local.set_ip(Ipv4Addr::UNSPECIFIED);
+            }
+        }
+        match std::mem::take(&mut stream.error) {
+            0 => libc::ECONNABORTED,
+            error => error,
         }
     }
 
@@ -382,7 +407,7 @@ impl Kernel {
         let node = self.objects[object].node;
         let ip = if address.ip().is_unspecified() { Ipv4Addr::LOCALHOST } else { *address.ip() };
         let peer_node = self.node_at(node, ip).ok_or(ENETUNREACH)?;
-        let own = if ip.is_loopback() { Ipv4Addr::LOCALHOST } else { self.nodes[node].address };
+        let own = self.own_address(node, ip);
         let port = match self.local(object) {
             Some(local) => local.port(),
             None => self.free_port(node),
@@ -467,6 +492,7 @@ impl Kernel {
         match stream.phase {
             Phase::Connecting if is_nonblocking => return failed(EAGAIN),
             Phase::Connecting => return self.await_connection(thread, object),
+            Phase::Connected if stream.is_pair && stream.peer_closed => return failed(EPIPE),
             Phase::Connected if stream.error == 0 && !stream.is_reset && !stream.sends_ended => {}
             _ if stream.is_pair || stream.error == 0 => return failed(EPIPE),
             _ => return failed(std::mem::take(&mut stream.error)),
@@ -514,10 +540,18 @@ impl Kernel {
             Phase::Listening if how == libc::SHUT_WR => return Outcome::Value(0),
             Phase::Listening => {
                 stream.phase = Phase::Fresh;
+                self.reset_backlog(object);
                 self.changed(object);
                 return Outcome::Value(0);
             }
-            Phase::Connected => {}
+            Phase::Connected if stream.is_reset => {
+                stream.is_told = true;
+                stream.reads_ended |= how != libc::SHUT_WR;
+                stream.sends_ended |= how != libc::SHUT_RD;
+                self.changed(object);
+                return failed(ENOTCONN);
+            }
+            Phase::Connected => stream.is_told = true,
             Phase::Fresh => {
                 // Linux refuses it, and keeps it all the same.
                 stream.reads_ended |= how != libc::SHUT_WR;
@@ -566,7 +600,6 @@ impl Kernel {
         let stream = self.stream(object);
         let (was, sent) = (stream.phase, stream.sends_ended);
         let has_unread = !stream.received.is_empty();
-        let backlog = std::mem::take(&mut stream.backlog);
         let peer = stream.peer;
         self.unbind(object);
         if was == Phase::Connected && has_unread && !self.stream(object).is_pair && !self.stream(object).is_reset {
@@ -587,7 +620,13 @@ impl Kernel {
             }
         }
         self.stream(object).phase = Phase::Closed;
-        for waiting in backlog {
+        self.reset_backlog(object);
+    }
+
+    /// Nobody will accept the connections that wait.
+    fn reset_backlog(&mut self, object: ObjectId) {
+        let node = self.objects[object].node;
+        for waiting in std::mem::take(&mut self.stream(object).backlog) {
             if let Some(client) = self.stream(waiting).peer {
                 self.send(waiting, Message::Reset { to: client, from: node, error: ECONNRESET });
             }
@@ -613,13 +652,34 @@ impl Kernel {
         matches!(&self.objects[object].kind, Kind::Stream(stream) if stream.is_pair)
     }
 
-    /// Gives a UDP socket a name, if it has none.
-    fn name_datagrams(&mut self, object: ObjectId, to: Ipv4Addr) {
-        if self.local(object).is_none() {
-            let node = self.objects[object].node;
-            let ip = if to.is_loopback() { Ipv4Addr::LOCALHOST } else { self.nodes[node].address };
-            let port = self.free_port(node);
-            self.bind_to(object, SocketAddrV4::new(ip, port));
+    /// Returns the address by which a node sends to another one.
+    fn own_address(&self, node: NodeId, to: Ipv4Addr) -> Ipv4Addr {
+        if to.is_loopback() || to.is_unspecified() {
+            Ipv4Addr::LOCALHOST
+        } else {
+            self.nodes[node].address
+        }
+    }
+
+    /// Gives a UDP socket a port, if it has none. Returns its name.
+    fn name_datagrams(&mut self, object: ObjectId) -> SocketAddrV4 {
+        self.local(object).unwrap_or_else(|| {
+            let port = self.free_port(self.objects[object].node);
+            let name = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, port);
+            self.bind_to(object, name);
+            name
+        })
+    }
+
+    /// Connects a UDP socket: from now on, its address is the one by which it sends there.
+    fn connect_datagrams(&mut self, object: ObjectId, to: SocketAddrV4) {
+        let name = self.name_datagrams(object);
+        let own = self.own_address(self.objects[object].node, *to.ip());
+        if let Kind::Datagrams(datagrams) = &mut self.objects[object].kind {
+            datagrams.remote = Some(to);
+            if name.ip().is_unspecified() {
+                datagrams.local = Some(SocketAddrV4::new(own, name.port()));
+            }
         }
     }
 
@@ -629,10 +689,9 @@ impl Kernel {
             return failed(std::mem::take(&mut datagrams.error));
         }
         let Some(to) = to.or(datagrams.remote) else { return failed(EDESTADDRREQ) };
-        self.name_datagrams(object, *to.ip());
         let node = self.objects[object].node;
-        let local = self.local(object).expect("it has a name now");
-        let ip = if local.ip().is_unspecified() { self.nodes[node].address } else { *local.ip() };
+        let local = self.name_datagrams(object);
+        let ip = if local.ip().is_unspecified() { self.own_address(node, *to.ip()) } else { *local.ip() };
         self.send_to(node, SocketAddrV4::new(ip, local.port()), to, bytes);
         Outcome::Value(bytes.len() as i64)
     }

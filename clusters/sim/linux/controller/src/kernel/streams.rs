@@ -147,9 +147,11 @@ impl Kernel {
                 };
                 let room = PIPE_SIZE.saturating_sub(held.len());
                 let is_whole = bytes.len() <= libc::PIPE_BUF; // a short write is never split
-                if *readers == 0 {
+                if bytes.is_empty() {
+                    Outcome::Value(0)
+                } else if *readers == 0 {
                     failed(EPIPE)
-                } else if !bytes.is_empty() && (room == 0 || is_whole && room < bytes.len()) {
+                } else if room == 0 || is_whole && room < bytes.len() {
                     self.full(thread, object, is_nonblocking)
                 } else {
                     // A blocking write takes all: nobody sees whether the pipe grew for it or the writer waited.
