@@ -55,8 +55,8 @@ use std::time::Duration;
 use crate::calls;
 use crate::digest::Digest;
 use crate::kernel::{
-    watch, Disturbance, Event, Failing, Fatal, Kernel, Kind, Loss, Nanos, Node, NodeId, ObjectId, Outside, Phase, ProcessId,
-    Run, Settings, MICROSECOND, MILLISECOND, MONOTONIC_START, REALTIME_START,
+    watch, Disturbance, Event, Failing, Fatal, Kernel, Kind, Loss, Nanos, Node, NodeId, ObjectId, Outside, Phase,
+    ProcessId, Run, Settings, MICROSECOND, MILLISECOND, MONOTONIC_START, REALTIME_START,
 };
 use crate::start::{Root, SharedPages};
 

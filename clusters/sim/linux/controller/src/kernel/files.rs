@@ -128,7 +128,7 @@ impl Kernel {
     }
 
     /// Returns a path of a call as an absolute one, as the program sees it; links that it leads through stay.
-    fn whole(&self, thread: ThreadId, folder: Option<i32>, path: &str) -> String {
+    pub(super) fn whole(&self, thread: ThreadId, folder: Option<i32>, path: &str) -> String {
         let mut parts: Vec<&str> = Vec::new();
         let mut begin = String::new();
         if !path.starts_with('/') {

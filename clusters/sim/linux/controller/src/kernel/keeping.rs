@@ -139,7 +139,7 @@ impl Kernel {
                 let flags = tracee::read_u64(self.threads[thread].tid, three).unwrap_or(0);
                 self.opens(thread, directory(one), two, flags as c_int);
             }
-            libc::SYS_mkdir => self.makes(thread, here, one),
+            libc::SYS_mkdir | libc::SYS_mknod => self.makes(thread, here, one),
             libc::SYS_mkdirat => self.makes(thread, directory(one), two),
             libc::SYS_link | libc::SYS_symlink => self.makes(thread, here, two),
             libc::SYS_linkat => self.makes(thread, directory(three), four),

@@ -13,6 +13,7 @@ mod futex;
 mod interfaces;
 mod keeping;
 mod loops;
+mod names;
 mod network;
 mod objects;
 mod pages;
@@ -22,6 +23,7 @@ mod sockets;
 mod stalls;
 mod streams;
 mod time;
+mod unix;
 mod waiting;
 
 use std::cmp::Reverse;
@@ -183,6 +185,8 @@ pub struct Thread {
     pub is_refused: bool,
     /// Whether the last datagram that it received had more bytes than it took.
     pub is_cut: bool,
+    /// The Unix socket whose file its native call makes, and its name.
+    pub binding: Option<(ObjectId, Vec<u8>)>,
     /// The descriptor that its native call makes: the object, and whether an exec closes it.
     pub opening: Option<(ObjectId, bool)>,
 }
@@ -273,6 +277,8 @@ pub struct Kernel {
     futexes: HashMap<(ProcessId, u64), VecDeque<ThreadId>>,
     /// The sockets with a port: by node and port.
     pub ports: BTreeMap<(NodeId, u16), Vec<ObjectId>>,
+    /// The Unix sockets with a name.
+    unix: BTreeMap<unix::Place, ObjectId>,
     pub links: network::Links,
     /// What is not durable on the disk of each node.
     disks: Vec<disk::Disk>,
@@ -349,6 +355,7 @@ impl Kernel {
             objects: Vec::new(),
             futexes: HashMap::new(),
             ports: BTreeMap::new(),
+            unix: BTreeMap::new(),
             digest,
             counts: Counts::default(),
             is_stale: false,

@@ -120,6 +120,7 @@ impl Kernel {
             syncing: None,
             refused: None,
             is_cut: false,
+            binding: None,
             is_refused: false,
             opening: None,
         });

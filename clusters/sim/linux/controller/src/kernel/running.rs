@@ -12,6 +12,7 @@ use std::time::Duration;
 use super::dispatch::{After, Outcome};
 use super::loops::Steps;
 use super::objects::Kind;
+use super::sockets;
 use super::{
     scaled, Fatal, Kernel, Nanos, Outside, Resume, Run, Settings, State, Thread, ThreadId, Wait, MICROSECOND,
     MONOTONIC_START,
@@ -426,11 +427,17 @@ impl Kernel {
             }
             After::MadePair(flags) if is_done => {
                 let Some(made) = tracee::read_u64(tid, registers.r10) else { return Ok(()) };
-                let (one, other) = self.pair(node, flags & libc::SOCK_NONBLOCK != 0);
+                let is_nonblocking = flags & libc::SOCK_NONBLOCK != 0;
+                let (one, other) = if flags & sockets::TYPE == libc::SOCK_DGRAM {
+                    self.datagram_pair(node, is_nonblocking)
+                } else {
+                    self.pair(thread, is_nonblocking)
+                };
                 for (number, object) in [(made as i32, one), ((made >> 32) as i32, other)] {
                     self.set_descriptor(thread, number, object, flags & libc::SOCK_CLOEXEC != 0);
                 }
             }
+            After::Bound if is_done => self.bound_unix(thread),
             After::Duplicated(closes_at_exec) if is_done => {
                 self.duplicated(thread, registers.rdi, result as i32, closes_at_exec);
             }

@@ -1,12 +1,11 @@
 //! Reads and writes of simulated descriptors.
 
-use std::net::SocketAddrV4;
-
 use libc::{c_int, EAGAIN, EBADF, EFAULT, EINVAL, EPIPE};
 
 use super::dispatch::{failed, Outcome};
+use super::names::Name;
 use super::objects::{Kind, PIPE_SIZE, READABLE, WRITABLE};
-use super::{Kernel, Nanos, ObjectId, ThreadId, Wait, HUNG_UP};
+use super::{Kernel, Nanos, ObjectId, Phase, ThreadId, Wait, HUNG_UP};
 use crate::tracee;
 
 /// Parts of a program's memory: the address and the size of each.
@@ -76,6 +75,10 @@ impl Kernel {
         }
     }
 
+    pub(super) fn send_timeout(&self, object: ObjectId) -> Option<Nanos> {
+        self.option_timeout(object, libc::SO_SNDTIMEO).map(|timeout| self.now + timeout)
+    }
+
     fn receive_timeout(&self, object: ObjectId) -> Option<Nanos> {
         self.option_timeout(object, libc::SO_RCVTIMEO).map(|timeout| self.now + timeout)
     }
@@ -122,7 +125,7 @@ impl Kernel {
         object: ObjectId,
         bytes: &[u8],
         flags: c_int,
-        to: Option<SocketAddrV4>,
+        to: Option<Name>,
     ) -> Outcome {
         self.digest.bytes(bytes);
         let is_nonblocking = self.objects[object].is_nonblocking || flags & libc::MSG_DONTWAIT != 0;
@@ -161,9 +164,18 @@ impl Kernel {
                     Outcome::Value(count as i64)
                 }
             }
-            Kind::Stream(stream) if stream.is_pair && to.is_some() => failed(libc::EISCONN),
+            Kind::Stream(stream) if stream.is_unix() && to.is_some() => {
+                failed(if stream.phase == Phase::Connected { libc::EISCONN } else { libc::EOPNOTSUPP })
+            }
             Kind::Stream(_) => self.transmit(thread, object, bytes, is_nonblocking),
-            Kind::Datagrams(_) => self.send_datagram(object, bytes, to),
+            Kind::Datagrams(_) => match to {
+                Some(Name::Unix(path)) => self.send_unix(thread, object, bytes, Some(&path), is_nonblocking),
+                None if self.family_of(object) == libc::AF_UNIX => {
+                    self.send_unix(thread, object, bytes, None, is_nonblocking)
+                }
+                Some(Name::Inet(to)) => self.send_datagram(object, bytes, Some(to)),
+                None => self.send_datagram(object, bytes, None),
+            },
             Kind::Pipe { .. } => failed(EBADF),
             _ => failed(EINVAL),
         };
@@ -179,9 +191,7 @@ impl Kernel {
         if is_nonblocking || self.threads[thread].timed_out {
             return failed(EAGAIN);
         }
-        let deadline = self.threads[thread]
-            .deadline
-            .or_else(|| self.option_timeout(object, libc::SO_SNDTIMEO).map(|timeout| self.now + timeout));
+        let deadline = self.threads[thread].deadline.or_else(|| self.send_timeout(object));
         self.block(thread, Wait::Ready(vec![(object, WRITABLE)]), deadline);
         Outcome::Block
     }
