@@ -699,6 +699,10 @@ impl Kernel {
             Wait::Loop => return self.wake(thread, Resume::Continue),
             _ => {} // of a lock, too: the thread stands before its call, and leaves it
         }
-        self.wake(thread, Resume::Result(-i64::from(libc::EINTR)));
+        let result = match std::mem::take(&mut self.threads[thread].sent) {
+            0 => -i64::from(libc::EINTR),
+            sent => sent as i64,
+        };
+        self.wake(thread, Resume::Result(result));
     }
 }

@@ -23,6 +23,7 @@ mod sockets;
 mod stalls;
 mod streams;
 mod time;
+mod timeouts;
 mod unix;
 mod waiting;
 
@@ -173,6 +174,8 @@ pub struct Thread {
     pub processor_ns: Nanos,
     /// How often it has slept in a loop since its last stop.
     pub loops: u32,
+    /// How many bytes of its call have been sent so far, if it waits to send the rest.
+    pub sent: usize,
     /// How many yields it has made in a row.
     pub yields: u32,
     /// The flags and the clear-tid word of its call that makes a thread.
@@ -253,6 +256,16 @@ pub enum Event {
     Message {
         message: Message,
         of: Option<(ObjectId, u64)>,
+    },
+    /// A stream has waited for an answer since a time.
+    Silence {
+        object: ObjectId,
+        since: Nanos,
+    },
+    /// A connection is kept alive.
+    Keep {
+        object: ObjectId,
+        turn: u64,
     },
     /// The program outside waits until now.
     Outside {
@@ -452,6 +465,8 @@ impl Kernel {
                 Event::Timeout { thread, turn } => self.time_out(thread, turn),
                 Event::Timer { object, turn } => self.fire(object, turn),
                 Event::Message { message, of } => self.arrive(message, of),
+                Event::Silence { object, since } => self.end_silence(object, since),
+                Event::Keep { object, turn } => self.keep_alive(object, turn),
                 Event::Outside { turn } => {
                     if let Some(outside) = self.outside.as_mut().filter(|outside| outside.turn == turn) {
                         outside.is_due = true;

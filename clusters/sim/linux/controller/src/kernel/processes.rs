@@ -119,6 +119,7 @@ impl Kernel {
             yields: 0,
             syncing: None,
             refused: None,
+            sent: 0,
             is_cut: false,
             binding: None,
             is_refused: false,

@@ -126,7 +126,12 @@ impl Kernel {
         let tid = self.threads[thread].tid;
         match std::mem::replace(&mut self.threads[thread].resume, Resume::Continue) {
             Resume::Continue => {}
-            Resume::Result(result) => self.return_from_call(thread, result)?,
+            Resume::Result(result) => {
+                // The next call has a deadline of its own.
+                self.threads[thread].timed_out = false;
+                self.threads[thread].deadline = None;
+                self.return_from_call(thread, result)?;
+            }
             Resume::Retry(again) => {
                 if !self.call(thread, again)? {
                     return Ok(());
@@ -323,6 +328,7 @@ impl Kernel {
         let tid = self.threads[thread].tid;
         let outcome = self.handle(thread, again)?;
         if !matches!(outcome, Outcome::Block) {
+            self.threads[thread].sent = 0;
             self.threads[thread].timed_out = false;
             self.threads[thread].deadline = None;
         }

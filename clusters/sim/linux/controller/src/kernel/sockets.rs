@@ -17,9 +17,13 @@ use super::unix::{End, MOST_WAITING, ROOM};
 use super::{Kernel, Nanos, NodeId, ObjectId, ThreadId, Wait, MICROSECOND, SECOND};
 use crate::tracee::{self, Registers};
 
-const WINDOW: usize = 1 << 18; // bytes that a stream may send before the other end reads them
+const BUFFER: usize = 1 << 17; // bytes that a socket holds of those that it sends, and as many that it has received
+const LEAST_SEND: usize = 4_608;
+const LEAST_RECEIVE: usize = 2_304;
+const MOST_BUFFER: usize = 425_984; // twice rmem_max and wmem_max
 const FIRST_PORT: u16 = 40_000;
 const LAST_PORT: u16 = 60_000;
+const KEEPING: [c_int; 3] = [libc::TCP_KEEPIDLE, libc::TCP_KEEPINTVL, libc::TCP_KEEPCNT];
 pub const TYPE: c_int = 0xf; // the bits of a socket's type without its flags
 const MOST_OPTION: usize = 256;
 
@@ -58,6 +62,14 @@ pub struct Stream {
     pub reads_ended: bool,
     /// Bytes that the other end has not read yet.
     pub unread: usize,
+    /// Whether the other end has no room for more, as far as this end has heard.
+    pub is_full: bool,
+    /// Since when it waits for an answer.
+    pub unanswered: Option<Nanos>,
+    /// When it last heard of the other end, how often it has asked since, and for which request to keep it alive.
+    pub heard: Nanos,
+    pub probes: u32,
+    pub keep_turn: u64,
     pub error: c_int,
     pub options: BTreeMap<(c_int, c_int), Vec<u8>>,
     pub backlog: VecDeque<ObjectId>,
@@ -82,6 +94,11 @@ impl Stream {
             sends_ended: false,
             reads_ended: false,
             unread: 0,
+            is_full: false,
+            unanswered: None,
+            heard: 0,
+            probes: 0,
+            keep_turn: 0,
             error: 0,
             options: BTreeMap::new(),
             backlog: VecDeque::new(),
@@ -93,20 +110,32 @@ impl Stream {
         self.family == libc::AF_UNIX
     }
 
+    /// Returns how many bytes one of its buffers holds: twice what its program has asked for, as Linux does it.
+    pub fn buffer(&self, name: c_int) -> usize {
+        let least = if name == libc::SO_SNDBUF { LEAST_SEND } else { LEAST_RECEIVE };
+        match self.options.get(&(libc::SOL_SOCKET, name)).filter(|value| value.len() >= 4) {
+            Some(value) => (tracee::u32_at(value, 0) as usize).saturating_mul(2).clamp(least, MOST_BUFFER),
+            None => BUFFER,
+        }
+    }
+
     /// Returns the events of poll that hold.
     pub fn readiness(&self) -> u32 {
         let flag = |holds: bool, events: u32| if holds { events } else { 0 };
         match self.phase {
             Phase::Fresh => WRITABLE | HUNG_UP | flag(self.reads_ended, READABLE | PEER_ENDED),
             Phase::Listening => {
-                flag(!self.backlog.is_empty(), READABLE) | flag(self.backlog.len() <= self.unix.most_waiting, ROOM)
+                flag(!self.backlog.is_empty() || self.reads_ended, READABLE)
+                    | flag(self.backlog.len() <= self.unix.most_waiting || self.reads_ended, ROOM)
+                    | flag(self.reads_ended, PEER_ENDED)
+                    | flag(self.reads_ended && self.sends_ended, HUNG_UP)
             }
             Phase::Connecting => 0,
             Phase::Failed => READABLE | WRITABLE | PEER_ENDED | HUNG_UP | flag(self.error != 0, FAILED),
             Phase::Closed => READABLE | WRITABLE | HUNG_UP,
             Phase::Connected => {
                 flag(!self.received.is_empty() || self.peer_ended || self.is_reset || self.reads_ended, READABLE)
-                    | flag(self.unread < WINDOW || self.is_reset || self.sends_ended, WRITABLE)
+                    | flag(!self.is_full || self.is_reset || self.sends_ended, WRITABLE)
                     | flag(self.peer_ended || self.is_reset || self.reads_ended, PEER_ENDED)
                     | flag(
                         self.is_reset
@@ -332,7 +361,11 @@ impl Kernel {
         if stream.phase != Phase::Listening {
             return failed(EINVAL);
         }
+        let has_ended = stream.reads_ended;
         let Some(accepted) = stream.backlog.pop_front() else {
+            if has_ended {
+                return failed(EINVAL);
+            }
             if self.objects[object].is_nonblocking || self.threads[thread].timed_out {
                 return failed(EAGAIN);
             }
@@ -472,6 +505,7 @@ impl Kernel {
         (stream.peer, stream.peer_node, stream.options) = (Some(client), client_node, options);
         self.stream(listener).backlog.push_back(server);
         self.changed(listener);
+        self.watch_connection(server);
         self.send(server, Message::Accepted { client, server });
     }
 
@@ -503,12 +537,31 @@ impl Kernel {
     /// The other end learns that bytes were read, so it may send more.
     pub(super) fn acknowledge(&mut self, object: ObjectId, count: usize) {
         let Some(peer) = self.stream(object).peer else { return };
+        let room = self.room(peer);
+        let (node, is_open) = (self.objects[object].node, self.stream(object).phase == Phase::Connected);
         let Kind::Stream(sender) = &mut self.objects[peer].kind else { return };
-        let was_full = sender.unread >= WINDOW;
         sender.unread = sender.unread.saturating_sub(count);
-        if was_full {
-            self.changed(peer);
+        // A window opens when half of it is free.
+        if !sender.is_full || sender.unread > room / 2 {
+            return;
         }
+        if sender.is_unix() {
+            sender.is_full = false;
+            self.changed(peer);
+        } else if is_open {
+            self.send(object, Message::Window { to: peer, from: node });
+        }
+    }
+
+    /// Returns how many bytes a stream takes that the other end has not read.
+    fn room(&mut self, object: ObjectId) -> usize {
+        let stream = self.stream(object);
+        let (own, peer) = (stream.buffer(libc::SO_SNDBUF), stream.peer);
+        let other = match peer.map(|peer| &self.objects[peer].kind) {
+            Some(Kind::Stream(other)) => other.buffer(libc::SO_RCVBUF),
+            _ => BUFFER,
+        };
+        own + other
     }
 
     /// Sends bytes of a stream.
@@ -519,8 +572,12 @@ impl Kernel {
         bytes: &[u8],
         is_nonblocking: bool,
     ) -> Outcome {
+        let done = if is_nonblocking { 0 } else { self.threads[thread].sent };
         let stream = self.stream(object);
         match stream.phase {
+            Phase::Connected if done > 0 && (stream.error != 0 || stream.is_reset || stream.peer_closed) => {
+                return Outcome::Value(done as i64); // the next call hears why
+            }
             Phase::Connecting if is_nonblocking => return failed(EAGAIN),
             Phase::Connecting => return self.await_connection(thread, object),
             Phase::Connected if stream.is_unix() && stream.peer_closed => return failed(EPIPE),
@@ -529,15 +586,31 @@ impl Kernel {
             _ if stream.is_unix() || stream.error == 0 => return failed(EPIPE),
             _ => return failed(std::mem::take(&mut stream.error)),
         }
-        let room = WINDOW.saturating_sub(stream.unread);
         if bytes.is_empty() {
             return Outcome::Value(0);
         }
-        if room == 0 {
-            return self.full(thread, object, is_nonblocking);
+        let is_full = stream.is_full;
+        let unread = stream.unread;
+        let room = if is_full { 0 } else { self.room(object).saturating_sub(unread) };
+        let count = room.min(bytes.len() - done);
+        if count > 0 {
+            self.put_on_the_way(object, &bytes[done..done + count]);
         }
-        let count = if is_nonblocking { room.min(bytes.len()) } else { bytes.len() };
-        self.put_on_the_way(object, &bytes[..count])
+        if count == room {
+            self.stream(object).is_full = true;
+            self.changed(object);
+        }
+        if done + count == bytes.len() || is_nonblocking && count > 0 {
+            return Outcome::Value((done + count) as i64);
+        }
+        match self.full(thread, object, is_nonblocking) {
+            Outcome::Block => {
+                self.threads[thread].sent = done + count;
+                Outcome::Block
+            }
+            _ if done + count > 0 => Outcome::Value((done + count) as i64),
+            refused => refused,
+        }
     }
 
     /// Sends bytes of a connected stream, whatever its window says.
@@ -570,6 +643,12 @@ impl Kernel {
             _ => return Outcome::Value(0),
         };
         match stream.phase {
+            Phase::Listening if stream.is_unix() => {
+                stream.reads_ended |= how != libc::SHUT_WR;
+                stream.sends_ended |= how != libc::SHUT_RD;
+                self.changed(object);
+                return Outcome::Value(0);
+            }
             Phase::Listening if how == libc::SHUT_WR => return Outcome::Value(0),
             Phase::Listening => {
                 stream.phase = Phase::Fresh;
@@ -819,12 +898,17 @@ impl Kernel {
         if let Some(options) = self.options(object) {
             options.insert((registers.rsi as c_int, registers.rdx as c_int), value);
         }
+        let (level, name) = (registers.rsi as c_int, registers.rdx as c_int);
+        if (level, name) == (libc::SOL_SOCKET, libc::SO_KEEPALIVE)
+            || level == libc::IPPROTO_TCP && KEEPING.contains(&name)
+        {
+            self.watch_connection(object);
+        }
         Outcome::Value(0)
     }
 
     pub(super) fn getsockopt(&mut self, thread: ThreadId, object: ObjectId, registers: &Registers) -> Outcome {
         const SEGMENT: i32 = 1448;
-        const BUFFER: i32 = WINDOW as i32;
         let key @ (level, name) = (registers.rsi as c_int, registers.rdx as c_int);
         let number = |number: i32| number.to_le_bytes().to_vec();
         let is_stream = matches!(self.objects[object].kind, Kind::Stream(_));
@@ -847,10 +931,13 @@ impl Kernel {
             (libc::SOL_SOCKET, libc::SO_ACCEPTCONN) => {
                 number((is_stream && self.stream(object).phase == Phase::Listening).into())
             }
+            (libc::SOL_SOCKET, libc::SO_SNDBUF | libc::SO_RCVBUF) => match &self.objects[object].kind {
+                Kind::Stream(stream) => number(stream.buffer(name) as i32),
+                _ => number(MOST_BUFFER as i32 / 2),
+            },
             _ => match self.options(object).and_then(|options| options.get(&key)).cloned() {
                 Some(value) => value,
                 None => match (level, name) {
-                    (libc::SOL_SOCKET, libc::SO_SNDBUF | libc::SO_RCVBUF) => number(BUFFER),
                     (libc::IPPROTO_TCP, libc::TCP_MAXSEG) => number(SEGMENT),
                     (libc::IPPROTO_TCP, libc::TCP_INFO) => {
                         let mut info = vec![0; 104];

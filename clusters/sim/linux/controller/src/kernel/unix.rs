@@ -201,7 +201,7 @@ impl Kernel {
             return failed(EPROTOTYPE);
         }
         let listener = match &self.objects[target].kind {
-            Kind::Stream(stream) if stream.phase == Phase::Listening => stream.unix.clone(),
+            Kind::Stream(stream) if stream.phase == Phase::Listening && !stream.reads_ended => stream.unix.clone(),
             Kind::Stream(_) => return failed(ECONNREFUSED),
             _ => return failed(EPROTOTYPE),
         };
