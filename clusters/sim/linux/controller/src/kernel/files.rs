@@ -185,7 +185,8 @@ impl Kernel {
                     // Files without a disk, such as those of memory: both numbers count what the host has made.
                     (words[3], words[4]) = ("00:20", "77");
                 }
-                words.join(" ")
+                let path = words.get(5).map_or("", |path| path.trim_start());
+                format!("{:<72} {path}", words[..words.len().min(5)].join(" "))
             })
             .collect();
         let inside = format!("{}/maps", machine::STAND_INS);
