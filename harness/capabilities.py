@@ -40,6 +40,9 @@ SIMULATED_FILES = "simulated-files"
 # The wall clock of a simulated node, which faults can set. Likewise.
 SIMULATED_CLOCK = "simulated-clock"
 
+# The system calls of the programs of a simulated node, which can fail. Likewise; and no real node has it.
+SIMULATED_CALLS = "simulated-calls"
+
 # The messages between simulated nodes, which show Labrys their shape, so that faults can wait for a rare one. Likewise.
 SIMULATED_MESSAGES = "simulated-messages"
 

@@ -110,6 +110,46 @@ class Lost:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Failing:
+    """System calls that fail, on files in the data directory of a process.
+
+    Attributes:
+        call: `open`, `read`, `write`, `fsync` (`fdatasync` too) or `rename`.
+        pattern: A pattern of names of files, or of paths in the directory, as in a shell.
+        nth: The number of the first such call that fails, from 1.
+        times: How many fail from there on.
+        error: The error number.
+    """
+
+    call: str
+    pattern: str
+    nth: int
+    times: int
+    error: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failed:
+    """A system call that failed.
+
+    Attributes:
+        node: The node.
+        time_ns: The time of the world.
+        call: The name of the call.
+        number: Its number among the calls that count.
+        program: The path of the program.
+        file: The path of the file in the data directory.
+    """
+
+    node: str
+    time_ns: int
+    call: str
+    number: int
+    program: str
+    file: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Execution:
     """What a run of programs in virtual time did; `results.json` has it.
 
@@ -265,6 +305,22 @@ class World(Protocol):
 
     def heal(self) -> None:
         """Heals the network, the clocks and the disks, and continues paused processes. Idempotent."""
+        ...
+
+
+class ProgramWorld(World, Protocol):
+    """A world whose processes are programs, so that their system calls can fail. Its nodes do not lack `SIMULATED_CALLS`."""
+
+    def fail_calls(self, key: int, node: str, role: str | None, failing: Failing) -> int:
+        """Lets calls of the processes of a role, or of all, fail until `mend`. Calls count from now on.
+
+        Returns:
+            The number of processes that it concerns.
+        """
+        ...
+
+    def failed_calls(self, key: int) -> Sequence[Failed]:
+        """Returns the calls that have failed by this rule so far, in their order; also after `mend`."""
         ...
 
 

@@ -8,7 +8,19 @@ from __future__ import annotations
 from harness.faults import RARE_MESSAGE
 from nemesis import conditions
 from nemesis import targets as tgt
-from nemesis.faults import clock, disk, egress, files, leadership, loss, partitions, process, succession, threads
+from nemesis.faults import (
+    clock,
+    disk,
+    disk_error,
+    egress,
+    files,
+    leadership,
+    loss,
+    partitions,
+    process,
+    succession,
+    threads,
+)
 from nemesis.kinds import Kind
 from nemesis.triggers import TriggerKind
 
@@ -73,6 +85,7 @@ KINDS = (
     Kind(name="wipe", fault=disk.Wipe, target=tgt.ONE, in_all=False),
     Kind(name="power-loss", fault=disk.PowerLoss, target=tgt.ONE),
     Kind(name="disk-full", fault=disk.DiskFull, target=tgt.ONE),
+    Kind(name="disk-error", fault=disk_error.DiskError, target=tgt.ONE, in_all=False),
     Kind(name="file-truncate", fault=files.Truncate, target=tgt.ONE, aliases=("truncate-file",), in_all=False),
     Kind(name="file-bitflip", fault=files.BitFlip, target=tgt.ONE, aliases=("bitflip",), in_all=False),
     Kind(name="leadership-transfer", fault=leadership.Transfer, target=tgt.FOLLOWER, aliases=("transfer",)),

@@ -11,9 +11,10 @@ from __future__ import annotations
 import functools
 import logging
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from harness.capabilities import LEADER, SIMULATED
+from harness.capabilities import LEADER, SIMULATED, SIMULATED_CALLS
 from harness.console import plugins
 from harness.console.documents import shown
 from harness.console.suggest import did_you_mean
@@ -38,6 +39,10 @@ NO_KIND = "none"
 WITHOUT = "-"
 TARGET_SEPARATOR = ":"
 PAGE = "docs/new-fault.md"
+# What no node but a simulated one has, with the reason.
+NEVER_REAL: Mapping[str, str] = MappingProxyType(
+    {SIMULATED_CALLS: "Labrys lets system calls fail in the simulator only"}
+)
 
 logger = logging.getLogger(__name__)
 
@@ -429,7 +434,7 @@ def _gaps(
         other = kind.fault.INSTEAD.get(capability)
         for node, can in capabilities.items():
             if SIMULATED not in can.available and can.available.isdisjoint({capability, other}):
-                reason = can.missing.get(capability, "not found")
+                reason = can.missing.get(capability, NEVER_REAL.get(capability, "not found"))
                 instead_reason = can.missing.get(other, "not found") if other else ""
                 gaps.append(
                     _Gap(capability=capability, node=node, reason=reason, instead=other, instead_reason=instead_reason)

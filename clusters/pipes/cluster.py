@@ -19,7 +19,14 @@ from clusters.pipes.transcript import MAX_BYTES, Transcript
 from clusters.pipes.virtual import VirtualPump
 from clusters.sim.cluster import LOG_DIRECTORY, SimCluster, SimRemote
 from clusters.sim.folder import Folder
-from harness.capabilities import SIMULATED, SIMULATED_CLOCK, SIMULATED_DISK, SIMULATED_POWER, Capabilities
+from harness.capabilities import (
+    SIMULATED,
+    SIMULATED_CALLS,
+    SIMULATED_CLOCK,
+    SIMULATED_DISK,
+    SIMULATED_POWER,
+    Capabilities,
+)
 from harness.errors import NodeError
 
 if TYPE_CHECKING:
@@ -36,6 +43,7 @@ LACKS: Final[Mapping[str, str]] = MappingProxyType(
         SIMULATED_DISK: "the programs of the nodes use the disk of this machine, where no fault fills or damages files",
         SIMULATED_POWER: "the programs of the nodes use the disk of this machine, which keeps what they wrote",
         SIMULATED_CLOCK: "the programs of the nodes read the clock of this machine",
+        SIMULATED_CALLS: "the programs of the nodes make their system calls on this machine",
     }
 )
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, NoReturn
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from clusters.sim.threads import Threads
 from clusters.sim.world import SimWorld
-from harness.capabilities import SIMULATED, Capabilities
+from harness.capabilities import SIMULATED, SIMULATED_CALLS, Capabilities
 from harness.errors import NodeError
 from harness.node import Node
 
@@ -18,6 +19,11 @@ if TYPE_CHECKING:
 
     from clusters.sim.machine import Machine
 
+LACKS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        SIMULATED_CALLS: "its processes are objects of Labrys or threads of one JVM, whose system calls Labrys does not see"
+    }
+)
 LOG_DIRECTORY = "/log"
 LOG_FILE = f"{LOG_DIRECTORY}/node.log"
 
@@ -52,8 +58,9 @@ class SimCluster:
         return self._remotes[node.name]
 
     def capabilities(self) -> Mapping[str, Capabilities]:
-        """Returns the one capability `SIMULATED` for each node. It allows the kinds of faults that have a simulated effect."""
-        return {node.name: Capabilities(available=frozenset({SIMULATED})) for node in self._nodes}
+        """Returns the faults with a simulated effect, but not those of system calls."""
+        can = Capabilities(available=frozenset({SIMULATED}), missing=LACKS)
+        return {node.name: can for node in self._nodes}
 
     def entered(self) -> AbstractContextManager[None]:
         """Does nothing: the nodes are objects of this process."""

@@ -163,7 +163,17 @@ class PowerLoss(Kill):
         return [name for name, losses in hit.items() if losses and not any(loss.files for loss in losses)]
 
 
-class DiskFull(Fault):
+class DiskFault(Fault):
+    """The base class of faults of a disk that processes can survive."""
+
+    def killed(self) -> frozenset[str]:
+        """Returns the targets whose processes another fault has killed. That fault starts them again at its end."""
+        processes = Occupied(groups=frozenset({PROCESS}), role=self.role, nodes=frozenset(self.targets))
+        kills = [other for other in self.field.holders(processes) if isinstance(other, Kill)]
+        return frozenset().union(*(kill.occupied.shared(processes) for kill in kills))
+
+
+class DiskFull(DiskFault):
     """`disk-full`."""
 
     EFFECT: ClassVar[str] = "{nodes} had a full disk"
@@ -195,12 +205,6 @@ class DiskFull(Fault):
         if not rooms:
             raise FaultError(f"{node.name} runs no process of the system")
         return rooms
-
-    def killed(self) -> frozenset[str]:
-        """Returns the targets whose processes another fault has killed. That fault starts them again at its end."""
-        processes = Occupied(groups=frozenset({PROCESS}), role=self.role, nodes=frozenset(self.targets))
-        kills = [other for other in self.field.holders(processes) if isinstance(other, Kill)]
-        return frozenset().union(*(kill.occupied.shared(processes) for kill in kills))
 
     async def prove(self) -> Proof:
         """Reads the free space, tries to write, and looks for files of the processes."""

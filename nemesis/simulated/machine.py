@@ -12,8 +12,11 @@ from nemesis.errors import FaultError
 from nemesis.simulated.effect import Effect
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from harness.op import Value
-    from nemesis.faults.disk import DiskFull
+    from harness.world import World
+    from nemesis.faults.disk import DiskFault, DiskFull
 
 SAMPLES = 24
 
@@ -47,14 +50,10 @@ class Full(Effect):
         Raises:
             FaultError: A disk is still full, or a process had died.
         """
-        field = self.fault.field
-        died = []
         killed = self.fault.killed()
         for name in self.targets:
             self.world.fill_disk(name, full=False)
-            if name not in killed and not self.world.listens(name, self.fault.role):
-                died.append(name)
-                field.system.start(field.node(name), self.fault.role)
+        died = start_again(self.fault, self.world, killed)
         full = [name for name in self.targets if not self.world.disk_takes(name)]
         if full:
             raise FaultError(f"fault {self.fault.name} is not healed: {', '.join(full)} still refuses a small file")
@@ -64,6 +63,27 @@ class Full(Effect):
                 "again"
             )
         return None
+
+
+def start_again(fault: DiskFault, world: World, killed: Collection[str]) -> list[str]:
+    """Starts the processes of a fault of a disk that have ended because of it.
+
+    Args:
+        fault: The fault.
+        world: The world.
+        killed: The targets whose processes another fault has killed, and starts again; see `DiskFault.killed`.
+
+    Returns:
+        The names of their nodes.
+    """
+    died: dict[str, None] = {}
+    for name in fault.targets:
+        node = fault.field.node(name)
+        for role in fault.roles_on(node):
+            if name not in killed and not world.listens(name, role):
+                died[name] = None
+                fault.field.system.start(node, role)
+    return list(died)
 
 
 class ClockAside(Effect):

@@ -15,12 +15,12 @@ from typing import IO, TYPE_CHECKING, Final, cast
 
 from harness.children import own_environment
 from harness.errors import InfrastructureError
-from harness.world import Lost
+from harness.world import Failed, Lost
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from harness.world import Disturbance
+    from harness.world import Disturbance, Failing
 
 END_S: Final = 10.0
 MAX_ERROR: Final = 4000  # characters of what a controller that ended wrote, in an error
@@ -244,6 +244,29 @@ class Controller:
         """
         self._say(f"settle {node} {_digits(folder)} {'-' if file is None else _digits(file)}")
 
+    def fail(self, key: int, node: str, folder: str, failing: Failing) -> None:
+        """Lets calls on files of a folder with a volume fail, by the rule of a fault, until `mend`."""
+        what = f"{failing.call} {_digits(failing.pattern)} {failing.nth} {failing.times} {failing.error}"
+        self._say(f"fail {key} {node} {_digits(folder)} {what}")
+
+    def failed(self, key: int) -> list[Failed]:
+        """Returns the calls that have failed by the rule of a fault so far."""
+        self._say(f"failed {key}")
+        failed = []
+        while (line := self._line()) != END:
+            node, time_ns, call, number, program, file = line.split(" ")
+            failed.append(
+                Failed(
+                    node=node,
+                    time_ns=int(time_ns),
+                    call=call,
+                    number=int(number),
+                    program=_text(program),
+                    file=_text(file),
+                )
+            )
+        return failed
+
     def lose(self, node: str, folder: str) -> Lost:
         """Lets a folder of a node lose what is not durable. No program with data there may run.
 
@@ -428,6 +451,10 @@ def _end(status: int) -> str:
 
 def _digits(text: str) -> str:
     return text.encode().hex()
+
+
+def _text(digits: str) -> str:
+    return bytes.fromhex(digits).decode(errors="replace")
 
 
 def _event(kind: str, rest: str) -> Event:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from clusters.sim.linux.programs import Program
     from clusters.sim.threads import Threads
     from harness.daemon import Daemon
-    from harness.world import Changed, Disturbance, Pair, RareMessage
+    from harness.world import Changed, Disturbance, Failed, Failing, Pair, RareMessage
 
 T = TypeVar("T")
 
@@ -273,7 +273,7 @@ class LinuxWorld:
                 self.controller.disturb(key, *((other, node) if arriving else (node, other)), disturbance)
 
     def mend(self, key: int) -> None:
-        """Removes the rules of `cut` and `disturb` with a key."""
+        """Removes the rules of `cut`, `disturb` and `fail_calls` with a key."""
         self._keys.discard(key)
         self.controller.mend(key)
 
@@ -345,6 +345,20 @@ class LinuxWorld:
     def disk_takes(self, node: str) -> bool:
         """Returns whether the volumes of a node have room for a small file, by a try."""
         return self.controller.takes(node)
+
+    def fail_calls(self, key: int, node: str, role: str | None, failing: Failing) -> int:
+        """Lets calls of the processes of a role, or of all, fail until `mend`, on files in their folders of data."""
+        self._keys.add(key)
+        folders = {
+            daemon.data_dir for (name, of), daemon in self.daemons.items() if name == node and role in {None, of}
+        }
+        for folder in sorted(folders):
+            self.controller.fail(key, node, folder, failing)
+        return len(folders)
+
+    def failed_calls(self, key: int) -> Sequence[Failed]:
+        """Returns the calls that have failed by the rule of a fault so far."""
+        return self.controller.failed(key)
 
     def prepare_loss(self) -> None:
         """Lets the disks remember what is synced, from now on."""

@@ -22,6 +22,7 @@
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <sys/uio.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -29,6 +30,7 @@
 enum { SLOTS = 14, STEPS = 120, MOST = 300 };
 
 static uint64_t state;
+static unsigned seeded;
 static int slots[SLOTS], signals;
 static struct sockaddr_in listening, named; // of the last listener, and of the last socket of datagrams
 static uint32_t word;
@@ -69,9 +71,21 @@ static void keep(int file) {
 
 static void noticed(int signal) { signals += signal == SIGPIPE ? 1 : 100; }
 
+// The address of one of a few Unix sockets, by a path or an abstract name.
+static socklen_t path_of(struct sockaddr_un *address) {
+    unsigned number = draw(5);
+    *address = (struct sockaddr_un){.sun_family = AF_UNIX};
+    if (number == 4) {
+        socklen_t size = sizeof address->sun_family + 1 + (socklen_t)snprintf(address->sun_path + 1, 30, "drawn-%u", seeded);
+        return size;
+    }
+    snprintf(address->sun_path, sizeof address->sun_path, number == 3 ? "./u%u" : "u%u", number % 3);
+    return sizeof *address;
+}
+
 static void make(void) {
     int ends[2], file = -1;
-    unsigned kind = draw(9);
+    unsigned kind = draw(12);
     switch (kind) {
     case 0: file = pipe2(ends, O_NONBLOCK); break;
     case 1: file = socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends); break;
@@ -96,6 +110,30 @@ static void make(void) {
         bind(file, (struct sockaddr *)&address, size);
         listen(file, 8);
         getsockname(file, (struct sockaddr *)&listening, &size);
+        break;
+    }
+    case 9:
+    case 10: {
+        struct sockaddr_un address;
+        file = socket(AF_UNIX, (kind == 9 ? SOCK_STREAM : SOCK_DGRAM) | SOCK_NONBLOCK, 0);
+        if (draw(3)) {
+            show("bind", (int)kind, bind(file, (struct sockaddr *)&address, path_of(&address)));
+            if (draw(3)) show("listen", (int)kind, listen(file, (int)draw(3)));
+        }
+        break;
+    }
+    case 11: {
+        file = socket(AF_INET6, SOCK_STREAM | SOCK_NONBLOCK, 0);
+        struct sockaddr_in6 address = {.sin6_family = AF_INET6, .sin6_addr = draw(2) ? in6addr_any : in6addr_loopback};
+        socklen_t size = sizeof address;
+        int alone = (int)draw(2);
+        if (draw(3)) {
+            setsockopt(file, IPPROTO_IPV6, IPV6_V6ONLY, &alone, sizeof alone);
+            show("bind", (int)kind, bind(file, (struct sockaddr *)&address, size));
+            listen(file, 8);
+            getsockname(file, (struct sockaddr *)&address, &size);
+            listening = (struct sockaddr_in){AF_INET, address.sin6_port, {htonl(INADDR_LOOPBACK)}, {0}};
+        }
         break;
     }
     default: {
@@ -153,20 +191,29 @@ static void transfer(int slot, int file) {
 }
 
 static void address_of(const char *what, int slot, int (*ask)(int, struct sockaddr *, socklen_t *), int file) {
-    struct sockaddr_in address = {0};
-    socklen_t size = sizeof address;
-    int result = ask(file, (struct sockaddr *)&address, &size);
+    union {
+        struct sockaddr_in one;
+        struct sockaddr_un all;
+    } both = {.all = {0}};
+    socklen_t size = sizeof both;
+    int result = ask(file, (struct sockaddr *)&both, &size);
     show(what, slot, result);
     if (result == 0) {
-        printf("  family %d size %u", address.sin_family, size);
-        if (address.sin_family == AF_INET)
-            printf(" %s port %s", inet_ntoa(address.sin_addr), address.sin_port ? "some" : "none");
+        printf("  family %d size %u", both.one.sin_family, size);
+        if (both.one.sin_family == AF_INET)
+            printf(" %s port %s", inet_ntoa(both.one.sin_addr), both.one.sin_port ? "some" : "none");
+        if (both.one.sin_family == AF_INET6) {
+            char text[INET6_ADDRSTRLEN];
+            printf(" %s", inet_ntop(AF_INET6, &((struct sockaddr_in6 *)&both)->sin6_addr, text, sizeof text));
+        }
+        if (both.one.sin_family == AF_UNIX && size > sizeof both.one.sin_family)
+            printf(" %.8s", both.all.sun_path);
         printf("\n");
     }
 }
 
 static void use_socket(int slot, int file) {
-    switch (draw(9)) {
+    switch (draw(13)) {
     case 0: {
         int how = (int)draw(4), type = 0;
         socklen_t size = sizeof type;
@@ -206,12 +253,41 @@ static void use_socket(int slot, int file) {
         break;
     }
     case 8: show("listen", slot, listen(file, 4)); break;
+    case 9:
+    case 10: {
+        struct sockaddr_un address;
+        show("connect to a path", slot, connect(file, (struct sockaddr *)&address, path_of(&address)));
+        break;
     }
+    case 11: {
+        struct sockaddr_un address;
+        socklen_t size = path_of(&address);
+        show("send to a path", slot, sendto(file, "word", 1 + draw(4), MSG_NOSIGNAL, (struct sockaddr *)&address, size));
+        settle();
+        break;
+    }
+    case 12: {
+        struct sockaddr_in6 address = {.sin6_family = AF_INET6, .sin6_port = listening.sin_port};
+        inet_pton(AF_INET6, draw(2) ? "::1" : "::ffff:127.0.0.1", &address.sin6_addr);
+        if (!listening.sin_port) return;
+        show("connect by IPv6", slot, connect(file, (struct sockaddr *)&address, sizeof address));
+        settle();
+        break;
+    }
+    }
+}
+
+static void peer(int slot, int file) {
+    struct ucred found = {-2, 0, 0};
+    socklen_t size = sizeof found;
+    show("SO_PEERCRED", slot, getsockopt(file, SOL_SOCKET, SO_PEERCRED, &found, &size));
+    printf("  %s %d %d %u\n", found.pid == getpid() ? "this" : found.pid == 0 ? "none" : "other", (int)found.uid, (int)found.gid, size);
 }
 
 static void use_descriptor(int slot, int file) {
     int waiting = -1;
-    switch (draw(10)) {
+    switch (draw(11)) {
+    case 10: peer(slot, file); break;
     case 0: show("close", slot, close(file)); slots[slot] = -1; settle(); break;
     case 1: {
         int copy = draw(2) ? dup(file) : fcntl(file, F_DUPFD_CLOEXEC, 0);
@@ -307,7 +383,8 @@ static void names(void) {
     snprintf(one, sizeof one, "f%u", draw(5));
     snprintf(other, sizeof other, "f%u", draw(5));
     struct stat found;
-    switch (draw(9)) {
+    switch (draw(10)) {
+    case 9: snprintf(one, sizeof one, "u%u", draw(3)); show("unlink", 1, unlink(one)); break;
     case 0: show("rename", 0, rename(one, other)); break;
     case 1: show("unlink", 0, unlink(one)); break;
     case 2: show("mkdir", 0, mkdir(one, 0700)); break;
@@ -382,6 +459,7 @@ static void others(void) {
 static void run(unsigned seed) {
     char name[24];
     state = seed * 0x9E3779B97F4A7C15u + 1;
+    seeded = seed;
     snprintf(name, sizeof name, "drawn-%u", seed);
     if (mkdir(name, 0700) < 0 || chdir(name) < 0) exit(9);
     for (int slot = 0; slot < SLOTS; slot++) slots[slot] = -1;

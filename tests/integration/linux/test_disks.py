@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ import pytest
 from clusters.sim.linux.building import controller
 from clusters.sim.linux.driving import Controller, Parts
 from harness.errors import InfrastructureError
+from harness.world import Failing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -201,3 +203,117 @@ time.sleep(100)
             (damaged.data / "log").write_bytes(b"damage")
             run.settle("n1", DATA, "log")
             assert damaged.lose_power("import time; time.sleep(100)") == {"log": b"damage"}
+
+
+CALLS = """
+import os
+def told(call, *arguments):
+    try:
+        call(*arguments)
+        return "done"
+    except OSError as error:
+        return error.strerror
+file = os.open("wal.log", os.O_CREAT | os.O_RDWR)
+other = os.open("other", os.O_CREAT | os.O_RDWR)
+for _ in range(3):
+    print("write", told(os.write, file, b"four"), told(os.pwrite, other, b"four", 0), told(os.write, other, b"four"))
+    print("read", told(os.pread, file, 4, 0), told(os.read, other, 4), told(os.read, file, 4))
+    print("fsync", told(os.fdatasync, file), told(os.fsync, other), told(os.fsync, file))
+    print("open", told(os.open, "wal.log", os.O_RDONLY), told(os.open, "new.log", os.O_CREAT | os.O_WRONLY))
+    print("rename", told(os.rename, "wal.log", "a.log"), told(os.rename, "a.log", "wal.log"))
+print(os.fstat(file).st_size)
+"""
+WORKS = "write {0} read {0} fsync {0} open done done rename done done".format("done done done").split()
+EIO, ENOSPC = "Input/output error", "No space left on device"
+
+
+@pytest.mark.parametrize(
+    ("rule", "expected"),
+    [
+        # The lines with an error, and the names of the calls that failed with their numbers.
+        (("write", "*.log", 2, errno.ENOSPC), ([f"write {ENOSPC} done done"], ["write 2 wal.log"])),
+        (("write", "other", 4, errno.EIO), ([f"write done done {EIO}"], ["write 4 other"])),
+        (("read", "wal*", 3, errno.EIO), ([f"read {EIO} done done"], ["pread64 3 wal.log"])),
+        (("fsync", "w?l.log", 2, errno.EIO), ([f"fsync done done {EIO}"], ["fsync 2 wal.log"])),
+        (("fsync", "*", 7, errno.EIO), ([f"fsync {EIO} done done"], ["fdatasync 7 wal.log"])),
+        (("open", "new.log", 3, errno.ENOSPC), ([f"open done {ENOSPC}"], ["openat 3 new.log"])),
+        # What was not renamed is not there.
+        (("rename", "a.log", 3, errno.EIO), ([f"rename {EIO} No such file or directory"], ["rename 3 a.log"])),
+        (("rename", "b.log", 1, errno.EIO), ([], [])),
+    ],
+)
+def test_the_nth_call_on_a_file_fails(
+    rule: tuple[str, str, int, int], expected: tuple[list[str], list[str]], tmp_path: Path
+) -> None:
+    """It has no effect, calls before and after it work, and the controller names it."""
+    call, pattern, nth, error = rule
+    with disk(tmp_path) as failing:
+        run = failing.run
+        run.fail(7, "n1", DATA, Failing(call=call, pattern=pattern, nth=nth, times=1, error=error))
+        *lines, size = failing.output(*PYTHON, CALLS).splitlines()
+        failed = [f"{each.call} {each.number} {each.file}" for each in run.failed(7)]
+        assert ([line for line in lines if EIO in line or ENOSPC in line], failed) == expected
+        assert all(each.program.startswith("/usr/bin/python3") for each in run.failed(7))
+        assert int(size) == (8 if call == "write" and pattern == "*.log" else 12)
+        run.mend(7)
+        assert failing.output(*PYTHON, CALLS.replace("os.O_CREAT", "os.O_TRUNC | os.O_CREAT")).split()[:-1] == WORKS * 3
+
+
+GATE = """
+import ctypes, mmap, os, time
+file = os.open("wal", os.O_CREAT | os.O_RDWR)
+os.write(file, b"o" * 12288)
+os.fsync(file)
+os.pwrite(file, b"1" * 8192, 0)
+os.pwrite(file, b"1" * 100, 12288)
+try:
+    os.fsync(file)
+    raise SystemExit("it works")
+except OSError:
+    pass
+assert os.pread(file, 1, 0) == b"1"
+os.pwrite(file, b"2", 4096)
+{more}
+os.fsync(file)
+time.sleep(100)
+"""
+
+
+@pytest.mark.parametrize(
+    ("more", "again"),
+    [("", b""), ("os.pwrite(file, b'1' * 4096, 0)", b"1"), ("mmap.mmap(file, 4096)[0:1] = b'3'", b"3")],
+    ids=["no change", "the same bytes", "a store"],
+)
+def test_a_sync_that_failed_makes_nothing_durable(more: str, again: bytes, tmp_path: Path) -> None:
+    """A later sync passes over its pages, but for those that change again, which it writes whole.
+
+    The size is in the inode, which the later sync writes.
+    """
+    for seed in range(1, 5):
+        with disk(tmp_path, seed=seed) as failing:
+            failing.run.fail(7, "n1", DATA, Failing(call="fsync", pattern="wal", nth=2, times=1, error=errno.EIO))
+            wal = failing.lose_power(GATE.format(more=more))["wal"]
+        first = again + b"1" * 4095 if again else b"o" * 4096
+        assert wal == first + b"2" + b"1" * 4095 + b"o" * 4096 + bytes(100)
+
+
+def test_a_sync_that_failed_is_forgotten_by_later_losses(tmp_path: Path) -> None:
+    """What a loss left is durable."""
+    code = """
+import os, time
+file = os.open("wal", os.O_CREAT | os.O_RDWR)
+os.pwrite(file, b"new", 0)
+try:
+    os.fsync(file)
+except OSError:
+    os.ftruncate(file, 0)
+    os.pwrite(file, b"NEW", 0)
+    os.fsync(file)
+time.sleep(100)
+"""
+    for seed in range(1, 5):
+        with disk(tmp_path, seed=seed) as failing:
+            failing.run.fail(7, "n1", DATA, Failing(call="fsync", pattern="*", nth=1, times=1, error=errno.EIO))
+            assert failing.lose_power(code)["wal"] == b"NEW"
+            failing.run.wait(failing.run.now_ns + 1)  # for the end of the program
+            assert failing.lose_power("import time; time.sleep(100)")["wal"] == b"NEW"

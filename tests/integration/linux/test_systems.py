@@ -170,6 +170,41 @@ def test_a_full_disk_and_damaged_files_are_proven(tmp_path: Path) -> None:
         assert "/var/lib/labrys/redis/" in damaged["proof"]["reason"]
 
 
+@pytest.mark.parametrize(
+    ("system", "options", "shown", "says"),
+    [
+        (
+            ("etcd",),
+            "file=*.wal,nth=3",
+            r"fdatasync 3 of member/wal/\S+\.wal by etcd returned EIO .* ended, and was started again",
+            "failed to save Raft hard state and entries",
+        ),
+        (
+            ("redis", "--fsync", "always"),
+            "file=*.aof,nth=3",
+            r"fdatasync 3 of \S+\.aof by redis-server returned EIO",
+            "",
+        ),
+    ],
+    ids=["etcd", "redis"],
+)
+def test_an_error_of_a_sync_is_proven(
+    system: tuple[str, ...], options: str, shown: str, says: str, tmp_path: Path
+) -> None:
+    """The controller names the call that failed, and the program ends."""
+    words = ("--system", *system, "--rate", "20", "--time-limit", "6", "--nemesis", "disk-error", "--seed", "1")
+    given = ",".join(f"disk-error.{option}" for option in options.split(","))
+    rhythm = ("--fault-on", "2-3", "--fault-off", "1-2", "--fault-quiet", "1-2", "--fault-options", given)
+    code, results = invoked(tmp_path, *words, *rhythm)
+    (failed,) = results["faults"]
+    assert failed["effective"]
+    assert re.search(shown, failed["proof"]["reason"])
+    assert code == 0
+    assert results["parts"]["processes"]["reason"].startswith(f"The process {system[0]} of ")
+    logs = [path.read_text(errors="replace") for path in tmp_path.glob("*/2*/nodes/*/*.log")]
+    assert any(says in log for log in logs)
+
+
 @pytest.mark.night
 def test_a_power_loss_takes_pages_of_mapped_files(tmp_path: Path) -> None:
     """DLedger maps its log and its index for writing."""
@@ -260,9 +295,9 @@ def test_a_hunt_leaves_the_disks_alone() -> None:
     words = ("--cluster", "sim", "--nodes", "3")
     kinds = Hunt(words, seed=1, system="etcd").space.kinds
     assert "power-loss" in kinds
-    assert not {"disk-full", "file-bitflip", "file-truncate"}.intersection(kinds)
-    named = Hunt(words, seed=1, among="disk-full,file-bitflip", system="etcd").space.kinds
-    assert set(named) == {"disk-full", "file-bitflip"}
+    assert not {"disk-full", "disk-error", "file-bitflip", "file-truncate"}.intersection(kinds)
+    named = Hunt(words, seed=1, among="disk-full,disk-error,file-bitflip", system="etcd").space.kinds
+    assert set(named) == {"disk-full", "disk-error", "file-bitflip"}
 
 
 def test_what_cannot_run_there_is_refused_before_anything_starts() -> None:

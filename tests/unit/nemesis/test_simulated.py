@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.capabilities import SIMULATED, Capabilities
+from harness.capabilities import NAMES, SIMULATED, Capabilities
+from harness.faults import PlannedFault
 from nemesis.builtin import KINDS
-from nemesis.kinds import left_out
+from nemesis.kinds import left_out, missing_capabilities
 from tests.trials import TOY, trial
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 WITHOUT_EFFECT = {"packet-rate"}
 OF_REAL_NODES = {"thread-stall"}  # `all` never has it, and `--stalls` does the same in the simulator
+OF_PROGRAMS = {"disk-error"}  # the toy makes no system calls
 UNSUITED = {"leadership-transfer", "leaders-kill"}  # n1 is always the leader
 NAMED = {
     "file-bitflip": "n1",
@@ -37,7 +39,9 @@ def test_kinds_without_a_simulated_effect_are_left_out_with_a_reason() -> None:
     assert all("has no effect in the simulator" in left.reason for left in found)
 
 
-@pytest.mark.parametrize("kind", sorted({kind.name for kind in KINDS} - WITHOUT_EFFECT - OF_REAL_NODES - UNSUITED))
+@pytest.mark.parametrize(
+    "kind", sorted({kind.name for kind in KINDS} - WITHOUT_EFFECT - OF_REAL_NODES - OF_PROGRAMS - UNSUITED)
+)
 def test_a_kind_takes_effect_and_heals(kind: str) -> None:
     """Each fault is effective, there is no error, and the system works afterwards."""
     aim = f"{kind}:{NAMED[kind]}" if kind in NAMED else kind
@@ -75,6 +79,18 @@ def test_a_kind_without_an_effect_is_refused_by_name() -> None:
     """Such a kind is an error before the run, with the missing effect."""
     with pytest.raises(Exception, match="packet-rate has no effect in the simulator"):
         trial(*TOY, "--nemesis", "packet-rate", "--fault-on", "1-2")
+
+
+def test_an_error_of_a_call_needs_programs() -> None:
+    """No other simulated node has it, and no real one; the reason says why."""
+    with pytest.raises(
+        Exception, match="lacks simulated-calls, which disk-error needs: its processes are objects of Labrys"
+    ):
+        trial(*TOY, "--nemesis", "disk-error", "--fault-on", "1-2")
+    (fault,) = [PlannedFault(id=1, kind="disk-error", target=("n1",), start_s=1.0, end_s=2.0, options={})]
+    real = Capabilities(available=frozenset(NAMES))
+    (lacking,) = missing_capabilities([fault], {"n1": real})
+    assert lacking.endswith("Labrys lets system calls fail in the simulator only")
 
 
 @pytest.mark.parametrize("option", ["after", "stall"])

@@ -48,7 +48,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("plan --nemesis bri", {"bridge"}),
         ("check --model reg", {"register"}),
         ("check --algorithm zo", {"zones"}),
-        ("faults disk", {"disk-full"}),
+        ("faults disk", {"disk-full", "disk-error"}),
         ("suite suites/n", {"suites/nightly.toml"}),
         ("suite s", {"suites/nightly.toml"}),
         ("report la", {"latest"}),

@@ -66,7 +66,7 @@ pub const TABLE: &[Call] = table! {
     Class::Passes =>
         SYS_mmap SYS_mprotect SYS_munmap SYS_brk SYS_mremap SYS_madvise SYS_mlock SYS_munlock SYS_mlockall SYS_munlockall SYS_mincore
         SYS_rt_sigaction SYS_rt_sigprocmask SYS_rt_sigreturn SYS_sigaltstack SYS_rt_sigpending SYS_membarrier
-        SYS_pread64 SYS_preadv SYS_fadvise64 SYS_readahead SYS_access SYS_faccessat SYS_faccessat2 SYS_getcwd
+        SYS_fadvise64 SYS_readahead SYS_access SYS_faccessat SYS_faccessat2 SYS_getcwd
         SYS_chdir SYS_fchdir SYS_umask SYS_getxattr SYS_lgetxattr
         SYS_getpid SYS_gettid SYS_getppid SYS_getuid SYS_geteuid SYS_getgid SYS_getegid SYS_getresuid SYS_getresgid SYS_getgroups
         SYS_setgroups SYS_setuid SYS_setgid SYS_setreuid SYS_setregid SYS_setresuid SYS_setresgid SYS_setsid SYS_setpgid SYS_getpgid SYS_getpgrp SYS_getsid SYS_capget SYS_capset
@@ -82,7 +82,7 @@ pub const TABLE: &[Call] = table! {
         SYS_rt_sigsuspend SYS_rt_sigtimedwait SYS_pause SYS_signalfd SYS_signalfd4 SYS_getitimer SYS_setitimer SYS_alarm SYS_shmctl
         SYS_open SYS_openat SYS_openat2 SYS_creat SYS_stat SYS_lstat SYS_fstat SYS_newfstatat SYS_statx SYS_statfs SYS_fstatfs
         SYS_getdents64 SYS_readlink SYS_readlinkat
-        SYS_fsync SYS_fdatasync SYS_sync SYS_syncfs SYS_sync_file_range SYS_msync SYS_pwrite64 SYS_pwritev SYS_copy_file_range
+        SYS_fsync SYS_fdatasync SYS_sync SYS_syncfs SYS_sync_file_range SYS_msync SYS_pread64 SYS_preadv SYS_pwrite64 SYS_pwritev SYS_copy_file_range
         SYS_truncate SYS_ftruncate SYS_fallocate SYS_rename SYS_renameat SYS_renameat2 SYS_mkdir SYS_mkdirat SYS_rmdir SYS_link
         SYS_linkat SYS_unlink SYS_unlinkat SYS_symlink SYS_symlinkat SYS_chmod SYS_fchmod SYS_fchmodat SYS_chown SYS_fchown
         SYS_fchownat SYS_utime SYS_utimes SYS_utimensat

@@ -13,7 +13,7 @@
 //! ```text
 //! start ID NODE FOLDER OUTPUT ARGUMENT... | talk STREAM ID NODE FOLDER OUTPUT ARGUMENT... | kill ID | pause ID | resume ID | power ID
 //! volume NODE FOLDER REMEMBERS | lose NODE FOLDER | settle NODE FOLDER FILE | settle NODE FOLDER - | fill NODE 1 | fill NODE 0
-//! takes NODE | sync NODE MEAN
+//! takes NODE | sync NODE MEAN | fail KEY NODE FOLDER OPERATION PATTERN FIRST TIMES ERROR | failed KEY
 //! link FROM TO LEAST MOST MEAN LATE | cut KEY FROM TO | disturb KEY FROM TO LOSE DUPLICATE DAMAGE DELAY JITTER HURRY | mend KEY
 //! probe ID FROM TO | dropped KEY | offset NODE NANOSECONDS | ahead NODE | calls ID | bound NODE PORT
 //! connect ID ADDRESS PORT | send ID BYTES | finish ID | close ID | wait TIME | wait - | figures
@@ -28,6 +28,9 @@
 //! change what it leads to. `lose`, after the end of the programs with data there, lets the folder lose what is not durable, and is
 //! answered with `FILES CHANGED BYTES`. With `settle`, a file below a folder, or all of the folder, is durable as it is. `fill` fills
 //! all volumes of a node, or frees them. `takes` tries to write a small file on each, and is answered with 1 if that works.
+//! With `fail`, from the FIRST call of an OPERATION (open, read, write, fsync or rename) on a file below a folder, whose name or path
+//! there fits a pattern, TIMES such calls fail with an error, until `mend`. `failed` is answered with a line
+//! `NODE TIME CALL NUMBER PROGRAM FILE` for each call that failed, and a dot.
 //! After `power`, the other ends of the connections of a program hear nothing of its end.
 //! `wait` is answered with `at TIME`, an event a line, and a dot:
 //!
@@ -41,6 +44,7 @@
 //! has made) and `bound` (how many sockets of a node have a port).
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ffi::CString;
 use std::fmt::Write as _;
 use std::io::{self, BufRead, Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -51,8 +55,8 @@ use std::time::Duration;
 use crate::calls;
 use crate::digest::Digest;
 use crate::kernel::{
-    watch, Disturbance, Event, Fatal, Kernel, Kind, Loss, Nanos, Node, NodeId, ObjectId, Outside, Phase, ProcessId,
-    Run, Settings, MICROSECOND, MILLISECOND, MONOTONIC_START, REALTIME_START,
+    watch, Disturbance, Event, Failing, Fatal, Kernel, Kind, Loss, Nanos, Node, NodeId, ObjectId, Outside, Phase,
+    ProcessId, Run, Settings, MICROSECOND, MILLISECOND, MONOTONIC_START, REALTIME_START,
 };
 use crate::start::{Root, SharedPages};
 
@@ -311,6 +315,25 @@ impl Driven {
                 let node = self.node(word(&mut words, line)?)?;
                 return Ok(Some(format!("{}\n", self.kernel.ahead(node))));
             }
+            "failed" => {
+                let key = value(&mut words, line)?;
+                let mut answer = String::new();
+                for failure in kernel.failures.iter().filter(|failure| failure.key == key) {
+                    let (program, file) = (failure.program.as_bytes(), failure.file.as_os_str().as_encoded_bytes());
+                    let _ = writeln!(
+                        answer,
+                        "{} {} {} {} {} {}",
+                        kernel.nodes[failure.node].name,
+                        failure.at,
+                        failure.call,
+                        failure.number,
+                        digits_of(program),
+                        digits_of(file)
+                    );
+                }
+                answer.push_str(".\n");
+                return Ok(Some(answer));
+            }
             "lose" => {
                 let node = self.node(word(&mut words, line)?)?;
                 self.kernel.say(line);
@@ -363,6 +386,17 @@ impl Driven {
             "fill" => {
                 let node = self.node(word(words, line)?)?;
                 self.kernel.fill(node, word(words, line)? == "1")?;
+            }
+            "fail" => {
+                let key = value(words, line)?;
+                let node = self.node(word(words, line)?)?;
+                let folder = text_of(word(words, line)?)?;
+                let operation = value(words, line)?;
+                let pattern = CString::new(bytes_of(word(words, line)?)?)
+                    .map_err(|_| Fatal("a pattern of files has a zero byte".into()))?;
+                let (first, times, error) = (value(words, line)?, value(words, line)?, value(words, line)?);
+                let failing = Failing { operation, pattern, first, times, error };
+                self.kernel.fail_calls(key, node, &folder, failing)?;
             }
             "settle" => {
                 let node = self.node(word(words, line)?)?;

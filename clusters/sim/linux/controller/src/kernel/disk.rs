@@ -166,6 +166,8 @@ pub struct Disk {
     folders: Vec<PathBuf>,
     /// Whether writes fail that need space.
     pub is_full: bool,
+    /// The calls that fail.
+    pub rules: Vec<super::errors::Rule>,
     /// Whether it remembers what is durable. Files that are on no volume, such as logs, are on a disk that loses nothing.
     pub remembers: bool,
     /// How many changes there were so far, which is the number of the last one.
@@ -193,6 +195,7 @@ impl Disk {
             volumes: Vec::new(),
             folders: Vec::new(),
             is_full: false,
+            rules: Vec::new(),
             remembers: false,
             changes: 0,
             files: BTreeMap::new(),
@@ -250,8 +253,9 @@ impl Disk {
     fn try_to_keep(&mut self, opened: &Path, path: &Path, range: Range<u64>, end: Option<u64>) -> io::Result<()> {
         let change = self.changes + 1;
         let Some((dirty, old_size)) = self.dirty(opened, path)? else { return Ok(()) };
-        if dirty.image.is_some() {
-            return Ok(()); // the next sync, or the loss, compares it
+        if let Some(image) = &mut dirty.image {
+            image.touch(&range); // the next sync, or the loss, compares it
+            return Ok(());
         }
         let count = range.end.min(old_size).saturating_sub(range.start);
         if count > MOST_KEPT {
@@ -264,7 +268,7 @@ impl Disk {
         Ok(())
     }
 
-    /// A program can write a file through memory from now on.
+    /// From now on, what is durable of a file is known by the page: a program can write it through memory, or a sync of it fails.
     pub fn map(&mut self, opened: &Path, path: &Path) -> io::Result<()> {
         let Some((dirty, _)) = self.dirty(opened, path)? else { return Ok(()) };
         if dirty.image.is_none() {
@@ -324,6 +328,17 @@ impl Disk {
         self.names = others;
         for (_, name) in durable {
             name.forget();
+        }
+    }
+
+    /// A sync has failed: the content of its files counts as written, and is not durable. Names wait for the next sync.
+    ///
+    /// The disk holds an image of each file that the sync was of.
+    pub fn fail(&mut self, begun: Begun) {
+        for (key, changes) in begun.images {
+            if let Some(image) = self.files.get_mut(&key).and_then(|dirty| dirty.image.as_mut()) {
+                image.fail(changes);
+            }
         }
     }
 

@@ -1,9 +1,8 @@
 //! What each system call does: the one place where a call meets its handler.
 
-use std::net::SocketAddrV4;
-
 use libc::{c_int, c_long, EAGAIN, EBADF, EFAULT, EINVAL, ENOTTY};
 
+use super::names::Name;
 use super::objects::{Kind, READABLE};
 use super::signals::RECORD;
 use super::streams::MOST_AT_ONCE;
@@ -40,6 +39,8 @@ pub enum After {
     /// It made a pipe or a pair of sockets, with these flags.
     MadePipe(c_int),
     MadePair(c_int),
+    /// It made the file of the Unix socket of `Thread::binding`.
+    Bound,
     /// It made another descriptor of the same file; whether an exec closes it.
     Duplicated(bool),
     /// It wrote the state of a file here; the object behind the file, if it is simulated.
@@ -81,6 +82,7 @@ pub(super) fn natively(after: After) -> Outcome {
 const MOST_YIELDS: u32 = 10;
 const NO_NICENESS: i64 = 20; // of a process that is not nice: getpriority(2) of the kernel
 const MESSAGE_SIZE: usize = 56; // of a msghdr
+const CONTROL_SIZE: u64 = 40; // its offset in a msghdr
 const MANY_MESSAGE_SIZE: u64 = 64; // of an mmsghdr
 const FIONBIO: u64 = 0x5421;
 const FIONREAD: u64 = 0x541b;
@@ -149,6 +151,11 @@ impl Kernel {
         }
         if self.threads[thread].pieces > 0 && !self.is_work(thread, number, &registers) {
             self.threads[thread].pieces = 0;
+        }
+        if !again && !self.disks[self.threads[thread].node].rules.is_empty() {
+            if let Some(outcome) = self.fails(thread, number, &registers) {
+                return Ok(outcome);
+            }
         }
         self.set_mask(thread, &registers);
         let outcome = self.answer(thread, number, &registers, again);
@@ -310,7 +317,7 @@ impl Kernel {
             libc::SYS_ioctl => self.ioctl(thread, registers),
             libc::SYS_pipe => natively(After::MadePipe(0)),
             libc::SYS_pipe2 => natively(After::MadePipe(two as c_int)),
-            libc::SYS_socketpair => natively(After::MadePair(two as c_int)),
+            libc::SYS_socketpair => natively(After::MadePair(two as c_int)), // the kernel knows Unix sockets alone
             libc::SYS_eventfd | libc::SYS_eventfd2 => {
                 let flags = if number == libc::SYS_eventfd2 { two as c_int } else { 0 };
                 let event = Kind::Event { count: one & 0xffff_ffff, is_semaphore: flags & libc::EFD_SEMAPHORE != 0 };
@@ -332,7 +339,7 @@ impl Kernel {
                 Err(error) => failed(error),
                 Ok(object) => match number {
                     libc::SYS_bind => self.bind(thread, object, registers),
-                    libc::SYS_listen => self.listen(object),
+                    libc::SYS_listen => self.listen(thread, object, two as c_int),
                     libc::SYS_accept => self.accept(thread, object, registers, 0),
                     libc::SYS_accept4 => self.accept(thread, object, registers, four as c_int),
                     libc::SYS_connect => self.connect(thread, object, registers),
@@ -487,8 +494,13 @@ impl Kernel {
         if !self.scatter(thread, parts, &bytes[..count]) {
             return failed(EFAULT);
         }
-        self.put_address(thread, name, size_at, from);
-        Outcome::Value(count as i64)
+        let family = self.family_of(object);
+        if family == libc::AF_UNIX {
+            self.made_room(object);
+        }
+        self.put_name(thread, name, size_at, family, &from);
+        self.threads[thread].is_cut = count < bytes.len();
+        Outcome::Value(if flags & libc::MSG_TRUNC == 0 { count } else { bytes.len() } as i64)
     }
 
     /// Reads a msghdr: the name, the size of the name, and the parts.
@@ -505,6 +517,7 @@ impl Kernel {
             Err(error) => return failed(error),
         };
         let Some((name, _, parts)) = self.message(thread, message) else { return failed(EFAULT) };
+        self.threads[thread].is_cut = false;
         let outcome = if matches!(self.objects[object].kind, Kind::Datagrams(_)) {
             self.receive_datagram(thread, object, &parts, flags, name, message + 8)
         } else {
@@ -513,7 +526,11 @@ impl Kernel {
         if matches!(outcome, Outcome::Value(count) if count >= 0) {
             let tid = self.threads[thread].tid;
             tracee::write_u64(tid, message + 40, 0); // no control data
-            tracee::write_u32(tid, message + 48, 0); // no flags
+            tracee::write_u32(
+                tid,
+                message + 48,
+                if self.threads[thread].is_cut { libc::MSG_TRUNC as u32 } else { 0 },
+            );
         }
         outcome
     }
@@ -524,7 +541,7 @@ impl Kernel {
             Ok(None) => return self.write_file(thread, number, registers),
             Err(error) => return failed(error),
         };
-        let mut to: Option<SocketAddrV4> = None;
+        let mut to: Option<Name> = None;
         let mut flags = 0;
         let parts = match number {
             libc::SYS_writev => match self.parts(thread, registers.rsi, registers.rdx) {
@@ -534,8 +551,8 @@ impl Kernel {
             libc::SYS_sendto => {
                 flags = registers.r10 as c_int;
                 if registers.r8 != 0 {
-                    match self.address_at(thread, registers.r8, registers.r9) {
-                        Ok(address) => to = Some(address),
+                    match self.destination(thread, object, registers.r8, registers.r9) {
+                        Ok(address) => to = address,
                         Err(error) => return failed(error),
                     }
                 }
@@ -544,7 +561,9 @@ impl Kernel {
             _ => vec![(registers.rsi, registers.rdx as usize)],
         };
         let kind = &self.objects[object].kind;
-        if number == libc::SYS_writev && !matches!(kind, Kind::Epoll { .. } | Kind::Timer { .. }) {
+        if number == libc::SYS_writev
+            && !matches!(kind, Kind::Epoll { .. } | Kind::Timer { .. } | Kind::Pipe { is_writer: false, .. })
+        {
             let parts: Vec<_> = parts.iter().copied().filter(|(_, size)| *size > 0).collect();
             if parts.is_empty() {
                 return Outcome::Value(0);
@@ -575,10 +594,16 @@ impl Kernel {
 
     fn send_one(&mut self, thread: ThreadId, object: ObjectId, message: u64, flags: c_int) -> Outcome {
         let Some((name, size, parts)) = self.message(thread, message) else { return failed(EFAULT) };
+        // Descriptors and credentials do not pass.
+        if self.family_of(object) == libc::AF_UNIX
+            && tracee::read_u64(self.threads[thread].tid, message + CONTROL_SIZE).is_some_and(|size| size > 0)
+        {
+            return failed(EINVAL);
+        }
         let to = match name {
             0 => None,
-            name => match self.address_at(thread, name, size) {
-                Ok(address) => Some(address),
+            name => match self.destination(thread, object, name, size) {
+                Ok(address) => address,
                 Err(error) => return failed(error),
             },
         };

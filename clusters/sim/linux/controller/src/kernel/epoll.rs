@@ -34,7 +34,7 @@ impl Kernel {
         let Some(asked) = tracee::read(self.threads[thread].tid, registers.r10, EVENT_SIZE) else {
             return failed(libc::EFAULT);
         };
-        let (events, data) = (tracee::u32_at(&asked, 0), tracee::u64_at(&asked, 4));
+        let (events, data) = (tracee::u32_at(&asked, 0) | ALWAYS, tracee::u64_at(&asked, 4));
         match (operation, is_known) {
             (libc::EPOLL_CTL_ADD, true) => return failed(EEXIST),
             (libc::EPOLL_CTL_MOD, false) => return failed(ENOENT),
@@ -50,8 +50,8 @@ impl Kernel {
             }
             _ => return failed(EINVAL),
         }
-        if self.readiness(thread, object) & (events | ALWAYS) & EVENTS != 0 {
-            self.changed(object);
+        if self.readiness(thread, object) & events & EVENTS != 0 {
+            self.queue(epoll, descriptor, object); // other epolls have heard of it
         }
         Outcome::Value(0)
     }
@@ -102,8 +102,8 @@ impl Kernel {
             let Kind::Epoll { interests, ready } = &mut self.objects[epoll].kind else { break };
             let Some(interest) = interests.get_mut(&key) else { continue };
             interest.is_queued = false;
-            let events = holds & (interest.events | ALWAYS);
-            if interest.events & EVENTS == 0 || events == 0 {
+            let events = holds & interest.events & EVENTS;
+            if events == 0 {
                 continue; // a one-shot that is used up, or no longer ready
             }
             reports.push((events, interest.data));

@@ -68,9 +68,9 @@ impl Kernel {
                 if !again {
                     return self.begin_sync(thread, number, registers);
                 }
-                self.end_sync(thread);
-                Outcome::Native
+                self.end_sync(thread).map_or(Outcome::Native, failed)
             }
+            libc::SYS_pread64 | libc::SYS_preadv => Outcome::Native,
             libc::SYS_pwrite64 | libc::SYS_pwritev | libc::SYS_copy_file_range => {
                 self.nodes[node].writes += 1;
                 let (descriptor, place, count) = match number {
@@ -134,7 +134,7 @@ impl Kernel {
     }
 
     /// Returns a path of a call as an absolute one, as the program sees it; links that it leads through stay.
-    fn whole(&self, thread: ThreadId, folder: Option<i32>, path: &str) -> String {
+    pub(super) fn whole(&self, thread: ThreadId, folder: Option<i32>, path: &str) -> String {
         let mut parts: Vec<&str> = Vec::new();
         let mut begin = String::new();
         if !path.starts_with('/') {

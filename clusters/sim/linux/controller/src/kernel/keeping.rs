@@ -79,7 +79,7 @@ impl Kernel {
     }
 
     /// Returns the file behind a descriptor, if it is on a volume: a path that leads to it, and its name on the volume.
-    fn opened(&self, thread: ThreadId, descriptor: i32) -> Option<(PathBuf, PathBuf)> {
+    pub(super) fn opened(&self, thread: ThreadId, descriptor: i32) -> Option<(PathBuf, PathBuf)> {
         let opened = self.root.path_of(self.threads[thread].tid, &format!("fd/{descriptor}"));
         let seen = fs::read_link(&opened).ok()?;
         let path = self.disks[self.threads[thread].node].volume(&seen)?.inside(&seen)?;
@@ -139,7 +139,7 @@ impl Kernel {
                 let flags = tracee::read_u64(self.threads[thread].tid, three).unwrap_or(0);
                 self.opens(thread, directory(one), two, flags as c_int);
             }
-            libc::SYS_mkdir => self.makes(thread, here, one),
+            libc::SYS_mkdir | libc::SYS_mknod => self.makes(thread, here, one),
             libc::SYS_mkdirat => self.makes(thread, directory(one), two),
             libc::SYS_link | libc::SYS_symlink => self.makes(thread, here, two),
             libc::SYS_linkat => self.makes(thread, directory(three), four),
@@ -177,12 +177,17 @@ impl Kernel {
             && flags & libc::MAP_SHARED != 0
             && flags & libc::MAP_ANONYMOUS == 0
             && self.disks[node].remembers;
-        if !is_written {
-            return;
+        if is_written {
+            self.hold_by_pages(thread, registers.r8 as i32);
         }
-        let Some((opened, path)) = self.opened(thread, registers.r8 as i32) else { return };
+    }
+
+    /// From now on, what is durable of the file behind a descriptor is known by the page.
+    fn hold_by_pages(&mut self, thread: ThreadId, descriptor: i32) {
+        let node = self.threads[thread].node;
+        let Some((opened, path)) = self.opened(thread, descriptor) else { return };
         if let Err(error) = self.disks[node].map(&opened, &path) {
-            let why = format!("{}, which is written through memory, could not be read: {error}", path.display());
+            let why = format!("{}, of which pages are durable, could not be read: {error}", path.display());
             self.disks[node].forget(why);
         }
     }
@@ -192,6 +197,9 @@ impl Kernel {
         let node = self.threads[thread].node;
         self.nodes[node].syncs += 1;
         if self.disks[node].remembers {
+            if self.threads[thread].refused.is_some() {
+                self.hold_by_pages(thread, registers.rdi as i32);
+            }
             match self.begin_durable(thread, number, registers) {
                 Ok(begun) => self.threads[thread].syncing = Some(begun),
                 Err(error) => self.disks[node].forget(format!("a sync could not be followed: {error}")),
@@ -235,11 +243,16 @@ impl Kernel {
         }
     }
 
-    /// A sync ends.
-    pub(super) fn end_sync(&mut self, thread: ThreadId) {
-        if let Some(begun) = self.threads[thread].syncing.take() {
-            self.disks[self.threads[thread].node].sync(begun);
+    /// A sync ends. Returns its error, if it failed.
+    pub(super) fn end_sync(&mut self, thread: ThreadId) -> Option<c_int> {
+        let refused = self.threads[thread].refused.take();
+        let disk = &mut self.disks[self.threads[thread].node];
+        match self.threads[thread].syncing.take() {
+            Some(begun) if refused.is_some() => disk.fail(begun),
+            Some(begun) => disk.sync(begun),
+            None => {}
         }
+        refused.map(|refused| self.refuse_call(refused))
     }
 
     /// A process is about to be killed: notes whether it could write a file through memory that has no image.
@@ -276,7 +289,7 @@ impl Kernel {
     }
 
     /// Returns where the volume of a folder has its data.
-    fn data_of(&self, node: NodeId, folder: &str) -> Run<PathBuf> {
+    pub(super) fn data_of(&self, node: NodeId, folder: &str) -> Run<PathBuf> {
         let folder = self.folder(node).join(folder.trim_start_matches('/'));
         let volume = self.disks[node].volumes.iter().find(|volume| volume.folder == folder);
         volume
@@ -378,7 +391,7 @@ impl Kernel {
     }
 
     /// Returns where a path of a program is on a volume of its node; None if it is on none.
-    fn named(&self, thread: ThreadId, at: i32, address: u64) -> Option<PathBuf> {
+    pub(super) fn named(&self, thread: ThreadId, at: i32, address: u64) -> Option<PathBuf> {
         let Self { root, threads, .. } = self;
         let (tid, node) = (threads[thread].tid, threads[thread].node);
         let path = PathBuf::from(tracee::read_text(tid, address));

@@ -6,12 +6,14 @@
 mod disk;
 mod dispatch;
 mod epoll;
+mod errors;
 mod files;
 mod full;
 mod futex;
 mod interfaces;
 mod keeping;
 mod loops;
+mod names;
 mod network;
 mod objects;
 mod pages;
@@ -22,6 +24,8 @@ mod sockets;
 mod stalls;
 mod streams;
 mod time;
+mod timeouts;
+mod unix;
 mod waiting;
 mod work;
 
@@ -40,6 +44,7 @@ use crate::start::{Root, SharedPages};
 use crate::tracee::Registers;
 
 pub use disk::Loss;
+pub use errors::{Failing, Failure};
 pub use network::{Disturbance, Message};
 pub use objects::{Kind, Object};
 pub use running::watch;
@@ -177,6 +182,8 @@ pub struct Thread {
     pub processor_ns: Nanos,
     /// How often it has slept in a loop since its last stop.
     pub loops: u32,
+    /// How many bytes of its call have been sent so far, if it waits to send the rest.
+    pub sent: usize,
     /// How many yields it has made in a row.
     pub yields: u32,
     /// How many pieces of work it has done in a row; see `work`.
@@ -185,9 +192,15 @@ pub struct Thread {
     pub making: (u64, u64),
     /// Of a sync that goes on: what it makes durable.
     pub syncing: Option<disk::Begun>,
+    /// Of a sync that will fail: how.
+    pub refused: Option<errors::Refused>,
     /// It stands at a store that a full disk refuses, so the next signal about it is the program's.
     pub is_refused: bool,
     pub signals: signals::Coming,
+    /// Whether the last datagram that it received had more bytes than it took.
+    pub is_cut: bool,
+    /// The Unix socket whose file its native call makes, and its name.
+    pub binding: Option<(ObjectId, Vec<u8>)>,
     /// The descriptor that its native call makes: the object, and whether an exec closes it.
     pub opening: Option<(ObjectId, bool)>,
 }
@@ -263,6 +276,16 @@ pub enum Event {
         message: Message,
         of: Option<(ObjectId, u64)>,
     },
+    /// A stream has waited for an answer since a time.
+    Silence {
+        object: ObjectId,
+        since: Nanos,
+    },
+    /// A connection is kept alive.
+    Keep {
+        object: ObjectId,
+        turn: u64,
+    },
     /// The program outside waits until now.
     Outside {
         turn: u64,
@@ -286,9 +309,13 @@ pub struct Kernel {
     futexes: HashMap<futex::Key, VecDeque<ThreadId>>,
     /// The sockets with a port: by node and port.
     pub ports: BTreeMap<(NodeId, u16), Vec<ObjectId>>,
+    /// The Unix sockets with a name.
+    unix: BTreeMap<unix::Place, ObjectId>,
     pub links: network::Links,
     /// What is not durable on the disk of each node.
     disks: Vec<disk::Disk>,
+    /// The calls that failed by the rules of faults.
+    pub failures: Vec<Failure>,
     /// How many volumes there are.
     volumes: usize,
     /// How many files programs have removed, for the names under which they stay.
@@ -343,6 +370,7 @@ impl Kernel {
         Self {
             links: network::Links::new(seed, nodes.len()),
             disks: nodes.iter().map(|node| disk::Disk::new(seed, &node.name)).collect(),
+            failures: Vec::new(),
             volumes: 0,
             removed: 0,
             workers: BTreeSet::new(),
@@ -362,6 +390,7 @@ impl Kernel {
             objects: Vec::new(),
             futexes: HashMap::new(),
             ports: BTreeMap::new(),
+            unix: BTreeMap::new(),
             digest,
             counts: Counts::default(),
             is_stale: false,
@@ -459,6 +488,8 @@ impl Kernel {
                 Event::Timer { object, turn } => self.fire(object, turn),
                 Event::Alarm { process, turn } => self.ring(process, turn),
                 Event::Message { message, of } => self.arrive(message, of),
+                Event::Silence { object, since } => self.end_silence(object, since),
+                Event::Keep { object, turn } => self.keep_alive(object, turn),
                 Event::Outside { turn } => {
                     if let Some(outside) = self.outside.as_mut().filter(|outside| outside.turn == turn) {
                         outside.is_due = true;

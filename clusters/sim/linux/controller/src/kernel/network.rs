@@ -13,9 +13,10 @@ use crate::chance::Chance;
 
 const LOCAL_DELAY: (Nanos, Nanos) = (5 * MICROSECOND, 25 * MICROSECOND);
 const DEFAULT_DELAY: (Nanos, Nanos) = (200 * MICROSECOND, 2 * MILLISECOND);
-const FIRST_RETRANSMISSION: Nanos = 200 * MILLISECOND;
-const FIRST_CONNECT_RETRY: Nanos = SECOND;
+pub const FIRST_RETRANSMISSION: Nanos = 200 * MILLISECOND;
+pub const FIRST_CONNECT_RETRY: Nanos = SECOND;
 const LATE: Nanos = 300 * MILLISECOND;
+const LONGEST_PAUSE: Nanos = 120 * SECOND; // TCP_RTO_MAX
 const MOST_RETRANSMISSIONS: u32 = 15; // tcp_retries2 of Linux
 
 /// What a direction does with the messages in it.
@@ -78,6 +79,11 @@ pub enum Message {
         to: ObjectId,
         from: ObjectId,
         bytes: Vec<u8>,
+    },
+    /// The other end has read so much that it takes more.
+    Window {
+        to: ObjectId,
+        from: NodeId,
     },
     /// The other end sends no more.
     End {
@@ -206,6 +212,11 @@ impl Links {
             .map(|((_, from, to), count)| (*from, *to, *count))
     }
 
+    /// Returns whether a direction is cut.
+    pub(super) fn has_cut(&self, from: NodeId, to: NodeId) -> bool {
+        !self.of[from][to].cuts.is_empty()
+    }
+
     /// An end of a stream sends nothing again.
     pub(super) fn forget(&mut self, object: ObjectId) {
         self.held.retain(|held| held.of.is_none_or(|(sender, _)| sender != object));
@@ -265,18 +276,18 @@ impl Links {
                 return waited + passage.delay;
             }
             waited += pause;
-            pause *= 2;
+            pause = (pause * 2).min(LONGEST_PAUSE);
         }
         waited + self.passage(from, to).delay
     }
 }
 
 /// Returns the time of the first retransmission at or after a time, of a message that was sent earlier.
-fn retransmission(sent: Nanos, now: Nanos, first: Nanos) -> Nanos {
+pub fn retransmission(sent: Nanos, now: Nanos, first: Nanos) -> Nanos {
     let (mut at, mut pause) = (sent, first);
     while at < now {
         at += pause;
-        pause *= 2;
+        pause = (pause * 2).min(LONGEST_PAUSE);
     }
     at
 }
@@ -341,7 +352,9 @@ impl Kernel {
             Message::Connect { client } => (node(*client), self.peer_node(*client)),
             Message::Accepted { client, server } => (node(*server), node(*client)),
             Message::Bytes { to, from, .. } => (node(*from), node(*to)),
-            Message::Reset { to, from, .. } | Message::End { to, from } => (*from, node(*to)),
+            Message::Reset { to, from, .. } | Message::Window { to, from } | Message::End { to, from } => {
+                (*from, node(*to))
+            }
             Message::Datagram { source, target, .. } | Message::Probe { source, target, .. } => (*source, *target),
         }
     }
@@ -352,13 +365,22 @@ impl Kernel {
         let is_probe = matches!(message, Message::Probe { .. });
         if self.links.is_cut(from, to) || self.nodes[to].is_down && !is_probe {
             if !is_probe && !matches!(message, Message::Datagram { .. }) {
+                // Nobody sends again what tells of a window: the other end asks for it.
+                let waiting = match message {
+                    Message::Window { to, .. } => Some(to),
+                    _ => of.map(|(stream, _)| stream),
+                };
                 self.links.held.push(Held { from, to, sent: self.now, message, of });
+                if let Some(stream) = waiting {
+                    self.sent_by(stream, false);
+                }
             }
             return;
         }
         self.counts.messages += 1;
         self.digest.number((from as u64) << 32 | to as u64);
         let Some((stream, place)) = of else { return self.take_in(message, to) };
+        self.sent_by(stream, true);
         let mut next = self.links.orders.entry(stream).or_default().arrived(place, message);
         while let Some(message) = next {
             self.take_in(message, to);
@@ -377,6 +399,7 @@ impl Kernel {
                     stream.phase = Phase::Connected;
                     stream.peer = Some(server);
                     self.changed(client);
+                    self.watch_connection(client);
                 } else {
                     self.refuse(server, to, libc::ECONNRESET);
                 }
@@ -394,11 +417,18 @@ impl Kernel {
             Message::Bytes { to: end, from: sender, bytes } => {
                 self.digest.bytes(&bytes);
                 let Kind::Stream(stream) = &mut self.objects[end].kind else { return };
-                if stream.phase == Phase::Connected {
+                if stream.phase == Phase::Connected && !stream.is_reset {
                     stream.received.extend(bytes);
+                    stream.heard = self.now;
                     self.changed(end);
                 } else {
                     self.refuse(sender, to, libc::ECONNRESET);
+                }
+            }
+            Message::Window { to, .. } => {
+                if let Kind::Stream(stream) = &mut self.objects[to].kind {
+                    stream.is_full = false;
+                    self.changed(to);
                 }
             }
             Message::End { to, .. } => {
@@ -414,17 +444,21 @@ impl Kernel {
         }
     }
 
-    /// Removes the rules with a key. What a cut kept from arriving comes with its next retransmission.
+    /// Removes the rules with a key, also those of disks. What a cut kept from arriving comes with its next retransmission.
     pub fn mend(&mut self, key: Key) {
         self.links.mend(key);
+        self.stop_failing(key);
         self.send_held_again();
     }
 
     /// Sends the messages again whose way is free now.
     pub(super) fn send_held_again(&mut self) {
-        let (free, held): (Vec<_>, Vec<_>) = std::mem::take(&mut self.links.held)
-            .into_iter()
-            .partition(|held| self.links.of[held.from][held.to].cuts.is_empty() && !self.nodes[held.to].is_down);
+        self.hear_again();
+        let (free, held): (Vec<_>, Vec<_>) = std::mem::take(&mut self.links.held).into_iter().partition(|held| {
+            !self.links.has_cut(held.from, held.to)
+                && !self.nodes[held.to].is_down
+                && !held.of.is_some_and(|(stream, _)| self.is_over(stream))
+        });
         self.links.held = held;
         for (place, held) in free.into_iter().enumerate() {
             let first = if matches!(held.message, Message::Connect { .. }) {

@@ -19,6 +19,7 @@ pub const PIPE_SIZE: usize = 65_536;
 
 /// What an epoll watches of a descriptor.
 pub struct Interest {
+    /// With `ALWAYS`; none after a one-shot.
     pub events: u32,
     pub data: u64,
     pub is_queued: bool,
@@ -97,9 +98,7 @@ impl Kernel {
             Kind::Timer { expired, .. } => flag(*expired > 0, READABLE),
             Kind::Epoll { interests, ready } => flag(
                 ready.iter().any(|key| {
-                    interests.get(key).is_some_and(|interest| {
-                        self.readiness(thread, key.1) & (interest.events | ALWAYS) & 0xffff != 0
-                    })
+                    interests.get(key).is_some_and(|interest| self.readiness(thread, key.1) & interest.events & 0xffff != 0)
                 }),
                 READABLE,
             ),
@@ -118,19 +117,18 @@ impl Kernel {
             }
         }
         for (epoll, descriptor) in self.objects[object].watchers.clone() {
-            let mut is_new = false;
-            if let Kind::Epoll { interests, ready } = &mut self.objects[epoll].kind {
-                if let Some(interest) = interests.get_mut(&(descriptor, object)) {
-                    is_new = !interest.is_queued;
-                    if is_new {
-                        interest.is_queued = true;
-                        ready.push_back((descriptor, object));
-                    }
-                }
-            }
-            if is_new {
-                self.changed(epoll);
-            }
+            self.queue(epoll, descriptor, object);
+        }
+    }
+
+    /// Queues an object at one of its epolls.
+    pub(super) fn queue(&mut self, epoll: ObjectId, descriptor: i32, object: ObjectId) {
+        let Kind::Epoll { interests, ready } = &mut self.objects[epoll].kind else { return };
+        let Some(interest) = interests.get_mut(&(descriptor, object)) else { return };
+        if !interest.is_queued {
+            interest.is_queued = true;
+            ready.push_back((descriptor, object));
+            self.changed(epoll);
         }
     }
 

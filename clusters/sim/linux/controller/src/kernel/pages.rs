@@ -3,6 +3,8 @@
 //! Stores into a mapped file are not seen. But the pages of such a file in memory are the file itself. So this module holds what was
 //! last synced of it, page by page, and compares: at a sync, what differs becomes durable; at a loss of power, each page that
 //! differs may come back as it was. Files can be large and almost empty, so only pages that exist are read and kept.
+//!
+//! After a sync that failed, Linux counts the pages as written. So a later sync passes over each page that is as it was then.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -22,6 +24,8 @@ pub struct Image {
     size: u64,
     /// The pages that are not zero, by their number.
     pages: BTreeMap<u64, Vec<u8>>,
+    /// The content of each page that counts as written, because its sync failed; of one that is zero, nothing.
+    failed: BTreeMap<u64, Vec<u8>>,
 }
 
 /// What a file has at a time that its image lacks.
@@ -77,7 +81,7 @@ impl Image {
                 pages.insert(number, page.to_vec());
             }
         })?;
-        Ok(Self { size: file.metadata()?.len(), pages })
+        Ok(Self { size: file.metadata()?.len(), pages, failed: BTreeMap::new() })
     }
 
     /// A change is not durable: puts back what it overwrote from an offset on, and the size.
@@ -99,13 +103,21 @@ impl Image {
     fn resize(&mut self, size: u64) {
         self.size = size;
         self.pages.split_off(&size.div_ceil(PAGE));
+        self.failed.split_off(&size.div_ceil(PAGE));
         if let Some(page) = self.pages.get_mut(&(size / PAGE)) {
             page[(size % PAGE) as usize..].fill(0);
         }
     }
 
-    /// Returns what a file has now that is not durable, in a range of pages.
+    /// Returns what a sync of a range of pages makes durable, if it works.
     pub fn changes(&self, file: &File, range: Range<u64>) -> io::Result<Changes> {
+        let mut changes = self.differences(file, range)?;
+        changes.pages.retain(|number, page| self.failed.get(number) != Some(page));
+        Ok(changes)
+    }
+
+    /// Returns what a file has now that is not durable, in a range of pages.
+    fn differences(&self, file: &File, range: Range<u64>) -> io::Result<Changes> {
         let mut pages = BTreeMap::new();
         let mut durable = self.pages.range(range.clone()).peekable();
         let gone = |number: &u64, pages: &mut BTreeMap<u64, Vec<u8>>| drop(pages.insert(*number, Vec::new()));
@@ -128,6 +140,7 @@ impl Image {
     /// Changes are durable from now on.
     pub fn take(&mut self, changes: Changes) {
         for (number, page) in changes.pages {
+            self.failed.remove(&number);
             if page.is_empty() {
                 self.pages.remove(&number);
             } else {
@@ -137,15 +150,27 @@ impl Image {
         self.resize(changes.size);
     }
 
+    /// A sync of changes has failed.
+    pub fn fail(&mut self, changes: Changes) {
+        self.failed.extend(changes.pages);
+    }
+
+    /// A program writes a range of bytes, or cuts it off: these pages count as changed again.
+    pub fn touch(&mut self, range: &Range<u64>) {
+        let pages = range.start / PAGE..range.end.div_ceil(PAGE);
+        self.failed.retain(|number, _| !pages.contains(number));
+    }
+
     /// Puts a file back to what is durable, but for pages that survive, each with a probability.
     ///
     /// Returns how many bytes of the file change, and whether anything does.
     pub fn restore(&self, file: &File, share: f64, chance: &mut Chance) -> io::Result<(u64, bool)> {
-        let changes = self.changes(file, 0..u64::MAX)?;
+        let changes = self.differences(file, 0..u64::MAX)?;
         let mut has_size = changes.size == self.size || chance.happens(share);
         let mut lost = Vec::new();
         for (number, page) in &changes.pages {
-            let survives = chance.happens(share) && (has_size || number * PAGE < changes.size);
+            let is_written = self.failed.get(number) != Some(page);
+            let survives = is_written && chance.happens(share) && (has_size || number * PAGE < changes.size);
             has_size |= survives && number * PAGE >= self.size;
             if !survives {
                 lost.push((*number, page));
@@ -233,6 +258,26 @@ mod tests {
         image.take(image.changes(&file, 2..3).expect("changes"));
         image.restore(&file, 0.0, &mut Chance::new(1, "loss")).expect("restored");
         assert_eq!([0, 2].map(|page| byte(&file, page)), [0, b'a']);
+    }
+
+    #[test]
+    fn a_sync_passes_over_pages_whose_sync_failed() {
+        let file = file("failed");
+        file.set_len(4 * PAGE).expect("a size");
+        let mut image = Image::of(&file).expect("an image");
+        let numbers = |image: &Image| {
+            let changes = image.changes(&file, 0..u64::MAX).expect("changes");
+            changes.pages.keys().copied().collect::<Vec<_>>()
+        };
+        (0..4).for_each(|page| file.write_all_at(b"a", page * PAGE).expect("written"));
+        image.fail(image.changes(&file, 0..3).expect("changes"));
+        assert_eq!(numbers(&image), [3]);
+        file.write_all_at(b"b", PAGE).expect("written");
+        image.touch(&(2 * PAGE + 5..2 * PAGE + 6));
+        assert_eq!(numbers(&image), [1, 2, 3]);
+        image.take(image.changes(&file, 0..u64::MAX).expect("changes"));
+        image.restore(&file, 1.0, &mut Chance::new(1, "loss")).expect("restored");
+        assert_eq!([0, 1, 2, 3].map(|page| byte(&file, page)), [0, b'b', b'a', b'a']);
     }
 
     #[test]

@@ -13,6 +13,7 @@ use super::dispatch::{After, Outcome};
 use super::loops::Steps;
 use super::objects::Kind;
 use super::signals::may_be_made_again;
+use super::sockets;
 use super::{
     scaled, Fatal, Kernel, Nanos, Outside, Resume, Run, Settings, State, Thread, ThreadId, Wait, MICROSECOND,
     MONOTONIC_START, REALTIME_START, SECOND,
@@ -127,7 +128,12 @@ impl Kernel {
         let tid = self.threads[thread].tid;
         match std::mem::replace(&mut self.threads[thread].resume, Resume::Continue) {
             Resume::Continue => {}
-            Resume::Result(result) => self.return_from_call(thread, result)?,
+            Resume::Result(result) => {
+                // The next call has a deadline of its own.
+                self.threads[thread].timed_out = false;
+                self.threads[thread].deadline = None;
+                self.return_from_call(thread, result)?;
+            }
             Resume::Interrupted => self.interrupted(thread)?,
             Resume::Retry(again) => {
                 if !self.call(thread, again)? {
@@ -327,6 +333,7 @@ impl Kernel {
         let tid = self.threads[thread].tid;
         let outcome = self.handle(thread, again)?;
         if !matches!(outcome, Outcome::Block | Outcome::Interrupted) {
+            self.threads[thread].sent = 0;
             self.threads[thread].timed_out = false;
             self.threads[thread].deadline = None;
         }
@@ -449,11 +456,17 @@ impl Kernel {
             }
             After::MadePair(flags) if is_done => {
                 let Some(made) = tracee::read_u64(tid, registers.r10) else { return Ok(()) };
-                let (one, other) = self.pair(node, flags & libc::SOCK_NONBLOCK != 0);
+                let is_nonblocking = flags & libc::SOCK_NONBLOCK != 0;
+                let (one, other) = if flags & sockets::TYPE == libc::SOCK_DGRAM {
+                    self.datagram_pair(node, is_nonblocking)
+                } else {
+                    self.pair(thread, is_nonblocking)
+                };
                 for (number, object) in [(made as i32, one), ((made >> 32) as i32, other)] {
                     self.set_descriptor(thread, number, object, flags & libc::SOCK_CLOEXEC != 0);
                 }
             }
+            After::Bound if is_done => self.bound_unix(thread),
             After::Duplicated(closes_at_exec) if is_done => {
                 self.duplicated(thread, registers.rdi, result as i32, closes_at_exec);
             }

@@ -199,7 +199,12 @@ impl Kernel {
             _ => {} // of a lock, too: the thread stands before its call, and leaves it
         }
         let has_mask = self.threads[thread].signals.mask.is_some();
-        self.wake(thread, if has_mask { Resume::Retry(true) } else { Resume::Interrupted });
+        let resume = match std::mem::take(&mut self.threads[thread].sent) {
+            0 if has_mask => Resume::Retry(true),
+            0 => Resume::Interrupted,
+            sent => Resume::Result(sent as i64), // a part of a write is through
+        };
+        self.wake(thread, resume);
     }
 
     /// A thread has begun to wait in a call, or its time is up. Returns what happens instead, if a signal is there that ends the wait.
@@ -213,6 +218,7 @@ impl Kernel {
         if signals.pending & !blocked & signals.noticed() == 0 {
             return None;
         }
+        let sent = self.threads[thread].sent;
         if self.threads[thread].state == State::Blocked {
             self.interrupt(thread);
             if self.threads[thread].state == State::Blocked {
@@ -223,7 +229,7 @@ impl Kernel {
         }
         self.threads[thread].resume = Resume::Continue;
         if mask.is_none() {
-            return Some(Outcome::Interrupted);
+            return Some(if sent > 0 { Outcome::Value(sent as i64) } else { Outcome::Interrupted });
         }
         // The kernel lets the signal in with the mask of the call, and takes the mask back after the handler.
         let mut changed = self.threads[thread].registers;

@@ -1,12 +1,11 @@
 //! Reads and writes of simulated descriptors.
 
-use std::net::SocketAddrV4;
-
 use libc::{c_int, EAGAIN, EBADF, EFAULT, EINVAL, EPIPE};
 
 use super::dispatch::{failed, Outcome};
+use super::names::Name;
 use super::objects::{Kind, PIPE_SIZE, READABLE, WRITABLE};
-use super::{Kernel, Nanos, ObjectId, ThreadId, Wait, HUNG_UP};
+use super::{Kernel, Nanos, ObjectId, Phase, ThreadId, Wait, HUNG_UP};
 use crate::tracee;
 
 /// Parts of a program's memory: the address and the size of each.
@@ -74,14 +73,13 @@ impl Kernel {
         if is_nonblocking || self.threads[thread].timed_out {
             return failed(EAGAIN);
         }
-        let deadline = self.deadline(thread).or_else(|| self.receive_timeout(object));
+        let deadline = self.threads[thread].deadline.or_else(|| self.receive_timeout(object));
         self.block(thread, Wait::Ready(vec![(object, READABLE | HUNG_UP)]), deadline);
         Outcome::Block
     }
 
-    /// Returns the deadline of a wait that goes on. That of an earlier one is over.
-    fn deadline(&self, thread: ThreadId) -> Option<Nanos> {
-        self.threads[thread].deadline.filter(|deadline| *deadline >= self.now)
+    pub(super) fn send_timeout(&self, object: ObjectId) -> Option<Nanos> {
+        self.option_timeout(object, libc::SO_SNDTIMEO).map(|timeout| self.now + timeout)
     }
 
     fn receive_timeout(&self, object: ObjectId) -> Option<Nanos> {
@@ -130,7 +128,7 @@ impl Kernel {
         object: ObjectId,
         bytes: &[u8],
         flags: c_int,
-        to: Option<SocketAddrV4>,
+        to: Option<Name>,
     ) -> Outcome {
         self.digest.bytes(bytes);
         let is_nonblocking = self.objects[object].is_nonblocking || flags & libc::MSG_DONTWAIT != 0;
@@ -155,9 +153,11 @@ impl Kernel {
                 };
                 let room = PIPE_SIZE.saturating_sub(held.len());
                 let is_whole = bytes.len() <= libc::PIPE_BUF; // a short write is never split
-                if *readers == 0 {
+                if bytes.is_empty() {
+                    Outcome::Value(0)
+                } else if *readers == 0 {
                     failed(EPIPE)
-                } else if !bytes.is_empty() && (room == 0 || is_whole && room < bytes.len()) {
+                } else if room == 0 || is_whole && room < bytes.len() {
                     self.full(thread, object, is_nonblocking)
                 } else {
                     // A blocking write takes all: nobody sees whether the pipe grew for it or the writer waited.
@@ -167,9 +167,18 @@ impl Kernel {
                     Outcome::Value(count as i64)
                 }
             }
-            Kind::Stream(stream) if stream.is_pair && to.is_some() => failed(libc::EISCONN),
+            Kind::Stream(stream) if stream.is_unix() && to.is_some() => {
+                failed(if stream.phase == Phase::Connected { libc::EISCONN } else { libc::EOPNOTSUPP })
+            }
             Kind::Stream(_) => self.transmit(thread, object, bytes, is_nonblocking),
-            Kind::Datagrams(_) => self.send_datagram(object, bytes, to),
+            Kind::Datagrams(_) => match to {
+                Some(Name::Unix(path)) => self.send_unix(thread, object, bytes, Some(&path), is_nonblocking),
+                None if self.family_of(object) == libc::AF_UNIX => {
+                    self.send_unix(thread, object, bytes, None, is_nonblocking)
+                }
+                Some(Name::Inet(to)) => self.send_datagram(object, bytes, Some(to)),
+                None => self.send_datagram(object, bytes, None),
+            },
             Kind::Work => self.write_work(thread, bytes),
             Kind::Pipe { .. } => failed(EBADF),
             _ => failed(EINVAL),
@@ -186,9 +195,7 @@ impl Kernel {
         if is_nonblocking || self.threads[thread].timed_out {
             return failed(EAGAIN);
         }
-        let deadline = self
-            .deadline(thread)
-            .or_else(|| self.option_timeout(object, libc::SO_SNDTIMEO).map(|timeout| self.now + timeout));
+        let deadline = self.threads[thread].deadline.or_else(|| self.send_timeout(object));
         self.block(thread, Wait::Ready(vec![(object, WRITABLE)]), deadline);
         Outcome::Block
     }

@@ -1,0 +1,65 @@
+"""Errors of a disk: from the n-th call of a kind on a file with a name, system calls fail.
+
+Only programs in virtual time have this fault: their controller answers each call. On real nodes, Labrys refuses it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, NoReturn
+
+from harness.capabilities import SIMULATED_CALLS
+from nemesis import options as opt
+from nemesis.errors import FaultError
+from nemesis.fault import DISK
+from nemesis.faults.disk import DiskFault
+from nemesis.simulated import calls
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from nemesis.simulated.effect import Effect
+
+CALLS = ("open", "read", "write", "fsync", "rename")
+ERRORS = ("EIO", "ENOSPC")
+MOST = 10**9
+
+
+class DiskError(DiskFault):
+    """`disk-error`."""
+
+    EFFECT: ClassVar[str] = "{nodes} had an error of the disk"
+    SUMMARY: ClassVar[str] = "Lets the n-th system call of a kind on a file of the process fail, only in the simulator."
+    PROOF: ClassVar[str] = "the simulator names each call that failed, with its number, its file and its program"
+    NEEDS: ClassVar[frozenset[str]] = frozenset({SIMULATED_CALLS})
+    GROUPS: ClassVar[frozenset[str]] = frozenset({DISK})
+    WHOLE_NODE: ClassVar[str | None] = None
+    DISABLES: ClassVar[bool] = True
+    SIMULATED: ClassVar[type[Effect] | None] = calls.Failing
+    OPTIONS: ClassVar[Mapping[str, opt.Option]] = {
+        "call": opt.choice("fsync", CALLS, "The calls that fail; fsync includes fdatasync."),
+        "file": opt.text("*", "A glob pattern of file names or paths in the data directory."),
+        "nth": opt.integer(
+            1, 1, MOST, "The number of the first call that fails, from 1, after the begin of the fault."
+        ),
+        "times": opt.integer(1, 1, MOST, "The number of calls that fail from there on."),
+        "error": opt.choice("EIO", ERRORS, "The error that the calls return."),
+    }
+
+    async def begin(self) -> NoReturn:
+        """Refuses.
+
+        Raises:
+            FaultError: Always: only the simulator has this fault.
+        """
+        raise self._refused()
+
+    async def prove(self) -> NoReturn:
+        """Refuses, as `begin` does."""
+        raise self._refused()
+
+    async def end(self) -> NoReturn:
+        """Refuses, as `begin` does."""
+        raise self._refused()
+
+    def _refused(self) -> FaultError:
+        return FaultError(f"fault {self.name}: no system call of a real node fails by Labrys; use --cluster sim")
