@@ -1,5 +1,7 @@
 //! Futexes: threads that wait for a word of their memory to change. Source: futex(2) and kernel/futex of Linux.
 
+use std::collections::VecDeque;
+
 use libc::{EAGAIN, EFAULT, EINVAL, ENOSYS, ETIMEDOUT};
 
 use super::dispatch::{failed, Outcome};
@@ -46,7 +48,7 @@ impl Kernel {
                 }
                 self.threads[thread].futex_bits =
                     if command == libc::FUTEX_WAIT { ALL_BITS } else { registers.r9 as u32 };
-                self.futexes.entry((memory, address)).or_default().push_back(thread);
+                self.wait_for_word((memory, address), thread);
                 self.block(thread, Wait::Futex { address }, deadline);
                 Outcome::Block
             }
@@ -66,15 +68,29 @@ impl Kernel {
         }
     }
 
+    fn wait_for_word(&mut self, key: (ProcessId, u64), thread: ThreadId) {
+        let waiting = self.futexes.entry(key).or_insert_with(|| {
+            self.answering.waited_for(key, true);
+            VecDeque::new()
+        });
+        waiting.push_back(thread);
+    }
+
+    fn forget_word(&mut self, key: (ProcessId, u64)) {
+        if self.futexes.remove(&key).is_some() {
+            self.answering.waited_for(key, false);
+        }
+    }
+
     fn requeue(&mut self, memory: ProcessId, from: u64, to: u64, most: u32) -> i64 {
         let mut moved = 0;
         while moved < i64::from(most) {
-            let Some(thread) = self.futexes.get_mut(&(memory, from)).and_then(std::collections::VecDeque::pop_front)
+            let Some(thread) = self.futexes.get_mut(&(memory, from)).and_then(VecDeque::pop_front)
             else {
                 break;
             };
             self.threads[thread].wait = Wait::Futex { address: to };
-            self.futexes.entry((memory, to)).or_default().push_back(thread);
+            self.wait_for_word((memory, to), thread);
             moved += 1;
         }
         moved
@@ -118,7 +134,7 @@ impl Kernel {
 
     /// Wakes threads that wait for a word, in the order in which they came; returns their number.
     fn wake_futex(&mut self, memory: ProcessId, address: u64, most: u64, bits: u32) -> i64 {
-        let Some(mut waiting) = self.futexes.remove(&(memory, address)) else { return 0 };
+        let Some(waiting) = self.futexes.get_mut(&(memory, address)) else { return 0 };
         let mut woken = Vec::new();
         waiting.retain(|thread| {
             let wakes = (woken.len() as u64) < most && self.threads[*thread].futex_bits & bits != 0;
@@ -127,8 +143,8 @@ impl Kernel {
             }
             !wakes
         });
-        if !waiting.is_empty() {
-            self.futexes.insert((memory, address), waiting);
+        if waiting.is_empty() {
+            self.forget_word((memory, address));
         }
         for thread in &woken {
             self.wake(*thread, Resume::Result(0));
@@ -147,7 +163,7 @@ impl Kernel {
         if let Some(waiting) = self.futexes.get_mut(&key) {
             waiting.retain(|other| *other != thread);
             if waiting.is_empty() {
-                self.futexes.remove(&key);
+                self.forget_word(key);
             }
         }
     }

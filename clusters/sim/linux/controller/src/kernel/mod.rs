@@ -3,6 +3,7 @@
 //! One thread of all programs runs at a time. Time passes only by calls, by reads of the clock, and while nobody can run. So all
 //! that happens depends on the seed and the programs alone.
 
+mod answering;
 mod disk;
 mod dispatch;
 mod epoll;
@@ -100,6 +101,8 @@ pub struct Settings {
     pub stalls: f64,
     /// Whether every call stops and is in the digest.
     pub trace_all: bool,
+    /// Whether programs answer some calls themselves. It has no effect on what they do.
+    pub answers: bool,
     /// The processor time of a thread without a call before the controller looks whether it waits in a loop. It has no effect on
     /// what programs do.
     pub look: Duration,
@@ -276,6 +279,7 @@ pub struct Kernel {
     removed: u64,
     scheduling: Chance,
     stalls: Stalls,
+    answering: answering::Answering,
     pub digest: Digest,
     pub counts: Counts,
     is_stale: bool,
@@ -313,6 +317,8 @@ pub struct Counts {
     pub loops: u64,
     pub stalls: u64,
     pub messages: u64,
+    /// Calls that programs have answered themselves.
+    pub answered: u64,
 }
 
 impl Kernel {
@@ -326,6 +332,7 @@ impl Kernel {
             removed: 0,
             scheduling: Chance::new(seed, "threads"),
             stalls: Stalls::new(seed, settings.stalls),
+            answering: answering::Answering::new(pages.as_ref(), &settings, &digest),
             settings,
             root,
             pages,
