@@ -5,8 +5,14 @@ use std::env;
 use std::path::PathBuf;
 use std::process::Command;
 
-const BOTH: [&str; 6] =
-    ["-O2", "-fno-stack-protector", "-fno-asynchronous-unwind-tables", "-fcf-protection=none", "-mno-sse", "-nostdlib"];
+const BOTH: [&str; 6] = [
+    "-O2",
+    "-fno-stack-protector",
+    "-fno-asynchronous-unwind-tables",
+    "-fcf-protection=none",
+    "-mno-sse",
+    "-nostdlib",
+];
 
 fn main() {
     println!("cargo:rerun-if-changed=vdso");

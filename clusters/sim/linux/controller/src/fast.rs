@@ -19,12 +19,15 @@ const CODE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/fast.bin"));
 pub const WRITTEN: u64 = 0x6fff_0000_2000;
 /// Where it finds the code: close to libraries and to programs with fixed addresses, where the kernel maps nothing by itself.
 pub const CODE_AT: [u64; 2] = [0x7fff_f800_0000, 0x10_0000];
-pub const WRITTEN_PAGES: usize = 3;
+pub const WRITTEN_PAGES: usize = 9;
 pub const CODE_PAGES: usize = 5;
 pub const PAGES: usize = WRITTEN_PAGES + CODE_PAGES;
 
 const WORDS: usize = PAGE as usize / 8;
-const BUCKETS: u64 = 4096;
+const BUCKETS: u64 = 2048;
+const BUCKET_WORDS: usize = 2;
+const NO_WORD: u64 = u64::MAX;
+const MOST_WAKES: usize = 16;
 const SLOT: usize = 32; // bytes of the code for a place in a program
 const JUMP: u8 = 0xe9;
 const JUMP_SIZE: u64 = 5;
@@ -55,7 +58,9 @@ enum Place {
     PatientWaits,
     HasAnswered,
     Ends,
+    Woken,
     Quantum = 32,
+    Wake = 32 + MOST_QUANTA as isize,
 }
 
 /// What a thread that runs may answer itself.
@@ -67,6 +72,7 @@ pub struct Offer<'a> {
     pub digest: (u64, u64),
     pub thread: u64,
     pub memory: u64,
+    pub quantum_ends: u64,
     /// From this time on, its node has heard nothing for long.
     pub quiet: u64,
     pub has_waited: bool,
@@ -80,6 +86,8 @@ pub struct Offer<'a> {
 pub struct Answers {
     pub digest: (u64, u64),
     pub calls: [(c_long, u64); 4],
+    /// The addresses of words for which threads have to wake, and how many.
+    pub wakes: Vec<(u64, u64)>,
     /// The number of sleeps, and the end of its quantum after the last of them.
     pub sleeps: usize,
     pub quantum_ends: u64,
@@ -127,14 +135,31 @@ impl Fast {
         }
     }
 
-    /// A word of a memory has, or no longer has, threads that wait for it.
-    pub fn waited_for(&self, memory: u64, address: u64, is_new: bool) {
+    /// A word of a memory has another number of threads that wait for it: 0, or as many as there were before and now.
+    pub fn waited_for(&self, memory: u64, address: u64, before: usize, now: usize) {
         let bucket = ((address / 4) ^ memory.wrapping_mul(0x9E5)) % BUCKETS;
-        // SAFETY: the bucket is within the second and the third page.
+        let key = memory << 48 | address;
+        // SAFETY: the bucket is within the pages after the first; see `struct words` in `vdso/fast.c`.
         unsafe {
-            let count = self.memory.add(WORDS).cast::<u16>().add(bucket as usize);
-            let old = count.read_volatile();
-            count.write_volatile(if is_new { old + 1 } else { old - 1 });
+            let place = self.memory.add(WORDS + bucket as usize * BUCKET_WORDS);
+            let (mut word, mut words) = (place.read_volatile(), place.add(1).cast::<u32>().read_volatile());
+            match (before, now) {
+                (0, 0) => return,
+                (0, _) => {
+                    words += 1;
+                    word = if words == 1 { key } else { NO_WORD };
+                }
+                (_, 0) => {
+                    words -= 1;
+                    word = NO_WORD;
+                }
+                _ => {}
+            }
+            place.write_volatile(word);
+            place.add(1).cast::<u32>().write_volatile(words);
+            if word == key {
+                place.add(1).cast::<u32>().add(1).write_volatile(now as u32);
+            }
         }
     }
 
@@ -149,6 +174,7 @@ impl Fast {
         self.set(Place::Quiet, offer.quiet);
         self.set(Place::HasWaited, offer.has_waited.into());
         self.set(Place::Epoll, offer.epoll.map_or(u64::MAX, u64::from));
+        self.set(Place::Ends, offer.quantum_ends);
         self.set(Place::Quanta, offer.quanta.len() as u64);
         for (place, quantum) in offer.quanta.iter().take(MOST_QUANTA).enumerate() {
             // SAFETY: as for `set`.
@@ -167,6 +193,9 @@ impl Fast {
             return None;
         }
         let sleeps = self.get(Place::Sleeps);
+        // SAFETY: as for `set`; the place is one of a wake.
+        let wake = |word: usize| unsafe { self.memory.add(Place::Wake as usize + word).read_volatile() };
+        let woken = (self.get(Place::Woken) as usize).min(MOST_WAKES);
         let answers = Answers {
             digest: (self.get(Place::Low), self.get(Place::High)),
             calls: [
@@ -175,14 +204,21 @@ impl Fast {
                 (libc::SYS_epoll_wait, self.get(Place::Waits)),
                 (libc::SYS_epoll_pwait, self.get(Place::PatientWaits)),
             ],
+            wakes: (0..woken).map(|place| (wake(2 * place), wake(2 * place + 1))).collect(),
             sleeps: sleeps as usize,
             quantum_ends: self.get(Place::Ends),
             has_waited: self.get(Place::HasWaited) != 0,
             has_answered: self.get(Place::HasAnswered) != 0,
         };
-        for place in
-            [Place::HasAnswered, Place::Begun, Place::Wakes, Place::Sleeps, Place::Waits, Place::PatientWaits]
-        {
+        for place in [
+            Place::HasAnswered,
+            Place::Begun,
+            Place::Wakes,
+            Place::Sleeps,
+            Place::Waits,
+            Place::PatientWaits,
+            Place::Woken,
+        ] {
             self.set(place, 0);
         }
         Some(answers)

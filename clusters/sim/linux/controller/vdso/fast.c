@@ -11,7 +11,9 @@ enum { FUTEX_WAKE = 1, FUTEX_PRIVATE = 128 };
 #define SECOND 1000000000ul
 #define RED_ZONE 128
 #define PAGE 4096ul
-#define BUCKETS 4096
+#define BUCKETS 2048
+#define MOST_WAKES 16
+#define NO_WORD UINT64_MAX
 
 /* The first words of the page that all share; see vdso.c. */
 struct shared { volatile uint64_t now, limit; };
@@ -19,15 +21,19 @@ struct shared { volatile uint64_t now, limit; };
 /* The next page: its layout is that of `Place` in src/fast.rs. */
 struct fast {
   volatile uint64_t before, next, low, high, thread, memory, cost, later, quiet, brief, has_waited, epoll, quanta, begun, wakes, sleeps,
-      waits, pwaits, has_answered, ends;
-  volatile uint64_t spare[12];
+      waits, pwaits, has_answered, ends, woken;
+  volatile uint64_t spare[11];
   volatile uint64_t quantum[64];
+  volatile struct { uint64_t address, count; } wake[MOST_WAKES];
 };
+
+/* The words of a bucket that threads wait for: how many, and if it is one, which, and for how many threads. */
+struct words { uint64_t word; uint32_t words, threads; };
 
 /* The addresses are those of src/start.rs. */
 #define SHARED ((struct shared *)0x6fff00000000ul)
 #define FAST ((struct fast *)0x6fff00002000ul)
-#define WAITED_FOR ((volatile uint16_t *)0x6fff00003000ul)
+#define WAITED_FOR ((volatile struct words *)0x6fff00003000ul)
 
 /* The registers of the thread, as the code below saves them. */
 struct frame { uint64_t r15, r14, r13, r12, rbp, rbx, r10, r9, r8, rdx, rsi, rdi, rax, rip, flags, rsp; };
@@ -62,28 +68,28 @@ static inline void number(uint64_t number) {
   FAST->high = high ^ high >> 32;
 }
 
-/* Puts a call with the result 0 into the digest, and ends it. */
-static inline int done(struct frame *frame, uint64_t now) {
+/* Puts a call with its result into the digest, and ends it. */
+static inline int done(struct frame *frame, uint64_t now, uint64_t result) {
   uint64_t call = frame->rax;
   SHARED->now = now;
   number(now);
   number(FAST->thread);
   number(call);
-  number(0);
+  number(result);
   number(frame->rdi);
   number(frame->rsi);
   number(frame->rdx);
   number(frame->r10);
   number(frame->rip);
   number(frame->rsp);
-  frame->rax = 0;
+  frame->rax = result;
   return 1;
 }
 
-static inline int done_at_once(struct frame *frame, uint64_t now) {
+static inline int done_at_once(struct frame *frame, uint64_t now, uint64_t result) {
   FAST->has_waited = 0;
   FAST->has_answered = 1;
-  return done(frame, now);
+  return done(frame, now, result);
 }
 
 /* A sleep of the only thread that can run: the time comes to its end. */
@@ -102,7 +108,27 @@ static inline int sleeps(struct frame *frame, uint64_t now) {
   uint64_t ends = until + FAST->quantum[place];
   FAST->ends = ends;
   SHARED->limit = ends < FAST->before ? ends : FAST->before;
-  return done(frame, until);
+  return done(frame, until, 0);
+}
+
+/* Wakes threads that wait for a word. The controller does it later; so from now on, the thread is not alone. */
+static inline int wakes(struct frame *frame, uint64_t now) {
+  if ((frame->rsi & ~(uint64_t)FUTEX_PRIVATE) != FUTEX_WAKE || frame->rdi % 4) return 0;
+  uint64_t word = FAST->memory << 48 | frame->rdi, place = FAST->woken, count = 0;
+  volatile struct words *words = &WAITED_FOR[(frame->rdi / 4 ^ FAST->memory * 0x9E5) % BUCKETS];
+  if (words->words > 1 || (words->words == 1 && words->word == NO_WORD)) return 0;
+  if (words->words == 1 && words->word == word) count = (uint32_t)frame->rdx < words->threads ? (uint32_t)frame->rdx : words->threads;
+  if (count > 0) {
+    if (place == MOST_WAKES) return 0;
+    FAST->wake[place].address = frame->rdi;
+    FAST->wake[place].count = count;
+    FAST->woken = place + 1;
+    words->threads -= (uint32_t)count;
+    FAST->quanta = 0;
+    if (FAST->ends < FAST->next) FAST->next = FAST->ends;
+  }
+  FAST->wakes++;
+  return done_at_once(frame, now, count);
 }
 
 __attribute__((used)) int answer(struct frame *frame) {
@@ -112,16 +138,13 @@ __attribute__((used)) int answer(struct frame *frame) {
     case NANOSLEEP:
       return sleeps(frame, now);
     case FUTEX:
-      if ((frame->rsi & ~(uint64_t)FUTEX_PRIVATE) != FUTEX_WAKE || frame->rdi % 4) return 0;
-      if (WAITED_FOR[(frame->rdi / 4 ^ FAST->memory * 0x9E5) % BUCKETS]) return 0;
-      FAST->wakes++;
-      return done_at_once(frame, now);
+      return wakes(frame, now);
     case EPOLL_WAIT:
     case EPOLL_PWAIT:
       if ((int)frame->r10 != 0 || (int)frame->rdx <= 0 || (uint32_t)frame->rdi != FAST->epoll) return 0;
       if (frame->rax == EPOLL_WAIT) FAST->waits++;
       else FAST->pwaits++;
-      return done_at_once(frame, now);
+      return done_at_once(frame, now, 0);
     default:
       return 0;
   }

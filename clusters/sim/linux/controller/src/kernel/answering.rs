@@ -1,11 +1,12 @@
 //! Which calls a thread may answer itself while it runs, and what becomes of those that it has answered; see `fast`.
 //!
-//! These are calls that change nothing but the time: a wake of a futex that nobody waits for, a look at an epoll that has nothing to
+//! These are calls after which the thread goes on: a wake of those that wait for a futex, a look at an epoll that has nothing to
 //! report, and a sleep that nobody else uses. They stop all the same if an event is due, if the quantum of the thread is over, if a
 //! stall may begin, or if a second ends, so that the controller does what it has to do then.
 
 use std::collections::{HashMap, HashSet};
 
+use super::futex::ALL_BITS;
 use super::objects::Kind;
 use super::running::quantum;
 use super::{Kernel, Nanos, Outside, ProcessId, Settings, ThreadId, LATER, QUIET, SECOND, SHORT};
@@ -54,10 +55,10 @@ impl Answering {
         self.epolls.remove(&process);
     }
 
-    /// A word has threads that wait for it from now on, or no longer.
-    pub fn waited_for(&self, (memory, address): (ProcessId, u64), is_new: bool) {
+    /// A word has another number of threads that wait for it.
+    pub fn waited_for(&self, (memory, address): (ProcessId, u64), before: usize, now: usize) {
         if let Some(fast) = &self.fast {
-            fast.waited_for(memory as u64, address, is_new);
+            fast.waited_for(memory as u64, address, before, now);
         }
     }
 
@@ -144,6 +145,7 @@ impl Kernel {
             digest: self.digest.state(),
             thread: thread as u64,
             memory: self.memory(thread) as u64,
+            quantum_ends: self.quantum_ends,
             quiet: self.nodes[self.threads[thread].node].heard + QUIET,
             has_waited: self.threads[thread].deadline.is_some(),
             epoll,
@@ -154,7 +156,7 @@ impl Kernel {
     /// A thread has stopped: the calls that it has answered count as all others.
     pub(super) fn take_answers(&mut self, thread: ThreadId) {
         let Some(answers) = self.answering.fast.as_ref().and_then(Fast::take) else { return };
-        let Answers { digest, calls, sleeps, quantum_ends, has_waited, has_answered } = answers;
+        let Answers { digest, calls, wakes, sleeps, quantum_ends, has_waited, has_answered } = answers;
         self.digest.set_state(digest);
         let count: u64 = calls.iter().map(|(_, count)| count).sum();
         for (number, count) in calls.into_iter().filter(|(_, count)| *count > 0) {
@@ -174,6 +176,10 @@ impl Kernel {
             answered.timed_out = false;
         }
         answered.deadline = has_waited.then(|| answered.deadline.unwrap_or(now));
+        let memory = self.memory(thread);
+        for (address, count) in wakes {
+            self.wake_futex(memory, address, count, ALL_BITS);
+        }
         if sleeps > 0 {
             self.scheduling = self.answering.used(sleeps);
             self.quantum_ends = quantum_ends;

@@ -5,10 +5,10 @@ use std::collections::VecDeque;
 use libc::{EAGAIN, EFAULT, EINVAL, ENOSYS, ETIMEDOUT};
 
 use super::dispatch::{failed, Outcome};
-use super::{Kernel, ProcessId, Resume, ThreadId, Wait};
+use super::{Kernel, ProcessId, Resume, Thread, ThreadId, Wait};
 use crate::tracee::{self, Registers};
 
-const ALL_BITS: u32 = u32::MAX;
+pub(super) const ALL_BITS: u32 = u32::MAX;
 const COMMAND: i32 = !(libc::FUTEX_PRIVATE_FLAG | libc::FUTEX_CLOCK_REALTIME);
 const EVERYBODY: u64 = u64::MAX;
 
@@ -68,27 +68,31 @@ impl Kernel {
         }
     }
 
-    fn wait_for_word(&mut self, key: (ProcessId, u64), thread: ThreadId) {
-        let waiting = self.futexes.entry(key).or_insert_with(|| {
-            self.answering.waited_for(key, true);
-            VecDeque::new()
-        });
-        waiting.push_back(thread);
+    /// Changes the threads that wait for a word: the only way to them.
+    fn change_waiting<T>(
+        &mut self,
+        key: (ProcessId, u64),
+        change: impl FnOnce(&mut VecDeque<ThreadId>, &[Thread]) -> T,
+    ) -> T {
+        let waiting = self.futexes.entry(key).or_default();
+        let before = waiting.len();
+        let result = change(waiting, &self.threads);
+        let now = waiting.len();
+        if now == 0 {
+            self.futexes.remove(&key);
+        }
+        self.answering.waited_for(key, before, now);
+        result
     }
 
-    fn forget_word(&mut self, key: (ProcessId, u64)) {
-        if self.futexes.remove(&key).is_some() {
-            self.answering.waited_for(key, false);
-        }
+    fn wait_for_word(&mut self, key: (ProcessId, u64), thread: ThreadId) {
+        self.change_waiting(key, |waiting, _| waiting.push_back(thread));
     }
 
     fn requeue(&mut self, memory: ProcessId, from: u64, to: u64, most: u32) -> i64 {
         let mut moved = 0;
         while moved < i64::from(most) {
-            let Some(thread) = self.futexes.get_mut(&(memory, from)).and_then(VecDeque::pop_front)
-            else {
-                break;
-            };
+            let Some(thread) = self.change_waiting((memory, from), |waiting, _| waiting.pop_front()) else { break };
             self.threads[thread].wait = Wait::Futex { address: to };
             self.wait_for_word((memory, to), thread);
             moved += 1;
@@ -133,19 +137,17 @@ impl Kernel {
     }
 
     /// Wakes threads that wait for a word, in the order in which they came; returns their number.
-    fn wake_futex(&mut self, memory: ProcessId, address: u64, most: u64, bits: u32) -> i64 {
-        let Some(waiting) = self.futexes.get_mut(&(memory, address)) else { return 0 };
+    pub(super) fn wake_futex(&mut self, memory: ProcessId, address: u64, most: u64, bits: u32) -> i64 {
         let mut woken = Vec::new();
-        waiting.retain(|thread| {
-            let wakes = (woken.len() as u64) < most && self.threads[*thread].futex_bits & bits != 0;
-            if wakes {
-                woken.push(*thread);
-            }
-            !wakes
+        self.change_waiting((memory, address), |waiting, threads| {
+            waiting.retain(|thread| {
+                let wakes = (woken.len() as u64) < most && threads[*thread].futex_bits & bits != 0;
+                if wakes {
+                    woken.push(*thread);
+                }
+                !wakes
+            });
         });
-        if waiting.is_empty() {
-            self.forget_word((memory, address));
-        }
         for thread in &woken {
             self.wake(*thread, Resume::Result(0));
         }
@@ -160,11 +162,6 @@ impl Kernel {
     /// A thread no longer waits for a word.
     pub(super) fn leave_futex(&mut self, thread: ThreadId, address: u64) {
         let key = (self.memory(thread), address);
-        if let Some(waiting) = self.futexes.get_mut(&key) {
-            waiting.retain(|other| *other != thread);
-            if waiting.is_empty() {
-                self.forget_word(key);
-            }
-        }
+        self.change_waiting(key, |waiting, _| waiting.retain(|other| *other != thread));
     }
 }

@@ -115,7 +115,6 @@ impl Kernel {
         }
     }
 
-
     fn set_aside(&mut self, thread: ThreadId, resume: Resume) {
         self.threads[thread].resume = resume;
         self.threads[thread].state = State::Runnable;
