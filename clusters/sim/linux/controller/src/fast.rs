@@ -17,8 +17,9 @@ const CODE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/fast.bin"));
 
 /// Where a program finds the pages that it writes.
 pub const WRITTEN: u64 = 0x6fff_0000_2000;
-/// Where it finds the code: close to libraries and to programs with fixed addresses, where the kernel maps nothing by itself.
-pub const CODE_AT: [u64; 2] = [0x7fff_f800_0000, 0x10_0000];
+/// Where it finds the code: close to libraries, to programs with fixed addresses, and to the stand-in for the vDSO. The kernel maps
+/// nothing there by itself.
+pub const CODE_AT: [u64; 3] = [0x7fff_f800_0000, 0x10_0000, 0x6fff_0002_0000];
 pub const WRITTEN_PAGES: usize = 9;
 pub const CODE_PAGES: usize = 5;
 pub const PAGES: usize = WRITTEN_PAGES + CODE_PAGES;
@@ -59,6 +60,8 @@ enum Place {
     HasAnswered,
     Ends,
     Woken,
+    Clocks,
+    Processor,
     Quantum = 32,
     Wake = 32 + MOST_QUANTA as isize,
 }
@@ -73,6 +76,8 @@ pub struct Offer<'a> {
     pub thread: u64,
     pub memory: u64,
     pub quantum_ends: u64,
+    /// Its processor time.
+    pub processor: u64,
     /// From this time on, its node has heard nothing for long.
     pub quiet: u64,
     pub has_waited: bool,
@@ -85,7 +90,7 @@ pub struct Offer<'a> {
 /// What it has answered.
 pub struct Answers {
     pub digest: (u64, u64),
-    pub calls: [(c_long, u64); 4],
+    pub calls: [(c_long, u64); 5],
     /// The addresses of words for which threads have to wake, and how many.
     pub wakes: Vec<(u64, u64)>,
     /// The number of sleeps, and the end of its quantum after the last of them.
@@ -174,6 +179,7 @@ impl Fast {
         self.set(Place::Quiet, offer.quiet);
         self.set(Place::HasWaited, offer.has_waited.into());
         self.set(Place::Epoll, offer.epoll.map_or(u64::MAX, u64::from));
+        self.set(Place::Processor, offer.processor);
         self.set(Place::Ends, offer.quantum_ends);
         self.set(Place::Quanta, offer.quanta.len() as u64);
         for (place, quantum) in offer.quanta.iter().take(MOST_QUANTA).enumerate() {
@@ -203,6 +209,7 @@ impl Fast {
                 (libc::SYS_nanosleep, sleeps),
                 (libc::SYS_epoll_wait, self.get(Place::Waits)),
                 (libc::SYS_epoll_pwait, self.get(Place::PatientWaits)),
+                (libc::SYS_clock_gettime, self.get(Place::Clocks)),
             ],
             wakes: (0..woken).map(|place| (wake(2 * place), wake(2 * place + 1))).collect(),
             sleeps: sleeps as usize,
@@ -218,6 +225,7 @@ impl Fast {
             Place::Waits,
             Place::PatientWaits,
             Place::Woken,
+            Place::Clocks,
         ] {
             self.set(place, 0);
         }

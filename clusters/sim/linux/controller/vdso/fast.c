@@ -2,12 +2,12 @@
  *
  * A call site jumps here before its `syscall`. If the call is not one of these now, the thread goes on at its `syscall` with
  * the same registers, and the controller answers. One thread of all programs runs at a time, so plain reads and writes are enough,
- * and all can have one stack here. Nothing here uses memory of the program but a time on the page of its stack pointer, so nothing
+ * and all can have one stack here. Nothing here uses memory of the program but times on the page of its stack pointer, so nothing
  * here can fail. */
 #include <stdint.h>
 
-enum { NANOSLEEP = 35, FUTEX = 202, EPOLL_WAIT = 232, EPOLL_PWAIT = 281 };
-enum { FUTEX_WAKE = 1, FUTEX_PRIVATE = 128 };
+enum { NANOSLEEP = 35, FUTEX = 202, CLOCK_GETTIME = 228, EPOLL_WAIT = 232, EPOLL_PWAIT = 281 };
+enum { FUTEX_WAKE = 1, FUTEX_PRIVATE = 128, OF_PROCESS = 2, OF_THREAD = 3 };
 #define SECOND 1000000000ul
 #define RED_ZONE 128
 #define PAGE 4096ul
@@ -21,8 +21,8 @@ struct shared { volatile uint64_t now, limit; };
 /* The next page: its layout is that of `Place` in src/fast.rs. */
 struct fast {
   volatile uint64_t before, next, low, high, thread, memory, cost, later, quiet, brief, has_waited, epoll, quanta, begun, wakes, sleeps,
-      waits, pwaits, has_answered, ends, woken;
-  volatile uint64_t spare[11];
+      waits, pwaits, has_answered, ends, woken, clocks, processor;
+  volatile uint64_t spare[9];
   volatile uint64_t quantum[64];
   volatile struct { uint64_t address, count; } wake[MOST_WAKES];
 };
@@ -92,10 +92,15 @@ static inline int done_at_once(struct frame *frame, uint64_t now, uint64_t resul
   return done(frame, now, result);
 }
 
+/* Returns whether 16 bytes are on the page of the stack pointer, and so are there. */
+static inline int is_near(struct frame *frame, uint64_t at) {
+  return at >= frame->rsp - RED_ZONE && at / PAGE == frame->rsp / PAGE && (at + 15) / PAGE == at / PAGE;
+}
+
 /* A sleep of the only thread that can run: the time comes to its end. */
 static inline int sleeps(struct frame *frame, uint64_t now) {
   uint64_t place = FAST->begun, at = frame->rdi;
-  if (place >= FAST->quanta || at < frame->rsp - RED_ZONE || at / PAGE != frame->rsp / PAGE || (at + 15) / PAGE != at / PAGE) return 0;
+  if (place >= FAST->quanta || !is_near(frame, at)) return 0;
   int64_t seconds = ((volatile int64_t *)at)[0], nanos = ((volatile int64_t *)at)[1];
   if (seconds < 0 || seconds > 1000 || nanos < 0 || nanos >= (int64_t)SECOND) return 0;
   uint64_t until = now + (uint64_t)seconds * SECOND + (uint64_t)nanos;
@@ -131,6 +136,19 @@ static inline int wakes(struct frame *frame, uint64_t now) {
   return done_at_once(frame, now, count);
 }
 
+/* Reads a clock of processor time, which counts calls. */
+static inline int reads_clock(struct frame *frame, uint64_t now) {
+  int clock = (int)frame->rdi;
+  uint64_t at = frame->rsi;
+  if ((clock != OF_PROCESS && clock != OF_THREAD && clock >= 0) || !is_near(frame, at)) return 0;
+  FAST->clocks++;
+  uint64_t calls = FAST->wakes + FAST->sleeps + FAST->waits + FAST->pwaits + FAST->clocks;
+  uint64_t time = FAST->processor + calls * FAST->cost;
+  ((volatile uint64_t *)at)[0] = time / SECOND;
+  ((volatile uint64_t *)at)[1] = time % SECOND;
+  return done_at_once(frame, now, 0);
+}
+
 __attribute__((used)) int answer(struct frame *frame) {
   uint64_t now = SHARED->now + FAST->cost;
   if (now >= FAST->next) return 0;
@@ -139,6 +157,8 @@ __attribute__((used)) int answer(struct frame *frame) {
       return sleeps(frame, now);
     case FUTEX:
       return wakes(frame, now);
+    case CLOCK_GETTIME:
+      return reads_clock(frame, now);
     case EPOLL_WAIT:
     case EPOLL_PWAIT:
       if ((int)frame->r10 != 0 || (int)frame->rdx <= 0 || (uint32_t)frame->rdi != FAST->epoll) return 0;

@@ -1,7 +1,7 @@
 //! Which calls a thread may answer itself while it runs, and what becomes of those that it has answered; see `fast`.
 //!
 //! These are calls after which the thread goes on: a wake of those that wait for a futex, a look at an epoll that has nothing to
-//! report, and a sleep that nobody else uses. They stop all the same if an event is due, if the quantum of the thread is over, if a
+//! report, a read of a clock of processor time, and a sleep that nobody else uses. They stop all the same if an event is due, if the quantum of the thread is over, if a
 //! stall may begin, or if a second ends, so that the controller does what it has to do then.
 
 use std::collections::{HashMap, HashSet};
@@ -93,6 +93,10 @@ fn is_known(registers: &Registers) -> bool {
     match registers.orig_rax as libc::c_long {
         libc::SYS_nanosleep => true,
         libc::SYS_futex => registers.rsi as i32 & !libc::FUTEX_PRIVATE_FLAG == libc::FUTEX_WAKE,
+        libc::SYS_clock_gettime => {
+            let clock = registers.rdi as i32;
+            clock < 0 || matches!(clock, libc::CLOCK_PROCESS_CPUTIME_ID | libc::CLOCK_THREAD_CPUTIME_ID)
+        }
         libc::SYS_epoll_wait | libc::SYS_epoll_pwait => registers.r10 as i32 == 0,
         _ => false,
     }
@@ -106,7 +110,7 @@ impl Kernel {
             return;
         }
         let number = registers.orig_rax as libc::c_long;
-        if number != libc::SYS_nanosleep && number != libc::SYS_futex {
+        if matches!(number, libc::SYS_epoll_wait | libc::SYS_epoll_pwait) {
             self.answering.epolls.insert(self.threads[thread].process, registers.rdi as u32);
         }
         if self.answering.seen.insert((self.memory(thread), registers.rip)) {
@@ -146,6 +150,7 @@ impl Kernel {
             thread: thread as u64,
             memory: self.memory(thread) as u64,
             quantum_ends: self.quantum_ends,
+            processor: self.threads[thread].processor_ns,
             quiet: self.nodes[self.threads[thread].node].heard + QUIET,
             has_waited: self.threads[thread].deadline.is_some(),
             epoll,
