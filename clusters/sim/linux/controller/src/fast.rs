@@ -17,9 +17,9 @@ const CODE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/fast.bin"));
 
 /// Where a program finds the pages that it writes.
 pub const WRITTEN: u64 = 0x6fff_0000_2000;
-/// Where it finds the code: close to libraries, to programs with fixed addresses, and to the stand-in for the vDSO. The kernel maps
-/// nothing there by itself.
-pub const CODE_AT: [u64; 3] = [0x7fff_f800_0000, 0x10_0000, 0x6fff_0002_0000];
+/// Where it finds the code: close to libraries, to programs with fixed addresses and with others, and to the stand-in for the vDSO. The
+/// kernel maps nothing there by itself.
+pub const CODE_AT: [u64; 4] = [0x7fff_f800_0000, 0x10_0000, 0x5555_5550_0000, 0x6fff_0002_0000];
 pub const WRITTEN_PAGES: usize = 9;
 pub const CODE_PAGES: usize = 5;
 pub const PAGES: usize = WRITTEN_PAGES + CODE_PAGES;

@@ -508,9 +508,9 @@ impl Driven {
         let reads = self.kernel.pages.as_ref().map_or(0, SharedPages::reads);
         let total: u64 = counts.calls.values().sum();
         let mut answer = format!(
-            "digest {digest}\ntrace {trace}\ntime {}\ncalls {total}\nstops {}\nswitches {}\nclock-reads {reads}\ncounter-reads {}\nsignals {}\n\
+            "digest {digest}\ntrace {trace}\ntime {}\ncalls {total}\nstops {}\nanswered {}\nswitches {}\nclock-reads {reads}\ncounter-reads {}\nsignals {}\n\
              loops {}\nstalls {}\nmessages {}\n",
-            self.kernel.now, counts.stops, counts.switches, counts.counters_read, counts.signals, counts.loops,
+            self.kernel.now, counts.stops, counts.answered, counts.switches, counts.counters_read, counts.signals, counts.loops,
             counts.stalls, counts.messages
         );
         let mut by_count: Vec<_> = counts.calls.iter().collect();

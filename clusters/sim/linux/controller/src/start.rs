@@ -401,16 +401,14 @@ impl SharedPages {
         let (read, all, code) = (1, 3, 5);
         let written = PAGE * (1 + self.nodes as u64);
         let answers = written + PAGE * fast::WRITTEN_PAGES as u64;
-        let [by_libraries, by_programs, by_library] = fast::CODE_AT;
-        for (address, pages, rights, flags, descriptor, offset) in [
+        let answering = fast::CODE_AT.map(|at| (at, fast::CODE_PAGES, code, unless_used, PAGES_DESCRIPTOR, answers));
+        let others = [
             (SHARED_PAGE, 1, all, fixed, PAGES_DESCRIPTOR, 0),
             (OWN_PAGE, 1, read, fixed, PAGES_DESCRIPTOR, PAGE * (1 + node as u64)),
             (LIBRARY, 1, code, private, LIBRARY_DESCRIPTOR, 0),
             (fast::WRITTEN, fast::WRITTEN_PAGES, all, fixed, PAGES_DESCRIPTOR, written),
-            (by_libraries, fast::CODE_PAGES, code, unless_used, PAGES_DESCRIPTOR, answers),
-            (by_programs, fast::CODE_PAGES, code, unless_used, PAGES_DESCRIPTOR, answers),
-            (by_library, fast::CODE_PAGES, code, unless_used, PAGES_DESCRIPTOR, answers),
-        ] {
+        ];
+        for (address, pages, rights, flags, descriptor, offset) in others.into_iter().chain(answering) {
             let arguments = [address, PAGE * pages as u64, rights, flags, descriptor as u64, offset];
             let result = tracee::call_in(tid, libc::SYS_mmap, arguments)?;
             if flags == unless_used && result == -i64::from(libc::EEXIST) {
