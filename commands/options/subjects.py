@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from harness.workload import Workload
     from nemesis.triggers import Subject
 
-OF_PROGRAMS: Final = frozenset({"trace_all", "all_stop"})  # the options of threads that only programs in virtual time have
+OF_PROGRAMS: Final = frozenset(
+    {"trace_all", "all_stop"}
+)  # the options of threads that only programs in virtual time have
 PROGRAM_THREADS: Final = OF_PROGRAMS | {"preempt", "stalls"}
 
 

@@ -43,7 +43,7 @@ class Parts:
         preempt: The probability with which another thread runs before a call of a thread.
         stalls: The mean number of times in a second that a thread stalls before a call, for 1 ms to 1 s.
         trace_all: Whether every system call stops and is in the digest.
-        all_stop: Whether programs answer no call themselves. It has no effect on what they do. With a log, they answer none, too.
+        all_stop: Whether programs answer no call themselves; with a log, they never do. It has no effect on what they do.
         look_us: The processor time of a thread without a call before the controller looks whether it waits in a loop. It has no
             effect on what programs do, and tests show it; None: that of the controller.
     """

@@ -23,12 +23,18 @@ pytestmark = pytest.mark.integration
 def test_a_call_that_a_program_answers_is_as_one_that_stops(
     tmp_path: Path, word: str, preempt: float, stalls: float
 ) -> None:
-    """Its result, its time, all registers, the bytes below the stack pointer and the digest are the same; also after fork and exec."""
+    """Results, times, registers, the bytes below the stack pointer and the digest are the same; also after fork and exec."""
     program = compiled("answers.c", tmp_path)
     words = [str(program), word]
     runs = [
         simulated(
-            controller(lambda _: None), tmp_path, words, shown=[program], preempt=preempt, stalls=stalls, all_stop=all_stop
+            controller(lambda _: None),
+            tmp_path,
+            words,
+            shown=[program],
+            preempt=preempt,
+            stalls=stalls,
+            all_stop=all_stop,
         )
         for all_stop in (False, True)
     ]
@@ -61,9 +67,7 @@ def test_a_call_that_a_program_answers_is_as_one_that_stops(
     ],
     ids=lambda value: value[1] if isinstance(value, tuple) else None,
 )  # fmt: skip
-def test_systems_do_the_same_with_calls_that_do_not_stop(
-    words: tuple[str, ...], least: float, tmp_path: Path
-) -> None:
+def test_systems_do_the_same_with_calls_that_do_not_stop(words: tuple[str, ...], least: float, tmp_path: Path) -> None:
     """The digests and the histories are equal, and programs answer at least this share of the calls."""
     runs = [invoked(tmp_path, *words, *SHORT, "--seed", "3", *more)[1] for more in ((), ("--all-stop",))]
     ended, stopped = (results["execution"] for results in runs)

@@ -27,6 +27,9 @@ pub const PAGES: usize = WRITTEN_PAGES + CODE_PAGES;
 const WORDS: usize = PAGE as usize / 8;
 const BUCKETS: u64 = 2048;
 const BUCKET_WORDS: usize = 2;
+/// An address and the number of its memory are one word.
+const ADDRESS_BITS: u32 = 48;
+pub const MOST_MEMORY: u64 = (1 << (64 - ADDRESS_BITS)) - 2;
 const NO_WORD: u64 = u64::MAX;
 const MOST_WAKES: usize = 16;
 const SLOT: usize = 32; // bytes of the code for a place in a program
@@ -142,8 +145,11 @@ impl Fast {
 
     /// A word of a memory has another number of threads that wait for it: 0, or as many as there were before and now.
     pub fn waited_for(&self, memory: u64, address: u64, before: usize, now: usize) {
+        if memory > MOST_MEMORY {
+            return;
+        }
         let bucket = ((address / 4) ^ memory.wrapping_mul(0x9E5)) % BUCKETS;
-        let key = memory << 48 | address;
+        let key = memory << ADDRESS_BITS | address;
         // SAFETY: the bucket is within the pages after the first; see `struct words` in `vdso/fast.c`.
         unsafe {
             let place = self.memory.add(WORDS + bucket as usize * BUCKET_WORDS);
@@ -275,4 +281,48 @@ impl Fast {
 /// Returns whether an instruction is of the code that answers calls.
 pub fn is_code(address: u64) -> bool {
     CODE_AT.iter().any(|start| (*start..start + PAGE * CODE_PAGES as u64).contains(&address))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Fast, ADDRESS_BITS, BUCKETS, MOST_MEMORY, NO_WORD, PAGES, WORDS};
+
+    const ADDRESS: u64 = 0x7000_0000;
+
+    /// Returns the word of the bucket of an address of memory 0, how many words it has, and for how many threads.
+    fn bucket(memory: &[u64], address: u64) -> (u64, u64, u64) {
+        let place = WORDS + (address / 4 % BUCKETS) as usize * 2;
+        (memory[place], memory[place + 1] & 0xffff_ffff, memory[place + 1] >> 32)
+    }
+
+    #[test]
+    fn a_bucket_names_its_only_word() {
+        let mut memory = vec![0_u64; PAGES * WORDS];
+        let fast = Fast::new(memory.as_mut_ptr(), 1, 2, 3);
+        let other = ADDRESS + 4 * BUCKETS; // in the same bucket
+        fast.waited_for(0, ADDRESS, 0, 0);
+        assert_eq!(bucket(&memory, ADDRESS), (0, 0, 0));
+        fast.waited_for(0, ADDRESS, 0, 1);
+        fast.waited_for(0, ADDRESS, 1, 2);
+        assert_eq!(bucket(&memory, ADDRESS), (ADDRESS, 1, 2));
+        fast.waited_for(0, other, 0, 1);
+        assert_eq!(bucket(&memory, ADDRESS).0, NO_WORD);
+        assert_eq!(bucket(&memory, ADDRESS).1, 2);
+        fast.waited_for(0, ADDRESS, 2, 0);
+        fast.waited_for(0, other, 1, 2);
+        assert_eq!((bucket(&memory, other).0, bucket(&memory, other).1), (NO_WORD, 1)); // the controller has not kept which
+        fast.waited_for(0, other, 2, 0);
+        fast.waited_for(0, other, 0, 3);
+        assert_eq!(bucket(&memory, other), (other, 1, 3));
+    }
+
+    #[test]
+    fn words_of_memories_differ() {
+        let mut memory = vec![0_u64; PAGES * WORDS];
+        let fast = Fast::new(memory.as_mut_ptr(), 1, 2, 3);
+        fast.waited_for(MOST_MEMORY + 1, ADDRESS, 0, 1);
+        assert!(memory[WORDS..9 * WORDS].iter().all(|word| *word == 0));
+        fast.waited_for(MOST_MEMORY, ADDRESS, 0, 1);
+        assert!(memory.contains(&(MOST_MEMORY << ADDRESS_BITS | ADDRESS)));
+    }
 }

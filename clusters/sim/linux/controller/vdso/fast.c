@@ -13,6 +13,7 @@ enum { FUTEX_WAKE = 1, FUTEX_PRIVATE = 128, OF_PROCESS = 2, OF_THREAD = 3 };
 #define PAGE 4096ul
 #define BUCKETS 2048
 #define MOST_WAKES 16
+#define ADDRESS_BITS 48
 #define NO_WORD UINT64_MAX
 
 /* The first words of the page that all share; see vdso.c. */
@@ -118,8 +119,8 @@ static inline int sleeps(struct frame *frame, uint64_t now) {
 
 /* Wakes threads that wait for a word. The controller does it later; so from now on, the thread is not alone. */
 static inline int wakes(struct frame *frame, uint64_t now) {
-  if ((frame->rsi & ~(uint64_t)FUTEX_PRIVATE) != FUTEX_WAKE || frame->rdi % 4) return 0;
-  uint64_t word = FAST->memory << 48 | frame->rdi, place = FAST->woken, count = 0;
+  if ((frame->rsi & ~(uint64_t)FUTEX_PRIVATE) != FUTEX_WAKE || frame->rdi % 4 || frame->rdi >> ADDRESS_BITS) return 0;
+  uint64_t word = FAST->memory << ADDRESS_BITS | frame->rdi, place = FAST->woken, count = 0;
   volatile struct words *words = &WAITED_FOR[(frame->rdi / 4 ^ FAST->memory * 0x9E5) % BUCKETS];
   if (words->words > 1 || (words->words == 1 && words->word == NO_WORD)) return 0;
   if (words->words == 1 && words->word == word) count = (uint32_t)frame->rdx < words->threads ? (uint32_t)frame->rdx : words->threads;

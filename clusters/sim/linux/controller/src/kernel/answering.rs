@@ -1,8 +1,8 @@
 //! Which calls a thread may answer itself while it runs, and what becomes of those that it has answered; see `fast`.
 //!
 //! These are calls after which the thread goes on: a wake of those that wait for a futex, a look at an epoll that has nothing to
-//! report, a read of a clock of processor time, and a sleep that nobody else uses. They stop all the same if an event is due, if the quantum of the thread is over, if a
-//! stall may begin, or if a second ends, so that the controller does what it has to do then.
+//! report, a read of a clock of processor time, and a sleep that nobody else uses. They stop all the same if an event is due, if the
+//! quantum of the thread is over, if a stall may begin, or if a second ends, so that the controller does what it has to do then.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,7 +12,7 @@ use super::running::quantum;
 use super::{Kernel, Nanos, Outside, ProcessId, Settings, ThreadId, LATER, QUIET, SECOND, SHORT};
 use crate::chance::Chance;
 use crate::digest::Digest;
-use crate::fast::{Answers, Fast, Offer, MOST_QUANTA};
+use crate::fast::{Answers, Fast, Offer, MOST_MEMORY, MOST_QUANTA};
 use crate::start::SharedPages;
 use crate::tracee::Registers;
 
@@ -26,10 +26,10 @@ pub(super) struct Answering {
     seen: HashSet<(ProcessId, u64)>,
     /// The descriptor of each process with which it has last looked at an epoll without waiting.
     epolls: HashMap<ProcessId, u32>,
-    /// The next quanta, if nobody else draws before: each with the chance after it.
+    /// The next quanta, if nobody else draws before, and the chance after each.
     quanta: Vec<Nanos>,
     chances: Vec<Chance>,
-    /// The chance from which they were drawn, and how many are worth it.
+    /// The chance before them, and how many are worth it.
     from: Option<Chance>,
     most: usize,
 }
@@ -140,15 +140,17 @@ impl Kernel {
         let second = (self.now / SECOND + 1) * SECOND;
         let quantum_ends = if is_alone { Nanos::MAX } else { self.quantum_ends };
         let Some(fast) = &self.answering.fast else { return };
-        if self.is_stale {
-            return fast.refuse(); // the next call wakes threads first
+        let memory = self.memory(thread) as u64;
+        // The next call wakes threads first; or there are too many processes.
+        if self.is_stale || memory > MOST_MEMORY {
+            return fast.refuse();
         }
         fast.offer(&Offer {
             before,
             next: before.min(second).min(quantum_ends),
             digest: self.digest.state(),
             thread: thread as u64,
-            memory: self.memory(thread) as u64,
+            memory,
             quantum_ends: self.quantum_ends,
             processor: self.threads[thread].processor_ns,
             quiet: self.nodes[self.threads[thread].node].heard + QUIET,
