@@ -104,11 +104,23 @@ class ClusterOptions:
         "time, chance, threads or the network. The run is slower.",
         flag="--trace-all",
     )
+    all_stop: bool = option(
+        False,  # noqa: FBT003 - it takes no keyword
+        "With --cluster sim and programs: system calls stop their thread that the program could answer itself. The run does "
+        "the same, and is slower.",
+        flag="--all-stop",
+    )
 
     @property
     def threads(self) -> Threads:
         """Returns where the threads of simulated programs in Java stop."""
-        return Threads(preempt=self.preempt, page_faults=self.page_faults, stalls=self.stalls, trace_all=self.trace_all)
+        return Threads(
+            preempt=self.preempt,
+            page_faults=self.page_faults,
+            stalls=self.stalls,
+            trace_all=self.trace_all,
+            all_stop=self.all_stop,
+        )
 
     @property
     def simulated(self) -> bool:

@@ -1,5 +1,8 @@
 """Pairs of runs of one seed, side by side: each must do the same, call by call.
 
+The first run of a pair has a log of its calls, so each call stops. In the second, programs answer some calls themselves, as in
+runs of users. Only if both differ, the second is carried out again with a log.
+
 A pair shares the state of this machine, so it does not show what changes slowly. For that, a file keeps what the programs
 did, and a later night compares with it. A difference counts only if the controller, the kernel, the processor, the packages
 and the code of Labrys are those of then. Otherwise it says nothing, and the comparison says so.
@@ -115,7 +118,7 @@ def compare_pairs(
 def _pair(system: str, options: Sequence[str]) -> tuple[Did, list[str]]:
     """Carries out a run twice at the same time. Returns what the first one did, and lines about a difference; none if equal."""
     with tempfile.TemporaryDirectory(prefix="labrys-") as folder:
-        stores = [Path(folder) / name for name in ("one", "other")]
+        stores = [Path(folder) / name for name in ("one", "other", "again")]
         command = [
             sys.executable,
             "-m",
@@ -127,26 +130,29 @@ def _pair(system: str, options: Sequence[str]) -> tuple[Did, list[str]]:
             system,
             *RUN,
             *options,
-            "--calls",
         ]
-        started = [
-            subprocess.Popen(
-                [*command, "--store", store], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=HERE
-            )
-            for store in stores
-        ]
-        try:
-            outputs = [process.communicate(timeout=LIMIT_S)[0] for process in started]
-        finally:
-            for process in started:
-                process.kill()
-        one, other = (_did(store, output) for store, output in zip(stores, outputs, strict=True))
+        one, other = _carried_out([*command, "--calls", "--store", stores[0]], [*command, "--store", stores[1]])
         if one.execution.digest == other.execution.digest:
             return one, []
         seed = options[options.index("--seed") + 1]
         lines = [f"{system} with seed {seed} differs: {where(one.execution, other.execution)}"]
-        logs = [next(store.glob("*/2*/calls.log")) for store in stores]
+        _carried_out([*command, "--calls", "--store", stores[2]])
+        logs = [next(store.glob("*/2*/calls.log")) for store in (stores[0], stores[2])]
         return one, [*lines, *_first(logs, KEPT / f"{system}-{seed}")]
+
+
+def _carried_out(*commands: Sequence[str | Path]) -> list[Did]:
+    """Carries out runs at the same time. The last word of each command is its store. Returns what they did."""
+    started = [
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=HERE)
+        for command in commands
+    ]
+    try:
+        outputs = [process.communicate(timeout=LIMIT_S)[0] for process in started]
+    finally:
+        for process in started:
+            process.kill()
+    return [_did(Path(command[-1]), output) for command, output in zip(commands, outputs, strict=True)]
 
 
 def _first(logs: Sequence[Path], kept: Path) -> Iterator[str]:
@@ -158,7 +164,7 @@ def _first(logs: Sequence[Path], kept: Path) -> Iterator[str]:
     with places[0].open("rb") as one, places[1].open("rb") as other:
         _, difference = first_difference(one, other, before=BEFORE)
     if difference is None:
-        yield "  the logs are equal, so something differs that they do not show"
+        yield "  the logs are equal, so something differs that they do not show, or only if programs answer calls themselves"
         return
     yield from (f"  both    {line}" for line in difference.before)
     yield from (f"  first   {line}" for line in difference.first)

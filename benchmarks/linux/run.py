@@ -1,8 +1,10 @@
 """Systems as they are released in virtual time, beside the same run on nodes of this machine.
 
-`python -m benchmarks linux [--seconds 20] [--runs 3] [--simulated]`: for each system, virtual seconds for a second on one core,
-from the start of the nodes to the end of the final reads. A run on nodes takes one second for a second, so its column is the
-time of the same phases. `--simulated` leaves the nodes out; they need root.
+`python -m benchmarks linux [--seconds 20] [--runs 3] [--simulated] [--all-stop]`: for each system, virtual seconds for a second
+on one core, from the start of the nodes to the end of the final reads. A run on nodes takes one second for a second, so its
+column is the time of the same phases. `--simulated` leaves the nodes out; they need root. On a machine with other work, the
+processor time of the whole run, that of Labrys included, says more than the speed. `--all-stop` lets programs answer no call
+themselves.
 
 `--pairs N [--trace-all] [--systems redis,etcd] [--digests FILE]` measures nothing: it carries out N pairs of runs of each
 system, and says how many did the same; see `pairs.py`.
@@ -12,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import resource
 import statistics
 import subprocess
 import sys
@@ -35,8 +38,15 @@ PHASES = ("start", "workload", "recover", "final reads")
 NS = 1e9
 
 
-def carried_out(system: str, seed: int, words: tuple[str, ...]) -> dict[str, Any]:
-    """Carries out a run, and returns its `results.json`."""
+def processor_s() -> float:
+    """Returns the processor time of all processes that this one has started and that have ended."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def carried_out(system: str, seed: int, words: tuple[str, ...]) -> tuple[dict[str, Any], float]:
+    """Carries out a run. Returns its `results.json`, and its processor time in seconds."""
+    before_s = processor_s()
     with tempfile.TemporaryDirectory(prefix="labrys-") as store:
         subprocess.run(
             [
@@ -48,7 +58,7 @@ def carried_out(system: str, seed: int, words: tuple[str, ...]) -> dict[str, Any
         )  # fmt: skip
         (path,) = Path(store).glob("*/2*/results.json")
         document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        return document
+        return document, processor_s() - before_s
 
 
 def real_s(results: dict[str, Any]) -> float:
@@ -64,6 +74,7 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--simulated", action="store_true", help="leave out the runs on nodes")
     parser.add_argument("--systems", default=",".join(SYSTEMS), help="names, separated by commas")
+    parser.add_argument("--all-stop", action="store_true", help="programs in virtual time answer no call themselves")
     parser.add_argument("--pairs", type=int, help="compare so many pairs of runs of each system, and measure nothing")
     parser.add_argument("--trace-all", action="store_true", help="with --pairs: every system call is in the digest")
     parser.add_argument("--digests", type=Path, help="with --pairs: the file of what programs did in earlier nights")
@@ -85,18 +96,31 @@ def main() -> int:
             print(error, file=sys.stderr)
             return 1
     limit = ("--time-limit", str(options.seconds))
-    print(f"| {'system':<10} | virtual s a second | runs | calls | run on nodes | ratio of the times |")
-    print("|---|---|---|---|---|---|")
+    more = ("--all-stop",) if options.all_stop else ()
+    print(
+        f"| {'system':<10} | virtual s a second | processor s | runs | calls | stops | run on nodes | ratio of the times |"
+    )
+    print("|---|---|---|---|---|---|---|---|")
     for system, words in systems.items():
-        runs = [carried_out(system, seed, ("--cluster", "sim", *words, *limit)) for seed in range(1, options.runs + 1)]
+        both = [
+            carried_out(system, seed, ("--cluster", "sim", *words, *limit, *more))
+            for seed in range(1, options.runs + 1)
+        ]
+        runs = [run for run, _ in both]
+        used_s = statistics.median(time_s for _, time_s in both)
         speeds = [run["execution"]["figures"]["time"] / NS / real_s(run) for run in runs]
-        calls = statistics.median(run["execution"]["figures"]["calls"] for run in runs)
+        calls, stops = (
+            statistics.median(run["execution"]["figures"][name] for run in runs) for name in ("calls", "stops")
+        )
         peer, ratio = "-", "-"
         if not options.simulated:
-            on_nodes_s = real_s(carried_out(system, 1, limit))
+            on_nodes_s = real_s(carried_out(system, 1, limit)[0])
             peer, ratio = f"{on_nodes_s:.1f} s", f"{on_nodes_s / real_s(runs[0]):.1f}"
         speed = f"{statistics.median(speeds):.1f} ({min(speeds):.1f} to {max(speeds):.1f})"
-        print(f"| {system:<10} | {speed} | {len(runs)} | {calls:,.0f} | {peer} | {ratio} |", flush=True)
+        print(
+            f"| {system:<10} | {speed} | {used_s:.1f} | {len(runs)} | {calls:,.0f} | {stops:,.0f} | {peer} | {ratio} |",
+            flush=True,
+        )
     return 0
 
 

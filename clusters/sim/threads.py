@@ -21,9 +21,12 @@ class Threads:
         stalls: The mean number of times in a virtual second that a thread stalls: in Java at an access of a field, in programs
             at a system call. In Java, threads then have priorities, and `preempt` has no effect.
         trace_all: Of programs: whether every system call stops its thread and is in the digest of the run.
+        all_stop: Of programs: whether those calls stop, too, that a program could answer itself. It has no effect on what they
+            do.
     """
 
     preempt: float = PREEMPT
     page_faults: float = PAGE_FAULTS
     stalls: float = STALLS
     trace_all: bool = False
+    all_stop: bool = False

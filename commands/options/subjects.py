@@ -24,9 +24,10 @@ if TYPE_CHECKING:
     from harness.workload import Workload
     from nemesis.triggers import Subject
 
-PROGRAM_THREADS: Final = frozenset(
-    {"preempt", "stalls", "trace_all"}
-)  # the options of threads that programs in virtual time have
+OF_PROGRAMS: Final = frozenset(
+    {"trace_all", "all_stop"}
+)  # the options of threads that only programs in virtual time have
+PROGRAM_THREADS: Final = OF_PROGRAMS | {"preempt", "stalls"}
 
 
 def workload_of(options: RunOptions) -> Workload:
@@ -62,7 +63,7 @@ def thread_options(options: RunOptions) -> frozenset[str]:
     """Returns the names of the options of simulated threads that have an effect."""
     if by_programs(options) or options.cluster.carried:
         return PROGRAM_THREADS
-    return frozenset(asdict(Threads())) - {"trace_all"} if placed(options).type.threaded else frozenset()
+    return frozenset(asdict(Threads())) - OF_PROGRAMS if placed(options).type.threaded else frozenset()
 
 
 def without_threads(options: RunOptions) -> tuple[RunOptions, Sequence[str]]:
@@ -80,7 +81,7 @@ def without_threads(options: RunOptions) -> tuple[RunOptions, Sequence[str]]:
 
 
 def _why_not(name: str, options: RunOptions, system: str) -> str:
-    if name == "trace_all":
+    if name in OF_PROGRAMS:
         return (
             f"the processes of {system} are no programs in virtual time with --cluster {options.cluster.cluster_kind}"
         )

@@ -43,6 +43,7 @@ class Parts:
         preempt: The probability with which another thread runs before a call of a thread.
         stalls: The mean number of times in a second that a thread stalls before a call, for 1 ms to 1 s.
         trace_all: Whether every system call stops and is in the digest.
+        all_stop: Whether programs answer no call themselves; with a log, they never do. It has no effect on what they do.
         look_us: The processor time of a thread without a call before the controller looks whether it waits in a loop. It has no
             effect on what programs do, and tests show it; None: that of the controller.
     """
@@ -57,6 +58,7 @@ class Parts:
     preempt: float = 0.0
     stalls: float = 0.0
     trace_all: bool = False
+    all_stop: bool = False
     look_us: int | None = None
 
     def lines(self) -> list[str]:
@@ -72,6 +74,7 @@ class Parts:
             f"preempt {self.preempt!r}",
             f"stalls {self.stalls!r}",
             *(["trace-all"] if self.trace_all else []),
+            *(["all-stop"] if self.all_stop else []),
             *([] if self.look_us is None else [f"look {self.look_us}"]),
             "ready",
         ]

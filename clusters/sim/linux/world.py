@@ -125,6 +125,7 @@ class LinuxWorld:
                 preempt=self._threads.preempt,
                 stalls=self._threads.stalls,
                 trace_all=self._threads.trace_all,
+                all_stop=self._threads.all_stop,
                 log=self._calls_log,
             )
             self._started = Controller(controller(lambda _: None), parts)

@@ -53,6 +53,7 @@ def simulated(
     preempt: float = 0.0,
     stalls: float = 0.0,
     look_us: int | None = None,
+    all_stop: bool = False,
 ) -> tuple[str, int, Figures]:
     """Runs a program alone. Returns what it prints, its exit code, and what the run left."""
     root = folder / "root"
@@ -66,6 +67,7 @@ def simulated(
         preempt=preempt,
         stalls=stalls,
         look_us=look_us,
+        all_stop=all_stop,
     )
     run = Controller(binary, parts)
     try:

@@ -504,11 +504,12 @@ def test_where_threads_stop_has_no_effect_without_simulated_threads(capsys: pyte
     code, out, err = run(capsys, *words, "sim", "--system", "dledger")
     assert (code, err) == (0, "")
     assert "--preempt 0.5" in json.loads(out)["reproduce"]
-    code, out, err = run(capsys, "plan", "--cluster", "sim", "--system", "dledger", "--trace-all")
-    told = "the processes of dledger are no programs in virtual time with --cluster sim"
-    assert (code, f"--trace-all has no effect: {told}\n" in err) == (0, True)
-    code, out, err = run(capsys, "plan", "--cluster", "sim", "--system", "etcd", "--trace-all")
-    assert (code, "--trace-all" in err) == (0, False)
+    for flag in ("--trace-all", "--all-stop"):
+        code, out, err = run(capsys, "plan", "--cluster", "sim", "--system", "dledger", flag)
+        told = "the processes of dledger are no programs in virtual time with --cluster sim"
+        assert (code, f"{flag} has no effect: {told}\n" in err) == (0, True)
+        code, out, err = run(capsys, "plan", "--cluster", "sim", "--system", "etcd", flag)
+        assert (code, flag in err) == (0, False)
 
 
 def test_the_nodes_of_vagrant_are_read_or_assumed(

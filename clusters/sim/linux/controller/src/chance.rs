@@ -5,7 +5,7 @@
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// A stream of random numbers.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Chance(u64);
 
 impl Chance {

@@ -29,6 +29,16 @@ impl Digest {
         })
     }
 
+    /// Returns all that is added so far, as two numbers.
+    pub fn state(&self) -> (u64, u64) {
+        (self.low, self.high)
+    }
+
+    /// Goes on from what a program has added itself; see `fast`.
+    pub fn set_state(&mut self, (low, high): (u64, u64)) {
+        (self.low, self.high) = (low, high);
+    }
+
     /// Adds a number.
     pub fn number(&mut self, number: u64) {
         self.low = (self.low ^ number).wrapping_mul(0x9E37_79B9_7F4A_7C15);

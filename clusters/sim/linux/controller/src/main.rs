@@ -7,6 +7,7 @@
 mod calls;
 mod chance;
 mod digest;
+mod fast;
 mod kernel;
 mod machine;
 mod outside;

@@ -3,10 +3,11 @@
 //! Both write lines. Words are separated by a space; bytes and texts are hexadecimal digits. A run begins with what it consists of:
 //!
 //! ```text
-//! seed N | root FOLDER | node NAME ADDRESS | variable TEXT | show PATH | log PATH | preempt SHARE | stalls RATE | trace-all | look MICROSECONDS | cpu N |
+//! seed N | root FOLDER | node NAME ADDRESS | variable TEXT | show PATH | log PATH | preempt SHARE | stalls RATE | trace-all | all-stop | look MICROSECONDS | cpu N |
 //! ready
 //! ```
 //!
+//! With `all-stop`, programs answer no call themselves (`fast`); this has no effect on what they do.
 //! `variable` and `show` are for all nodes after it, and the last node is that of the program outside. The controller answers
 //! `ready`. Then the program outside asks for anything of the following, and waits until an event or a time:
 //!
@@ -100,6 +101,7 @@ pub fn serve() -> Run<()> {
             preempt: 0.0,
             stalls: 0.0,
             trace_all: false,
+            answers: true,
             look: LOOK,
         },
         root: None,
@@ -186,6 +188,7 @@ impl Parts {
             "preempt" => self.settings.preempt = value(&mut words, line)?,
             "stalls" => self.settings.stalls = value(&mut words, line)?,
             "trace-all" => self.settings.trace_all = true,
+            "all-stop" => self.settings.answers = false,
             "look" => self.settings.look = Duration::from_micros(value(&mut words, line)?),
             "cpu" => pin(value(&mut words, line)?)?,
             _ => return Err(Fatal(format!("the line {line:?} is not one of a run that begins"))),
@@ -540,9 +543,9 @@ impl Driven {
         let reads = self.kernel.pages.as_ref().map_or(0, SharedPages::reads);
         let total: u64 = counts.calls.values().sum();
         let mut answer = format!(
-            "digest {digest}\ntrace {trace}\ntime {}\ncalls {total}\nstops {}\nswitches {}\nclock-reads {reads}\ncounter-reads {}\nsignals {}\n\
+            "digest {digest}\ntrace {trace}\ntime {}\ncalls {total}\nstops {}\nanswered {}\nswitches {}\nclock-reads {reads}\ncounter-reads {}\nsignals {}\n\
              loops {}\nstalls {}\nmessages {}\n",
-            self.kernel.now, counts.stops, counts.switches, counts.counters_read, counts.signals, counts.loops,
+            self.kernel.now, counts.stops, counts.answered, counts.switches, counts.counters_read, counts.signals, counts.loops,
             counts.stalls, counts.messages
         );
         let mut by_count: Vec<_> = counts.calls.iter().collect();

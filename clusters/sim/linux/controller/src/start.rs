@@ -17,6 +17,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use libc::{c_char, c_ulong, c_void, pid_t, sock_filter};
 
 use crate::calls::{Class, TABLE};
+use crate::fast::{self, Fast};
 use crate::machine::{FILES, MACHINE, PROCESS, STAND_INS};
 use crate::tracee::{self, Stop, Until};
 
@@ -296,6 +297,7 @@ pub struct SharedPages {
     library: OwnedFd,
     pages: OwnedFd,
     memory: *mut u64,
+    nodes: usize,
 }
 
 impl SharedPages {
@@ -309,7 +311,7 @@ impl SharedPages {
 
     /// Makes the pages for a number of nodes.
     pub fn new(nodes: usize, cost: u64, monotonic_start: u64, realtime_start: u64) -> io::Result<Self> {
-        let size = PAGE as usize * (1 + nodes);
+        let size = PAGE as usize * (1 + nodes + fast::PAGES);
         let library = memory_file(c"vdso")?;
         File::from(library.try_clone()?).write_all(VDSO)?;
         let pages = memory_file(c"time")?;
@@ -328,7 +330,7 @@ impl SharedPages {
         if memory == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        let made = Self { library, pages, memory: memory.cast() };
+        let made = Self { library, pages, memory: memory.cast(), nodes };
         made.set(Self::COST, cost);
         made.set(Self::MONOTONIC, monotonic_start);
         made.set(Self::REALTIME, realtime_start);
@@ -387,18 +389,34 @@ impl SharedPages {
         Some(OWN_PAGE + Self::PATH as u64)
     }
 
+    /// Returns the pages with which programs answer calls, which are new.
+    pub fn fast(&self, call: u64, brief: u64, later: u64) -> Fast {
+        // SAFETY: the mapping has these pages after those of the nodes.
+        let memory = unsafe { self.memory.add(PAGE as usize / 8 * (1 + self.nodes)) };
+        Fast::new(memory, call, brief, later)
+    }
+
     /// Maps the pages of a node and the library into a program that stands at its first instruction.
-    pub fn map_into(tid: pid_t, node: usize) -> io::Result<()> {
+    pub fn map_into(&self, tid: pid_t, node: usize) -> io::Result<()> {
         let fixed = (libc::MAP_FIXED | libc::MAP_SHARED) as u64;
         let private = (libc::MAP_FIXED | libc::MAP_PRIVATE) as u64;
+        let unless_used = (libc::MAP_FIXED_NOREPLACE | libc::MAP_SHARED) as u64;
         let (read, all, code) = (1, 3, 5);
-        for (address, rights, flags, descriptor, offset) in [
-            (SHARED_PAGE, all, fixed, PAGES_DESCRIPTOR, 0),
-            (OWN_PAGE, read, fixed, PAGES_DESCRIPTOR, PAGE * (1 + node as u64)),
-            (LIBRARY, code, private, LIBRARY_DESCRIPTOR, 0),
-        ] {
-            let arguments = [address, PAGE, rights, flags, descriptor as u64, offset];
+        let written = PAGE * (1 + self.nodes as u64);
+        let answers = written + PAGE * fast::WRITTEN_PAGES as u64;
+        let answering = fast::CODE_AT.map(|at| (at, fast::CODE_PAGES, code, unless_used, PAGES_DESCRIPTOR, answers));
+        let others = [
+            (SHARED_PAGE, 1, all, fixed, PAGES_DESCRIPTOR, 0),
+            (OWN_PAGE, 1, read, fixed, PAGES_DESCRIPTOR, PAGE * (1 + node as u64)),
+            (LIBRARY, 1, code, private, LIBRARY_DESCRIPTOR, 0),
+            (fast::WRITTEN, fast::WRITTEN_PAGES, all, fixed, PAGES_DESCRIPTOR, written),
+        ];
+        for (address, pages, rights, flags, descriptor, offset) in others.into_iter().chain(answering) {
+            let arguments = [address, PAGE * pages as u64, rights, flags, descriptor as u64, offset];
             let result = tracee::call_in(tid, libc::SYS_mmap, arguments)?;
+            if flags == unless_used && result == -i64::from(libc::EEXIST) {
+                continue; // the program has something there, and its calls stop
+            }
             if result != address as i64 {
                 return Err(io::Error::other(format!("the page at {address:#x} could not be mapped: {result}")));
             }

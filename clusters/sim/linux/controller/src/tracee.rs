@@ -317,6 +317,11 @@ pub fn call_in(tid: pid_t, number: i64, arguments: [u64; 6]) -> io::Result<i64> 
     Ok(result)
 }
 
+/// Changes eight bytes of the code of a stopped thread. It stays as it is where it cannot be changed, as in a shared mapping.
+pub fn change_code(tid: pid_t, address: u64, word: u64) {
+    let _ = request(libc::PTRACE_POKEDATA, tid, address as usize, word as usize);
+}
+
 /// Replaces code of a thread for a while.
 fn with_code<T>(tid: pid_t, address: u64, code: &[u8], act: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     let word = |value: u64| request(libc::PTRACE_POKEDATA, tid, address as usize, value as usize);

@@ -1,13 +1,15 @@
 //! Futexes: threads that wait for a word of their memory to change. Source: futex(2) and kernel/futex of Linux.
 
+use std::collections::VecDeque;
+
 use libc::{EAGAIN, EFAULT, EINVAL, ENOSYS, ETIMEDOUT};
 
 use super::disk;
 use super::dispatch::{failed, Outcome};
-use super::{Kernel, ProcessId, Resume, ThreadId, Wait};
+use super::{Kernel, ProcessId, Resume, Thread, ThreadId, Wait};
 use crate::tracee::{self, Registers};
 
-const ALL_BITS: u32 = u32::MAX;
+pub(super) const ALL_BITS: u32 = u32::MAX;
 const COMMAND: i32 = !(libc::FUTEX_PRIVATE_FLAG | libc::FUTEX_CLOCK_REALTIME);
 const EVERYBODY: u64 = u64::MAX;
 
@@ -71,7 +73,7 @@ impl Kernel {
                 }
                 self.threads[thread].futex_bits =
                     if command == libc::FUTEX_WAIT { ALL_BITS } else { registers.r9 as u32 };
-                self.futexes.entry(key).or_default().push_back(thread);
+                self.wait_for_word(key, thread);
                 self.block(thread, Wait::Futex(key), deadline);
                 Outcome::Block
             }
@@ -90,14 +92,35 @@ impl Kernel {
         }
     }
 
+    /// Changes the threads that wait for a word: the only way to them.
+    fn change_waiting<T>(
+        &mut self,
+        key: Key,
+        change: impl FnOnce(&mut VecDeque<ThreadId>, &[Thread]) -> T,
+    ) -> T {
+        let waiting = self.futexes.entry(key).or_default();
+        let before = waiting.len();
+        let result = change(waiting, &self.threads);
+        let now = waiting.len();
+        if now == 0 {
+            self.futexes.remove(&key);
+        }
+        if let Key::Own(memory, address) = key {
+            self.answering.waited_for((memory, address), before, now);
+        }
+        result
+    }
+
+    fn wait_for_word(&mut self, key: Key, thread: ThreadId) {
+        self.change_waiting(key, |waiting, _| waiting.push_back(thread));
+    }
+
     fn requeue(&mut self, from: Key, to: Key, most: u32) -> i64 {
         let mut moved = 0;
         while moved < i64::from(most) {
-            let Some(thread) = self.futexes.get_mut(&from).and_then(std::collections::VecDeque::pop_front) else {
-                break;
-            };
+            let Some(thread) = self.change_waiting(from, |waiting, _| waiting.pop_front()) else { break };
             self.threads[thread].wait = Wait::Futex(to);
-            self.futexes.entry(to).or_default().push_back(thread);
+            self.wait_for_word(to, thread);
             moved += 1;
         }
         moved
@@ -141,19 +164,17 @@ impl Kernel {
     }
 
     /// Wakes threads that wait for a word, in the order in which they came; returns their number.
-    fn wake_futex(&mut self, key: Key, most: u64, bits: u32) -> i64 {
-        let Some(mut waiting) = self.futexes.remove(&key) else { return 0 };
+    pub(super) fn wake_futex(&mut self, key: Key, most: u64, bits: u32) -> i64 {
         let mut woken = Vec::new();
-        waiting.retain(|thread| {
-            let wakes = (woken.len() as u64) < most && self.threads[*thread].futex_bits & bits != 0;
-            if wakes {
-                woken.push(*thread);
-            }
-            !wakes
+        self.change_waiting(key, |waiting, threads| {
+            waiting.retain(|thread| {
+                let wakes = (woken.len() as u64) < most && threads[*thread].futex_bits & bits != 0;
+                if wakes {
+                    woken.push(*thread);
+                }
+                !wakes
+            });
         });
-        if !waiting.is_empty() {
-            self.futexes.insert(key, waiting);
-        }
         for thread in &woken {
             self.wake(*thread, Resume::Result(0));
         }
@@ -167,11 +188,6 @@ impl Kernel {
 
     /// A thread no longer waits for a word.
     pub(super) fn leave_futex(&mut self, thread: ThreadId, key: Key) {
-        if let Some(waiting) = self.futexes.get_mut(&key) {
-            waiting.retain(|other| *other != thread);
-            if waiting.is_empty() {
-                self.futexes.remove(&key);
-            }
-        }
+        self.change_waiting(key, |waiting, _| waiting.retain(|other| *other != thread));
     }
 }

@@ -12,6 +12,7 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use super::{Kernel, Run, ThreadId};
+use crate::fast;
 use crate::tracee::{self, Registers, Stop, Until};
 
 const MOST_STEPS: usize = 5_000;
@@ -72,6 +73,9 @@ impl Kernel {
             }
             if state(&registers) == first {
                 break;
+            }
+            if fast::is_code(registers.rip) {
+                return Ok(Steps::Computes); // its call takes time, so it does not do the same for ever
             }
             if round.len() == MOST_STEPS {
                 return Ok(Steps::Computes);

@@ -3,6 +3,7 @@
 //! One thread of all programs runs at a time. Time passes only by calls, by reads of the clock, and while nobody can run. So all
 //! that happens depends on the seed and the programs alone.
 
+mod answering;
 mod disk;
 mod dispatch;
 mod epoll;
@@ -108,6 +109,8 @@ pub struct Settings {
     pub stalls: f64,
     /// Whether every call stops and is in the digest.
     pub trace_all: bool,
+    /// Whether programs answer some calls themselves. It has no effect on what they do.
+    pub answers: bool,
     /// The processor time of a thread without a call before the controller looks whether it waits in a loop. It has no effect on
     /// what programs do.
     pub look: Duration,
@@ -324,6 +327,7 @@ pub struct Kernel {
     workers: BTreeSet<ProcessId>,
     scheduling: Chance,
     stalls: Stalls,
+    answering: answering::Answering,
     pub digest: Digest,
     pub counts: Counts,
     is_stale: bool,
@@ -361,6 +365,8 @@ pub struct Counts {
     pub loops: u64,
     pub stalls: u64,
     pub messages: u64,
+    /// Calls that programs have answered themselves.
+    pub answered: u64,
 }
 
 impl Kernel {
@@ -376,6 +382,7 @@ impl Kernel {
             workers: BTreeSet::new(),
             scheduling: Chance::new(seed, "threads"),
             stalls: Stalls::new(seed, settings.stalls),
+            answering: answering::Answering::new(pages.as_ref(), &settings, &digest),
             settings,
             root,
             pages,

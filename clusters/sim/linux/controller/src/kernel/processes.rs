@@ -15,7 +15,7 @@ use super::{
     Descriptor, Fatal, Kernel, NodeId, ObjectId, Process, ProcessId, Resume, Run, State, Thread, ThreadId, Wait,
 };
 use crate::chance::Chance;
-use crate::start::{self, Program, SharedPages, LIBRARY};
+use crate::start::{self, Program, LIBRARY};
 use crate::tracee::{self, Stop, Until};
 
 /// Entries of the auxiliary vector that a program gets; see getauxval(3).
@@ -151,9 +151,10 @@ impl Kernel {
     pub(super) fn executed(&mut self, process: ProcessId, tid: pid_t) -> Run<()> {
         let node = self.processes[process].node;
         tracee::to_first_instruction(tid)?;
-        if self.pages.is_some() {
-            SharedPages::map_into(tid, node)?;
+        if let Some(pages) = &self.pages {
+            pages.map_into(tid, node)?;
         }
+        self.answering.forget(process);
         let read =
             |address| tracee::read_u64(tid, address).ok_or_else(|| io::Error::other("its stack is not readable"));
         // The stack has the number of arguments, the arguments, a zero, the variables, a zero, and the auxiliary vector.

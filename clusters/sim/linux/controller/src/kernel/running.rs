@@ -19,6 +19,7 @@ use super::{
     MONOTONIC_START, REALTIME_START, SECOND,
 };
 use crate::calls;
+use crate::chance::Chance;
 use crate::tracee::{self, Registers, Stop, Until};
 
 const LOOKS: u32 = 2; // in the time of the first look: how often a timer lets the controller read the clock
@@ -76,6 +77,16 @@ fn waits_for_lock(registers: &Registers) -> bool {
     }
 }
 
+/// Draws the time for which a thread runs before another one may.
+pub(super) fn quantum(settings: &Settings, chance: &mut Chance) -> Nanos {
+    let Settings { quantum, preempt, call, .. } = *settings;
+    let longest = quantum / 2 + chance.below(quantum);
+    if preempt <= 0.0 {
+        return longest;
+    }
+    longest.min(scaled(call, chance.exponential() / preempt))
+}
+
 /// Why a wait for a running thread ended.
 enum Ran {
     Stopped(Stop),
@@ -102,19 +113,9 @@ impl Kernel {
             let thread = self.runnable.swap_remove(place);
             self.counts.switches += 1;
             self.digest.number(thread as u64);
-            self.quantum_ends = self.now + self.quantum();
+            self.quantum_ends = self.now + quantum(&self.settings, &mut self.scheduling);
             self.go_on(thread)?;
         }
-    }
-
-    /// Draws the time for which a thread runs before another one may.
-    fn quantum(&mut self) -> Nanos {
-        let Settings { quantum, preempt, call, .. } = self.settings;
-        let longest = quantum / 2 + self.scheduling.below(quantum);
-        if preempt <= 0.0 {
-            return longest;
-        }
-        longest.min(scaled(call, self.scheduling.exponential() / preempt))
     }
 
     fn set_aside(&mut self, thread: ThreadId, resume: Resume) {
@@ -153,6 +154,7 @@ impl Kernel {
                 Stop::Ended(status) => return self.thread_ended(thread, status),
                 Stop::Call => {
                     self.threads[thread].registers = tracee::registers(tid)?;
+                    self.teach(thread);
                     self.now += self.settings.call;
                     self.threads[thread].processor_ns += self.settings.call;
                     let first = self.processes[self.threads[thread].process].first;
@@ -223,6 +225,7 @@ impl Kernel {
     fn advance(&mut self, thread: ThreadId, signal: libc::c_int) -> Run<Ran> {
         self.counts.stops += 1;
         self.share_time();
+        self.offer_calls(thread);
         let was_in_loop = self.threads[thread].loops > 0 && signal == 0;
         let still = if was_in_loop { self.look_for_loop(thread)? } else { None };
         let ran = match still {
@@ -230,6 +233,7 @@ impl Kernel {
             None => self.run_until_stop(thread, signal)?,
         };
         self.take_time();
+        self.take_answers(thread);
         if matches!(ran, Ran::Loops) {
             self.counts.loops += 1;
             let loops = &mut self.threads[thread].loops;
