@@ -12,9 +12,9 @@ import pytest
 from harness.node_clocks import Clocks, NodeClock
 from harness.units import NS_PER_S as S
 from harness.verdict import Verdict
+from results.logs import lines as module
 from results.logs.lines import LogLine, Logs, read_logs, spans_of
 from results.logs.times import UNKNOWN
-from results.measure import log_lines as module
 from results.page.report import render
 from results.page.story import LOG, scene_of, story
 from results.record.counterexample import counterexamples_of

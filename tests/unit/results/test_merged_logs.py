@@ -14,9 +14,9 @@ import cli
 from harness.errors import InputError
 from harness.node_clocks import Clocks, NodeClock
 from harness.units import NS_PER_S as S
+from results.logs import merged as module
 from results.logs.merged import merged_logs
 from results.logs.times import ASSUMED, LogTimes, all_log_times, log_times
-from results.measure import merged_logs as module
 from results.store.store import Run, Store
 from tests.unit.results.stored import store_run
 from tests.unit.results.synthetic import record
