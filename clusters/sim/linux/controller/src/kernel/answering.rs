@@ -128,7 +128,8 @@ impl Kernel {
         let hears = !self.links.probed.is_empty() || self.outside.as_ref().is_some_and(Outside::hears);
         let is_alone = self.runnable.is_empty() && !hears;
         let is_signalled = self.threads[thread].signals.is_signalled;
-        let sleeps = is_alone && !is_signalled && self.threads[thread].registers.orig_rax == libc::SYS_nanosleep as u64;
+        let sleeps =
+            is_alone && !is_signalled && self.threads[thread].registers.orig_rax == libc::SYS_nanosleep as u64;
         if sleeps {
             self.answering.draw(&self.settings, &self.scheduling);
         }

@@ -93,11 +93,7 @@ impl Kernel {
     }
 
     /// Changes the threads that wait for a word: the only way to them.
-    fn change_waiting<T>(
-        &mut self,
-        key: Key,
-        change: impl FnOnce(&mut VecDeque<ThreadId>, &[Thread]) -> T,
-    ) -> T {
+    fn change_waiting<T>(&mut self, key: Key, change: impl FnOnce(&mut VecDeque<ThreadId>, &[Thread]) -> T) -> T {
         let waiting = self.futexes.entry(key).or_default();
         let before = waiting.len();
         let result = change(waiting, &self.threads);

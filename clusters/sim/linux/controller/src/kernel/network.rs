@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddrV4;
 
 use super::objects::Kind;
-use super::sockets::Phase;
+use super::tcp::Phase;
 use super::{scaled, Event, Kernel, Nanos, NodeId, ObjectId, MICROSECOND, MILLISECOND, SECOND};
 use crate::chance::Chance;
 

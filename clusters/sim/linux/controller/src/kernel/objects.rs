@@ -5,7 +5,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::sockets::{Datagrams, Stream};
+use super::tcp::Stream;
+use super::udp::Datagrams;
 use super::{Kernel, Nanos, NodeId, ObjectId, ThreadId};
 
 pub const READABLE: u32 = libc::EPOLLIN as u32;
@@ -98,7 +99,9 @@ impl Kernel {
             Kind::Timer { expired, .. } => flag(*expired > 0, READABLE),
             Kind::Epoll { interests, ready } => flag(
                 ready.iter().any(|key| {
-                    interests.get(key).is_some_and(|interest| self.readiness(thread, key.1) & interest.events & 0xffff != 0)
+                    interests
+                        .get(key)
+                        .is_some_and(|interest| self.readiness(thread, key.1) & interest.events & 0xffff != 0)
                 }),
                 READABLE,
             ),

@@ -7,7 +7,7 @@ use libc::{c_int, ETIMEDOUT};
 
 use super::network::{retransmission, FIRST_CONNECT_RETRY, FIRST_RETRANSMISSION};
 use super::objects::Kind;
-use super::sockets::{Phase, Stream};
+use super::tcp::{Phase, Stream};
 use super::{Event, Kernel, Nanos, NodeId, ObjectId, MILLISECOND, SECOND};
 use crate::tracee;
 

@@ -15,7 +15,7 @@ use super::disk::Key;
 use super::dispatch::{failed, After, Outcome};
 use super::names::Name;
 use super::objects::{Kind, Object};
-use super::sockets::{Phase, Stream};
+use super::tcp::{Phase, Stream};
 use super::{Kernel, NodeId, ObjectId, ThreadId, Wait};
 
 /// That a socket takes one more connection or datagram: an event that programs do not see.
