@@ -38,7 +38,6 @@ from checker.formats.parquet import schema as file_schema
 from results.pipeline.decide.verdicts import VerdictOptions
 from results.pipeline.options import AnalysisOptions
 from results.pipeline.schema import OPERATIONS
-from results.pipeline.spark import verdicts as in_spark
 from results.pipeline.spark.job import analyze
 from results.pipeline.spark.progress import SparkSteps
 from results.pipeline.spark.session import SessionOptions, spark_session
@@ -161,7 +160,7 @@ def compare_transactions(
     return 1 if problems else 0
 
 
-def compare(spark: SparkSession, made: Plan, folder: Path, *, native: bool, hot: int | None, all_of_it: bool) -> int:
+def compare(spark: SparkSession, made: Plan, folder: Path, *, native: bool, all_of_it: bool) -> int:
     """Makes the history, runs everything once, and prints the table."""
     run, out = folder / "run", folder / "verdicts"
     data = run / "operations.parquet"
@@ -173,8 +172,6 @@ def compare(spark: SparkSession, made: Plan, folder: Path, *, native: bool, hot:
     print(f"made in {generating_s:.1f} s; planted: {len(made.planted)}\n", flush=True)
     floor_s, floor_bytes, _ = timed(lambda: floor(rows))
     table: list[tuple[str, float, int]] = [("floor: read and sort", floor_s, floor_bytes)]
-    if hot is not None:
-        vars(in_spark)["most_in_kernel"] = lambda _: hot  # of the functions that decide
     options = VerdictOptions(model=MODEL)
     job_s, job_bytes, _ = timed(lambda: verdicts(rows, options).write.mode("overwrite").parquet(str(out)))
     table.append(("verdicts", job_s, job_bytes))
@@ -210,7 +207,6 @@ def main() -> int:
     parser.add_argument("--cas", type=float, help="share of compare-and-sets; 0.1 on many keys, else 0")
     parser.add_argument("--plant", choices=[*KINDS, "none"], help="only this anomaly; on one key `stale`, if not given")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--hot", type=lambda text: int(float(text)), help="decide greater keys by dataflow")
     parser.add_argument("--no-check", action="store_true", help="without the check in one process")
     parser.add_argument("--whole", action="store_true", help="all of labrys analyze too, with its steps")
     parser.add_argument("--memory", default="4g", help="of the driver")
@@ -235,7 +231,7 @@ def main() -> int:
                 return compare_transactions(
                     spark, args.transactions, folder, memory_limit=limit, native=not args.no_check, stale=stale
                 )
-            return compare(spark, made, folder, native=not args.no_check, hot=args.hot, all_of_it=args.whole)
+            return compare(spark, made, folder, native=not args.no_check, all_of_it=args.whole)
     finally:
         if args.folder is None:
             shutil.rmtree(folder, ignore_errors=True)

@@ -24,7 +24,7 @@ from checker.deciders import of_workload
 from checker.formats.columns import NEEDED
 from checker.formats.parquet import schema as file_schema
 from checker.values import json_text
-from results.pipeline.large_transactions import by_key
+from results.pipeline.spark.large_transactions import by_key
 from results.pipeline.spark.types import struct_of
 from results.pipeline.spark.verdicts import judged
 

@@ -22,8 +22,7 @@ from checker.formats.source import UNPACK_LIMIT, opened
 from harness.console.plain import counted
 from harness.errors import InfrastructureError, InputError
 from harness.pool import Pool, processes
-from results.pipeline.decide.coding import coding_of
-from results.pipeline.decide.verdicts import VerdictOptions, decided, judged, most_in_kernel
+from results.pipeline.decide.verdicts import VerdictOptions, decided, judged
 from results.pipeline.decide.withhold import lost_of, unjudged, withheld
 from results.pipeline.errors import NotSuited, Unreadable
 from results.pipeline.job import Ingested, analyze
@@ -252,7 +251,6 @@ def _judged(run: Run, lost: Mapping[str | None, Lost] | None, *, options: Analys
         rows = judged(run.operations, decider.judge, options.memory_limit)
     else:
         own_options = _options(run, decider, options)
-        _require_fits(run, own_options)
         rows = decided(run.operations, own_options)
     return list(rows if lost is None else withheld(rows, lost))
 
@@ -290,19 +288,3 @@ def _options(run: Run, decider: Decider, options: AnalysisOptions) -> VerdictOpt
         time_limit_s=options.time_limit_s,
         memory_limit=options.memory_limit,
     )
-
-
-def _require_fits(run: Run, options: VerdictOptions) -> None:
-    """Checks that the kernel decides each key that dataflow could decide.
-
-    Raises:
-        NotSuited: A key of a register has too many operations.
-    """
-    most = most_in_kernel(options.memory_limit)
-    if run.operations.num_rows <= most or coding_of(options.work().model) is None:
-        return
-    greatest = pc.max(pc.value_counts(run.operations.column("key")).field("counts")).as_py()
-    if greatest > most:
-        raise NotSuited(
-            f"{run.seen.source.path}: a key has {greatest:,} operations, and {most:,} fit into its memory limit"
-        )

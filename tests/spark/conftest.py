@@ -6,12 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from results.pipeline.large_keys import route
-from results.pipeline.spark import verdicts
 from results.pipeline.spark.session import SessionOptions, spark_session
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from pyspark.sql import SparkSession
 
@@ -54,14 +52,3 @@ def compiling(spark: SparkSession) -> SparkSession:
     for name, (_, compiled) in COMPILING.items():
         session.conf.set(name, compiled)
     return session
-
-
-@pytest.fixture
-def heat(monkeypatch: pytest.MonkeyPatch) -> Callable[[int, int], None]:
-    """Returns a function that makes keys hot: with more than so many operations, in slices of so many events."""
-
-    def heated(operations: int, events: int) -> None:
-        monkeypatch.setattr(verdicts, "most_in_kernel", lambda _: operations)
-        monkeypatch.setattr(route, "SLICE_EVENTS", events)
-
-    return heated

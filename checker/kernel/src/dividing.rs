@@ -1,7 +1,7 @@
 //! The boundary of `transactions` to Python for histories that are larger than memory: their keys and their graph in parts.
 //!
 //! What a key shows by itself needs only the micro-operations of this key, so a history is divided by keys first. Its
-//! dependencies are then divided by time. `results/pipeline/large_transactions` says why that gives the same cycles.
+//! dependencies are then divided by time. `results/pipeline/spark/large_transactions` says why that gives the same cycles.
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;

@@ -15,7 +15,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from checker.decide.analysis import analysis
-from checker.errors import Disagreement
 from checker.explain.sentences import VALID, Evidence, explain
 from checker.models.blaming import blaming
 from checker.result import Analysis, operation_json
@@ -24,7 +23,6 @@ from harness.op import OpType
 from harness.verdict import Verdict
 from results.pipeline.decide.kernel import KERNEL
 from results.pipeline.decide.rows import BYTES_PER_OPERATION, OBJECTS, groups
-from results.pipeline.decide.targets import DATAFLOW
 from results.pipeline.schema import VERDICTS, storable
 
 if TYPE_CHECKING:
@@ -167,7 +165,7 @@ def _analysis(group: Group, work: Work) -> Analysis:
 def _decided(group: Group, work: Work) -> Analysis:
     target, part = group.target, group.target.part
     operations = group.operations if part is None else _of_invokes(group.operations, part)
-    result = analysis(
+    return analysis(
         work.model,
         operations,
         time_limit=work.time_limit_s,
@@ -177,12 +175,6 @@ def _decided(group: Group, work: Work) -> Analysis:
         part=part is not None,
         makers=None if target.observed is None else group.operations,
     )
-    if target.engine == DATAFLOW and (result.op is None or result.op.complete_index != target.op_end):
-        raise Disagreement(
-            f"dataflow finds invalid from event {target.op_end} on, the kernel finds {result.valid}", operations
-        )
-    # The part of a history with compare-and-sets may have none, and the kernel would name another analyzer.
-    return replace(result, analyzer=target.analyzer or "none") if target.engine == DATAFLOW else result
 
 
 def _of_invokes(operations: Sequence[Operation], invokes: Sequence[int]) -> list[Operation]:

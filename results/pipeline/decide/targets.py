@@ -16,7 +16,6 @@ from results.pipeline.decide.rows import OBJECTS, Target
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-DATAFLOW: Final = "dataflow"  # the column `engine`
 _NEVER: Final = 2**63
 _KNOWN: Final = sorted({field.name for field in fields(Target)} & {*ANSWER.names})
 
@@ -47,7 +46,7 @@ def chosen(bad: Sequence[tuple[Target, bool]], *, most: int, explained: int) -> 
         part = None if fits else target.part
         size = target.operations if part is None else len(part)
         searched = place < len(invalid) and (tied or target.kind == "search")
-        whole = (shrink or searched or target.engine == DATAFLOW) and 1 <= size <= most
+        whole = (shrink or searched) and 1 <= size <= most
         wanted: Sequence[int] | None = None
         if not whole or part is not None:
             named = [*target.core, *([] if target.op_start is None else [target.op_start])]

@@ -30,7 +30,7 @@ from harness.verdict import Verdict
 from results.pipeline.decide import judges, kernel
 from results.pipeline.decide.coding import ADDRESS, TEXTS, coded, coding_of, made
 from results.pipeline.decide.details import VALID_FROM, Work, examine, valid
-from results.pipeline.decide.kernel import BYTES_PER_OPERATION, TO_GENERAL, Budget
+from results.pipeline.decide.kernel import TO_GENERAL, Budget
 from results.pipeline.decide.rows import Target, group_of
 from results.pipeline.decide.targets import answered, chosen
 
@@ -75,11 +75,6 @@ class VerdictOptions:
         """
         model = make_model(self.model, self.initial, {**conventions_of(PARQUET), **self.conventions})
         return Work(model=model, time_limit_s=self.time_limit_s, memory_limit=self.memory_limit)
-
-
-def most_in_kernel(memory_limit: int) -> int:
-    """Returns the maximum number of operations of a key that the kernel decides."""
-    return memory_limit // BYTES_PER_OPERATION
 
 
 def judged(operations: pa.Table, judge: Judge, memory_limit: int) -> list[Row]:

@@ -1,8 +1,7 @@
 """Verdicts for each run and key: DataFrame in, DataFrame out. The functions of `results.pipeline.decide` do the work.
 
 The columns that a verdict needs go through the shuffle as integers. Only keys that integers cannot represent, and those that
-are not valid, are read again as whole operations. Dataflow decides keys of registers that are too large for one worker
-(`results.pipeline.large_keys`).
+are not valid, are read again as whole operations.
 
 `verdicts` runs jobs while it is called, because each step depends on the results of the one before. The results are small: one
 row for each key.
@@ -26,16 +25,15 @@ from results.pipeline.decide.details import VALID_FROM, examined, valid
 from results.pipeline.decide.kernel import ANSWER, TO_GENERAL, Budget, decide
 from results.pipeline.decide.rows import TARGET, TARGETED, Target
 from results.pipeline.decide.targets import answered, chosen
-from results.pipeline.decide.verdicts import VerdictOptions, most_in_kernel
-from results.pipeline.large_keys.route import by_dataflow
-from results.pipeline.large_transactions.route import decided as decided_in_parts
+from results.pipeline.decide.verdicts import VerdictOptions
 from results.pipeline.schema import OPERATIONS, VERDICTS
 from results.pipeline.spark.keys import address, keys_of
+from results.pipeline.spark.large_transactions.route import decided as decided_in_parts
 from results.pipeline.spark.tables import union
 from results.pipeline.spark.types import conform, struct_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from pyspark.sql import Column, DataFrame
 
@@ -228,29 +226,8 @@ def _answers(
         rows = rows.join(F.broadcast(whole.select(ADDRESS)), ADDRESS, "left_anti")
     touches = rows.mapInArrow(code, struct_of(CODED))
     budget = Budget(initial=coding.initial, time_limit_s=work.time_limit_s, memory_limit=work.memory_limit)
-    kernel = _by_kernel(budget, _tasks(keys, keys.count))
-    most = most_in_kernel(work.memory_limit)
-    if keys.greatest <= most:
-        return kernel(touches)
-    large = keys.table.where(F.col("operations") > most).select(ADDRESS)
-    hot = F.broadcast(large)
-    theirs = touches.join(hot, ADDRESS, "left_semi")
-    answers, unsuited = by_dataflow(theirs, budget)
-    if unsuited is not None:
-        answers = answers.unionByName(kernel(theirs.join(unsuited, ADDRESS, "left_semi")))
-    if large.count() == keys.count:
-        return answers
-    return kernel(touches.join(hot, ADDRESS, "left_anti")).unionByName(answers)
-
-
-def _by_kernel(budget: Budget, tasks: int) -> Callable[[DataFrame], DataFrame]:
-    """Returns a function that decides keys by the kernel, from their coded operations."""
-
-    def decided(touches: DataFrame) -> DataFrame:
-        spread = touches.repartition(tasks, ADDRESS).sortWithinPartitions(ADDRESS)
-        return spread.mapInArrow(partial(decide, budget=budget), struct_of(ANSWER))
-
-    return decided
+    spread = touches.repartition(_tasks(keys, keys.count), ADDRESS).sortWithinPartitions(ADDRESS)
+    return spread.mapInArrow(partial(decide, budget=budget), struct_of(ANSWER))
 
 
 def _tasks(keys: Keys, count: int) -> int:

@@ -14,7 +14,6 @@ from checker.values import json_text
 from results.pipeline.decide.details import Work, examined
 from results.pipeline.decide.kernel import KERNEL
 from results.pipeline.decide.rows import TARGET, TARGETED, Target
-from results.pipeline.decide.targets import DATAFLOW
 from tests.spark.histories import two_writes_and_a_read
 
 if TYPE_CHECKING:
@@ -53,13 +52,12 @@ def test_a_row_says_whether_the_order_is_a_legal_one(order: str, agrees: str | N
     assert (row["order_reason"] or "").startswith("The system's own order") is (agrees is not None)
 
 
-@pytest.mark.parametrize("engine", [KERNEL, DATAFLOW])
-def test_a_part_of_a_key_says_nothing_about_its_order(engine: str) -> None:
+def test_a_part_of_a_key_says_nothing_about_its_order() -> None:
     """Where only some operations of a key are looked at, to tell of them, nothing follows for the order of all."""
     operations = [replace(op, order=place) for place, op in enumerate(two_writes_and_a_read(stale=True))]
     row = row_of(
         operations,
-        engine=engine,
+        engine=KERNEL,
         verdict="invalid",
         analyzer="zones",
         kind="stale",

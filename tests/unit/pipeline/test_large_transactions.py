@@ -26,12 +26,12 @@ from checker.transactions.judge import judge
 from checker.values import json_text
 from harness.op import Operation, OpType
 from harness.verdict import Verdict
-from results.pipeline.large_transactions import by_key, by_time
-from results.pipeline.large_transactions.by_key import INTERNAL, KEPT
-from results.pipeline.large_transactions.finish import Found, alone, judgement, refs_of, starts_of
-from results.pipeline.large_transactions.parcels import PARCELS, packed, unpacked
-from results.pipeline.large_transactions.pieces import EDGE, PARTS, REF, SLICED, Places, numbers_of
 from results.pipeline.read.texts import kernel_texts
+from results.pipeline.spark.large_transactions import by_key, by_time
+from results.pipeline.spark.large_transactions.by_key import INTERNAL, KEPT
+from results.pipeline.spark.large_transactions.finish import Found, alone, judgement, refs_of, starts_of
+from results.pipeline.spark.large_transactions.parcels import PARCELS, packed, unpacked
+from results.pipeline.spark.large_transactions.pieces import EDGE, PARTS, REF, SLICED, Places, numbers_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -13,7 +13,7 @@ from checker.transactions.judge import IN_PARTS, judged
 from checker.transactions.words import REGISTERS
 from harness.errors import InputError
 from harness.verdict import Verdict
-from results.pipeline.large_transactions.by_key import KEPT
+from results.pipeline.spark.large_transactions.by_key import KEPT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -16,7 +16,8 @@ from checker.consistency import searched
 from checker.formats.columns import FAIL, INFO, OK, ColumnReader, Values
 from checker.values import decode_value, json_text
 from harness.errors import LabrysError
-from results.pipeline.large_transactions.pieces import (
+from results.pipeline.read.texts import kernel_texts, odd_texts
+from results.pipeline.spark.large_transactions.pieces import (
     EDGE,
     FINDINGS,
     GROUP,
@@ -30,7 +31,6 @@ from results.pipeline.large_transactions.pieces import (
     WRITE,
     WRITER,
 )  # fmt: skip
-from results.pipeline.read.texts import kernel_texts, odd_texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -11,7 +11,7 @@ import pyarrow as pa
 from checker._kernel import TransactionGraph
 from checker.consistency import REALTIME
 from checker.formats.columns import OK
-from results.pipeline.large_transactions.pieces import (
+from results.pipeline.spark.large_transactions.pieces import (
     BACK,
     EDGE,
     ENTRY,
@@ -38,7 +38,7 @@ from results.pipeline.large_transactions.pieces import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from results.pipeline.large_transactions.pieces import Numbers
+    from results.pipeline.spark.large_transactions.pieces import Numbers
 
 BYTES_PER_PIECE: Final = 400  # the memory of a piece in a slice, with the graph
 # By the kind of an edge in the kernel: the type of its cycle with real time, and its name.

@@ -19,9 +19,9 @@ from checker.formats.columns import NEEDED, OK, ColumnReader
 from harness.errors import InputError, LabrysError
 from harness.op import OpType
 from results.pipeline.decide.judges import row_of
-from results.pipeline.large_transactions import by_key, by_time
-from results.pipeline.large_transactions.by_time import Slicing
-from results.pipeline.large_transactions.finish import (
+from results.pipeline.spark.large_transactions import by_key, by_time
+from results.pipeline.spark.large_transactions.by_time import Slicing
+from results.pipeline.spark.large_transactions.finish import (
     OUT_OF_MEMORY,
     Found,
     alone,
@@ -29,8 +29,8 @@ from results.pipeline.large_transactions.finish import (
     refs_of,
     starts_of,
 )  # fmt: skip
-from results.pipeline.large_transactions.parcels import PARCELS, batch_of, contents, packed, unpacked
-from results.pipeline.large_transactions.pieces import (
+from results.pipeline.spark.large_transactions.parcels import PARCELS, batch_of, contents, packed, unpacked
+from results.pipeline.spark.large_transactions.pieces import (
     EDGE,
     FINDINGS,
     NUMBERS,
@@ -51,9 +51,9 @@ if TYPE_CHECKING:
     from checker.consistency import Question
     from checker.formats.columns import Columns, Int64s
     from checker.judging import Judge, Judgement
-    from results.pipeline.large_transactions.by_key import OfKeys
-    from results.pipeline.large_transactions.by_time import Shown
-    from results.pipeline.large_transactions.finish import Name, Ref
+    from results.pipeline.spark.large_transactions.by_key import OfKeys
+    from results.pipeline.spark.large_transactions.by_time import Shown
+    from results.pipeline.spark.large_transactions.finish import Name, Ref
 
 DATAFLOW: Final = "dataflow"  # the column `engine`
 _KERNEL_PROCESS: Final = 8  # the kind of an edge of processes, as in the kernel
