@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 SOURCES: Final = Path(__file__).parent / "controller"
 BINARY: Final = "labrys-linux"
-VERSION: Final = "0.2.0"  # of controller/Cargo.toml
+VERSION: Final = "0.3.0"  # of controller/Cargo.toml
 CARGO: Final = Program(
     name="cargo", package="cargo", purpose="building the controller of Linux programs", build_only=True
 )
