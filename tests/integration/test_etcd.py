@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from clusters.kit import conformance
 from clusters.kit.answers import Refused
 from clusters.local import LocalCluster
 from clusters.systems.etcd.gateway import Gateway, encoded
@@ -67,62 +68,11 @@ async def ask(system: EtcdSystem, node: Node, *operations: tuple[str, Value]) ->
     return await asked(system.client(1, node), (Invocation(f, value, key) for f, value in operations))
 
 
-def test_a_register_is_one_object_whichever_node_answers(cluster: LocalCluster, system: EtcdSystem) -> None:
-    """Reads, writes and compare-and-sets through three nodes act on one key; a value that does not match is a `fail`."""
-    first, second, third = cluster.nodes
-
-    async def all_of_it() -> list[Outcome]:
-        return [
-            *await ask(system, first, ("read", None), ("cas", [None, 1]), ("cas", [None, 2])),
-            *await ask(system, second, ("read", None), ("write", 3)),
-            *await ask(system, third, ("cas", [3, 4]), ("cas", [3, 5]), ("read", None)),
-        ]
-
-    *found, last = asyncio.run(all_of_it())
-    assert found == [
-        Ok(None),
-        Ok([None, 1]),
-        Fail("cas-mismatch: it does not hold null"),
-        Ok(1),
-        Ok(3),
-        Ok([3, 4]),
-        Fail("cas-mismatch: it does not hold 3"),
-    ]
-    assert last == Ok(4)
-
-
-def test_the_order_of_an_operation_is_the_revision(cluster: LocalCluster, system: EtcdSystem) -> None:
-    """A read has the revision of the write that it saw, and the next write a later one."""
-
-    async def orders() -> list[int | None]:
-        client = system.client(1, cluster.nodes[0])
-        try:
-            operations = ("write", 1), ("read", None), ("write", 2)
-            done = [await client.invoke(Invocation(f, value, "ordered")) for f, value in operations]
-        finally:
-            await client.close()
-        return [each.order for each in done if isinstance(each, Ok)]
-
-    written, seen, later = asyncio.run(orders())
-    assert written is not None
-    assert seen == written
-    assert later is not None
-    assert later > written
-
-
-def test_a_set_and_a_counter_keep_every_add(cluster: LocalCluster, system: EtcdSystem) -> None:
-    """Adds through all nodes at the same time are all there in a read."""
-    elements, counter = system_of(cluster, "set"), system_of(cluster, "counter")
-
-    async def all_of_it() -> list[Outcome]:
-        await asyncio.gather(*(ask(elements, node, ("add", place)) for place, node in enumerate(cluster.nodes)))
-        await asyncio.gather(*(ask(counter, node, ("add", 5), ("add", -1)) for node in cluster.nodes))
-        return [
-            *await ask(elements, cluster.nodes[0], ("read", None)),
-            *await ask(counter, cluster.nodes[1], ("read", None)),
-        ]
-
-    assert asyncio.run(all_of_it()) == [Ok([0, 1, 2]), Ok(12)]
+@pytest.mark.parametrize(("workload", "law"), conformance.cases(EtcdSystem.serves), ids=conformance.name)
+def test_clients_keep_the_laws(cluster: LocalCluster, system: EtcdSystem, workload: str, law: conformance.Law) -> None:
+    """Whichever node answers."""
+    assert system.workload == "register"  # it runs the processes
+    asyncio.run(law(conformance.Bench(nodes=cluster.nodes, client=system_of(cluster, workload).client)))
 
 
 def test_transactions_of_all_nodes_act_on_the_same_keys(cluster: LocalCluster, system: EtcdSystem) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from clusters.kit import conformance
 from clusters.kit.answers import Refused
 from clusters.local import LocalCluster
 from clusters.systems.redis import client as redis_client
@@ -68,50 +69,11 @@ async def ask(system: RedisSystem, node: Node, *operations: tuple[str, Value], p
         await client.close()
 
 
-def test_clients_of_all_nodes_find_the_master(cluster: LocalCluster, system: RedisSystem) -> None:
-    """Reads, writes and compare-and-sets act on one register, and an expected value that does not match is a `fail`."""
-    first, second, third = cluster.nodes
-
-    async def all_of_it() -> list[Outcome]:
-        return [
-            *await ask(system, first, ("read", None), ("cas", [None, 1]), ("cas", [None, 2])),
-            *await ask(system, second, ("read", None), ("write", 3)),
-            *await ask(system, third, ("cas", [3, 4]), ("cas", [3, 5]), ("read", None)),
-        ]
-
-    assert asyncio.run(all_of_it()) == [
-        Ok(None),
-        Ok([None, 1]),
-        Fail("cas-mismatch: it does not hold null"),
-        Ok(1),
-        Ok(3),
-        Ok([3, 4]),
-        Fail("cas-mismatch: it does not hold 3"),
-        Ok(4),
-    ]
-
-
-def test_sets_counters_and_queues(cluster: LocalCluster, system: RedisSystem) -> None:
-    """Adds are in a read, values leave a queue in their order, and a dequeue of an empty queue is a `fail`."""
+@pytest.mark.parametrize(("workload", "law"), conformance.cases(RedisSystem.serves), ids=conformance.name)
+def test_clients_keep_the_laws(cluster: LocalCluster, system: RedisSystem, workload: str, law: conformance.Law) -> None:
+    """Clients of all nodes find the master."""
     assert system.workload == "register"  # it runs the processes
-    node = cluster.nodes[1]
-
-    async def all_of_it() -> tuple[list[Outcome], list[Outcome], list[Outcome]]:
-        return (
-            await ask(system_of(cluster, "set"), node, ("add", 1), ("add", 2), ("read", None)),
-            await ask(system_of(cluster, "counter"), node, ("read", None), ("add", 5), ("add", -2), ("read", None)),
-            await ask(
-                system_of(cluster, "queue"), node,
-                ("enqueue", "a"), ("enqueue", "b"), ("enqueue", "c"), ("dequeue", None), ("drain", None), ("dequeue", None),
-            ),
-        )  # fmt: skip
-
-    elements, counter, queue = asyncio.run(all_of_it())
-    last = elements[-1]
-    assert isinstance(last, Ok)
-    assert sorted(last.value) == [1, 2]
-    assert counter == [Ok(0), Ok(5), Ok(-2), Ok(3)]
-    assert queue[3:] == [Ok("a"), Ok(["b", "c"]), Fail("empty: the queue has no value")]
+    asyncio.run(law(conformance.Bench(nodes=cluster.nodes, client=system_of(cluster, workload).client)))
 
 
 def test_a_transaction_is_one_script_or_several_commands(cluster: LocalCluster, system: RedisSystem) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from clusters.kit import conformance
 from clusters.kit.answers import RefusedByCode
 from clusters.local import LocalCluster
 from clusters.systems.zookeeper.clients import EPHEMERAL, SEQUENCE
@@ -69,92 +70,20 @@ async def ask(system: ZooKeeperSystem, node: Node, *operations: tuple[str, Value
 
 
 @pytest.mark.parametrize("reads", [Reads.SYNC, Reads.QUORUM])
-def test_a_register_is_one_object_whichever_node_answers(
-    cluster: LocalCluster, system: ZooKeeperSystem, reads: Reads
+@pytest.mark.parametrize(("workload", "law"), conformance.cases(ZooKeeperSystem.serves), ids=conformance.name)
+def test_clients_keep_the_laws(
+    cluster: LocalCluster, system: ZooKeeperSystem, workload: str, law: conformance.Law, reads: Reads
 ) -> None:
-    """Reads, writes and compare-and-sets through three nodes act on one key; a value that does not match is a `fail`."""
+    """Whichever node answers."""
     assert system.workload == "register"  # it runs the processes
-    registers = system_of(cluster, "register", zookeeper_reads=reads)
-    first, second, third = cluster.nodes
-
-    async def all_of_it() -> list[Outcome]:
-        await ask(registers, first, ("write", 0))
-        return [
-            *await ask(registers, second, ("read", None), ("cas", [None, 1]), ("cas", [0, 2])),
-            *await ask(registers, third, ("read", None), ("write", 3)),
-            *await ask(registers, first, ("cas", [3, 4]), ("cas", [3, 5]), ("read", None)),
-        ]
-
-    assert asyncio.run(all_of_it()) == [
-        Ok(0),
-        Fail("cas-mismatch: it does not hold null"),
-        Ok([0, 2]),
-        Ok(2),
-        Ok(3),
-        Ok([3, 4]),
-        Fail("cas-mismatch: it does not hold 3"),
-        Ok(4),
-    ]
-
-
-def test_the_order_of_an_operation_is_the_zxid(cluster: LocalCluster, system: ZooKeeperSystem) -> None:
-    """A read has the zxid of the write that it saw, and the next write a later one."""
-
-    async def orders() -> list[int | None]:
-        client = system.client(1, cluster.nodes[0])
-        try:
-            operations = ("cas", [None, 1]), ("read", None), ("write", 2)
-            done = [await client.invoke(Invocation(f, value, "ordered")) for f, value in operations]
-        finally:
-            await client.close()
-        return [each.order for each in done if isinstance(each, Ok)]
-
-    written, seen, later = asyncio.run(orders())
-    assert written is not None
-    assert seen == written
-    assert later is not None
-    assert later > written
+    client = system_of(cluster, workload, zookeeper_reads=reads).client
+    asyncio.run(law(conformance.Bench(nodes=cluster.nodes, client=client)))
 
 
 def test_transactions_of_all_nodes_act_on_the_same_keys(cluster: LocalCluster, system: ZooKeeperSystem) -> None:
     """Appends through three nodes are all in both lists, in the same order, and a transaction reads its own writes."""
     assert system.workload == "register"  # it runs the processes
     assert_that_all_nodes_act_on_the_same_keys(system_of(cluster, "list-append"), cluster.nodes)
-
-
-def test_a_set_and_a_counter_keep_every_add(cluster: LocalCluster, system: ZooKeeperSystem) -> None:
-    """Adds through all nodes at the same time are all there in a read."""
-    assert system.workload == "register"  # it runs the processes
-    elements, counter = system_of(cluster, "set"), system_of(cluster, "counter")
-
-    async def all_of_it() -> list[Outcome]:
-        await asyncio.gather(*(ask(elements, node, ("add", place)) for place, node in enumerate(cluster.nodes)))
-        await asyncio.gather(*(ask(counter, node, ("add", 5), ("add", -1)) for node in cluster.nodes))
-        return [
-            *await ask(elements, cluster.nodes[0], ("read", None)),
-            *await ask(counter, cluster.nodes[1], ("read", None)),
-        ]
-
-    found, total = asyncio.run(all_of_it())
-    assert isinstance(found, Ok)
-    assert sorted(found.value) == [0, 1, 2]
-    assert total == Ok(12)
-
-
-def test_values_leave_a_queue_in_their_order(cluster: LocalCluster, system: ZooKeeperSystem) -> None:
-    """A dequeue takes the first value, a drain all others in order, and a dequeue of an empty queue is a `fail`."""
-    assert system.workload == "register"  # it runs the processes
-    queue = system_of(cluster, "queue")
-    operations = (
-        ("enqueue", "a"),
-        ("enqueue", "b"),
-        ("enqueue", "c"),
-        ("dequeue", None),
-        ("drain", None),
-        ("dequeue", None),
-    )
-    *_, taken, drained, empty = asyncio.run(ask(queue, cluster.nodes[1], *operations))
-    assert [taken, drained, empty] == [Ok("a"), Ok(["b", "c"]), Fail("empty: the queue has no value")]
 
 
 @pytest.mark.parametrize("fencing", [True, False])

@@ -9,9 +9,10 @@ import threading
 from typing import TYPE_CHECKING
 
 import pytest
-from labrys_kv_store.client import KvStoreRegisters
+from labrys_kv_store.client import CLIENTS, KvStoreRegisters
 from labrys_kv_store.server import make_server
 
+from clusters.kit import conformance
 from harness.clock import Clock
 from harness.combinators import limit
 from harness.history import MemoryHistory, pair
@@ -51,6 +52,13 @@ def store(nodes: int = 3) -> Iterator[tuple[list[Node], int]]:
 def ask(node: Node, port: int, f: str, value: object = None) -> Outcome:
     """Carries out one operation."""
     return asyncio.run(KvStoreRegisters(node, port).invoke(Invocation(f, value, "k")))
+
+
+@pytest.mark.parametrize(("workload", "law"), conformance.cases(CLIENTS), ids=conformance.name)
+def test_clients_keep_the_laws(workload: str, law: conformance.Law) -> None:
+    """Whichever node answers."""
+    with store() as (nodes, port):
+        asyncio.run(law(conformance.Bench(nodes=nodes, client=lambda _process, node: CLIENTS[workload](node, port))))
 
 
 def test_each_operation_has_its_answer() -> None:
