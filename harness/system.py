@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import abc
 import asyncio
+import enum
 import re
 from dataclasses import dataclass, replace
 from importlib.metadata import EntryPoint
@@ -100,6 +101,19 @@ class LogLine:
     meaning: str
 
 
+class Tier(enum.StrEnum):
+    """What tests of a system are for."""
+
+    FINDING = "finding"
+    """Labrys found defects in its default release."""
+    PROMISE = "promise"
+    """It keeps what it promises, as far as was seen; known defects of older releases show that a test can tell."""
+    CONTROL = "control"
+    """It promises less than a test can ask, so violations are expected."""
+    BENCH = "bench"
+    """Labrys tries itself on it."""
+
+
 class System(abc.ABC):
     """A system under test on one cluster.
 
@@ -112,6 +126,7 @@ class System(abc.ABC):
     Attributes:
         name: Its name on the command line, e.g. `dledger`.
         summary: A description in one line.
+        tier: What tests of it are for; None: it does not say.
         simulated: Whether its nodes are machines of a simulated world; see `clusters.sim.system`.
         not_by_seed: Why its processes do not run as programs in virtual time; empty: they may. A call that the simulation does
             not know ends such a run; see docs/simulator.md.
@@ -147,6 +162,7 @@ class System(abc.ABC):
 
     name: ClassVar[str]
     summary: ClassVar[str] = ""
+    tier: ClassVar[Tier | None] = None
     simulated: ClassVar[bool] = False
     threaded: ClassVar[bool] = False
     not_by_seed: ClassVar[str] = ""

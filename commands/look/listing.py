@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -15,6 +15,7 @@ from harness.console.plain import one_line
 from harness.console.sources import DefaultsCommand
 from harness.console.terminal import echo
 from harness.errors import InputError
+from harness.system import Tier
 from nemesis.choices import FAULT_OPTION
 
 if TYPE_CHECKING:
@@ -24,6 +25,13 @@ if TYPE_CHECKING:
     from nemesis.triggers import TriggerKind
 
 TRIGGER = "trigger"  # in the column of targets
+TIERS: Final[Mapping[str | None, str]] = {
+    Tier.FINDING: "Systems in which Labrys found defects",
+    Tier.PROMISE: "Systems whose promise held",
+    Tier.CONTROL: "Systems that promise less than a test can ask",
+    Tier.BENCH: "Benches on which Labrys tries itself, and programs of your own",
+    None: "Other systems",
+}
 
 
 def _kinds(_: str) -> list[str]:
@@ -41,8 +49,16 @@ _format = click.option(
 @click.command("systems", cls=DefaultsCommand)
 @_format
 def systems(*, output: str) -> None:
-    """Lists the systems, each with the workloads that it supports."""
-    _show([_system(name, found) for name, found in installed(plugins.SYSTEMS)], output)
+    """Lists the systems by what tests of them are for, each with the workloads that it supports."""
+    rows = [_system(name, found) for name, found in installed(plugins.SYSTEMS)]
+    if output == "json":
+        _show(rows, output)
+        return
+    width = max((len(row["name"]) for row in rows), default=0)
+    parts = [(heading, [row for row in rows if row.get("tier") == tier]) for tier, heading in TIERS.items()]
+    for number, (heading, of_tier) in enumerate(part for part in parts if part[1]):
+        echo(f"{chr(10) if number else ''}{heading}:")
+        _show(of_tier, output, width=width)
 
 
 @click.command("workloads", cls=DefaultsCommand)
@@ -169,14 +185,15 @@ def _system(name: str, found: Chosen | InputError) -> dict[str, Any]:
     if isinstance(found, Chosen):
         row["workloads"] = dict(getattr(found.type, "serves", {}))
         row["places"] = places_of(found.type)
+        row["tier"] = None if found.type.tier is None else str(found.type.tier)
     return row
 
 
-def _show(rows: list[dict[str, Any]], output: str) -> None:
+def _show(rows: list[dict[str, Any]], output: str, *, width: int = 0) -> None:
     if output == "json":
         echo(json.dumps(rows, indent=2))
         return
-    width = max((len(row["name"]) for row in rows), default=0)
+    width = max((width, *(len(row["name"]) for row in rows)))
     target_width = max((len(row.get("target", "")) for row in rows), default=0)
     for row in rows:
         target = f"{row['target']:<{target_width}}  " if "target" in row else ""

@@ -24,7 +24,7 @@ from clusters.systems.bookkeeper.options import BookKeeperOptions
 from clusters.systems.bookkeeper.outcomes import REFUSALS
 from clusters.systems.bookkeeper.promises import promises
 from harness.errors import InputError
-from harness.system import LogLine
+from harness.system import LogLine, Tier
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -92,6 +92,7 @@ class BookKeeperSystem(jvm.JvmInstallation):
 
     name = "bookkeeper"
     summary = "Bookies of BookKeeper 4.17, which keep replicated ledgers; their clients are processes of their own."
+    tier = Tier.FINDING
     Options = BookKeeperOptions
     software = "BookKeeper"
     programs = (JAVA, MAVEN, COMPILER)

@@ -16,7 +16,7 @@ from clusters.systems.dledger.promises import promises
 from harness.process_clock import asked
 from harness.service import first_status
 from harness.slowness import slowed
-from harness.system import LogLine
+from harness.system import LogLine, Tier
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -36,6 +36,7 @@ class DLedgerSystem(DLedgerNodes):
 
     name = "dledger"
     summary = "Registers replicated by DLedger, a Raft library in Java."
+    tier = Tier.FINDING
     Options = DLedgerOptions
     simulator_class = "clusters.systems.dledger.simulated:SimDLedger"
     serves: ClassVar[Mapping[str, str]] = MappingProxyType(

@@ -21,6 +21,7 @@ from clusters.systems.dledger_log.options import DLedgerLogOptions, LogRead
 from clusters.systems.dledger_log.promises import promises
 from harness.errors import InputError
 from harness.service import NodeStatus
+from harness.system import Tier
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -36,6 +37,7 @@ class DLedgerLogSystem(DLedgerNodes):
 
     name = "dledger-log"
     summary = "The log of DLedger, a Raft library in Java, without a state machine."
+    tier = Tier.FINDING
     Options = DLedgerLogOptions
     simulator_class = "clusters.systems.dledger_log.simulated:SimDLedgerLog"
     serves: ClassVar[Mapping[str, str]] = MappingProxyType(

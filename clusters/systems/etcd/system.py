@@ -27,7 +27,7 @@ from harness.daemon import Daemon
 from harness.leaders import LEADER, leader_of
 from harness.process_clock import LogClock
 from harness.service import NodeStatus, ReplicaState
-from harness.system import LogLine, OneServiceSystem
+from harness.system import LogLine, OneServiceSystem, Tier
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -84,6 +84,7 @@ class EtcdSystem(OneServiceSystem):
 
     name = "etcd"
     summary = "etcd 3.4 to 3.7, a key-value store on Raft."
+    tier = Tier.PROMISE
     Options = EtcdOptions
     role = ROLE
     faketime = False  # Go reads the clock without libc

@@ -22,7 +22,7 @@ from clusters.systems.kafka.promises import promises
 from clusters.systems.kafka.queue import KafkaQueueClient
 from clusters.systems.kafka.settings import BROKER, CONTROLLER, REPLICAS, log_of
 from harness.errors import InfrastructureError, InputError
-from harness.system import LogLine
+from harness.system import LogLine, Tier
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -78,6 +78,7 @@ class KafkaSystem(jvm.JvmInstallation):
 
     name = "kafka"
     summary = "Kafka with KRaft: a broker on each node, and controllers on the first three."
+    tier = Tier.PROMISE
     Options = KafkaOptions
     software = "Kafka"
     programs = (JAVA, MAVEN)

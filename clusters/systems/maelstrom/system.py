@@ -23,7 +23,7 @@ from clusters.systems.maelstrom.promises import promises
 from clusters.systems.maelstrom.services import Services
 from clusters.systems.maelstrom.violations import Ledger
 from harness.errors import CommandFailed, InfrastructureError, NotServing
-from harness.system import LogLine
+from harness.system import LogLine, Tier
 from harness.units import NS_PER_MS
 from harness.verdict import Verdict
 
@@ -47,6 +47,7 @@ class MaelstromSystem(SimNodes):
 
     name = "maelstrom"
     summary = "A program of yours that speaks Maelstrom's protocol on stdin and stdout."
+    tier = Tier.BENCH
     only_on = "pipes"
     Options = MaelstromOptions
     ready_timeout_s = 10.0  # as long as Maelstrom waits for init_ok

@@ -23,7 +23,7 @@ from harness.errors import InputError
 from harness.leaders import LEADER
 from harness.process_clock import LogClock
 from harness.service import NodeStatus, ReplicaState
-from harness.system import LogLine
+from harness.system import LogLine, Tier
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -76,6 +76,7 @@ class NacosSystem(jvm.JvmSystem):
 
     name = "nacos"
     summary = "Nacos 0.8.0: its naming service, with persistent instances on a Raft of its own."
+    tier = Tier.FINDING
     Options = NacosOptions
     software = "Nacos"
     programs = (JAVA, MAVEN)

@@ -28,7 +28,7 @@ from harness.daemon import Daemon
 from harness.errors import InfrastructureError
 from harness.packages import DebianPackages
 from harness.service import NodeStatus, Service
-from harness.system import Program, System
+from harness.system import Program, System, Tier
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -77,6 +77,7 @@ class PostgresSystem(System):
 
     name = "postgres"
     summary = "PostgreSQL 15 with one primary and asynchronous hot standbys."
+    tier = Tier.PROMISE
     Options = PostgresOptions
     serves: ClassVar[Mapping[str, str]] = MappingProxyType(
         dict.fromkeys(

@@ -36,7 +36,7 @@ from harness.daemon import Daemon
 from harness.packages import DebianPackages
 from harness.process_clock import asked
 from harness.service import NodeStatus, ReplicaState, Service
-from harness.system import System
+from harness.system import System, Tier
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -77,6 +77,7 @@ class RedisSystem(System):
 
     name = "redis"
     summary = "Redis 7.0 with asynchronous replication and three sentinels."
+    tier = Tier.CONTROL
     Options = RedisOptions
     serves = served(CLIENTS)
     answers = ANSWERS

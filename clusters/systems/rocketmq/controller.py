@@ -18,6 +18,7 @@ from clusters.systems.rocketmq.controllers import GROUP, JRAFT_PORT, ControllerP
 from clusters.systems.rocketmq.options import ControllerOptions
 from clusters.systems.rocketmq.outcomes import REFUSALS
 from clusters.systems.rocketmq.promises import of_controllers
+from harness.system import Tier
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -43,6 +44,7 @@ class RocketMQController(jvm.LedJvmSystem):
 
     name = "rocketmq-controller"
     summary = "The controllers of RocketMQ 5, which elect the master of each broker group."
+    tier = Tier.FINDING
     Options = ControllerOptions
     simulator_class = "clusters.systems.rocketmq.simulated:SimRocketMQController"
     serves: ClassVar[Mapping[str, str]] = MappingProxyType(

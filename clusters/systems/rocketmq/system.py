@@ -25,7 +25,7 @@ from clusters.systems.rocketmq.producer import Producer
 from clusters.systems.rocketmq.promises import promises
 from clusters.systems.rocketmq.queue_client import Consumer, QueueClient, Topic
 from clusters.systems.rocketmq.routes import Routes
-from harness.system import LogLine
+from harness.system import LogLine, Tier
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -75,6 +75,7 @@ class RocketMQSystem(jvm.JvmInstallation):
 
     name = "rocketmq"
     summary = "Brokers of RocketMQ 5, the controllers that elect their master, and name servers; or brokers on DLedger."
+    tier = Tier.FINDING
     Options = RocketMQOptions
     software = "RocketMQ"
     programs = (settings.JAVA, settings.MAVEN)

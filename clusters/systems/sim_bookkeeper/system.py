@@ -29,7 +29,7 @@ from harness.errors import InputError
 from harness.leaders import LEADER
 from harness.op import ONLY_KEY
 from harness.service import NodeStatus, first_status
-from harness.system import LogLine
+from harness.system import LogLine, Tier
 from harness.units import NS_PER_MS
 
 if TYPE_CHECKING:
@@ -53,6 +53,7 @@ class SimBookkeeper(SimSystem):
 
     name = "sim-bookkeeper"
     summary = "The BookKeeper of Labrys for the simulator, with fences or terms, correct or with one planted bug."
+    tier = Tier.BENCH
     Options = SimBookkeeperOptions
     serves: ClassVar[Mapping[str, str]] = MappingProxyType(
         {

@@ -19,7 +19,7 @@ from harness.console.documents import shown
 from harness.errors import InputError
 from harness.leaders import leader_of
 from harness.service import NodeStatus, ReplicaState, first_status
-from harness.system import LogLine
+from harness.system import LogLine, Tier
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -41,6 +41,7 @@ class SimRaft(SimSystem):
 
     name = "sim-raft"
     summary = "The Raft of Labrys for the simulator, correct or with one planted bug."
+    tier = Tier.BENCH
     Options = SimRaftOptions
     serves: ClassVar[Mapping[str, str]] = MappingProxyType(
         {

@@ -16,6 +16,7 @@ from clusters.systems.sim_txn.options import SimTxnOptions
 from clusters.systems.sim_txn.outcomes import ANSWERS
 from clusters.systems.sim_txn.promises import promises
 from harness.service import NodeStatus
+from harness.system import Tier
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -32,6 +33,7 @@ class SimTxn(SimSystem):
 
     name = "sim-txn"
     summary = "The transactional store of Labrys for the simulator, with levels of isolation, correct or with one planted bug."
+    tier = Tier.BENCH
     Options = SimTxnOptions
     serves: ClassVar[Mapping[str, str]] = MappingProxyType(
         dict.fromkeys(

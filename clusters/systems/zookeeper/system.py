@@ -24,6 +24,7 @@ from clusters.systems.zookeeper.outcomes import ANSWERS
 from clusters.systems.zookeeper.promises import promises
 from harness.errors import InputError
 from harness.service import ReplicaState
+from harness.system import Tier
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -48,6 +49,7 @@ class ZooKeeperSystem(ZooKeeperServers, jvm.JvmSystem):
 
     name = "zookeeper"
     summary = "ZooKeeper 3.9, a tree of small files on Zab."
+    tier = Tier.FINDING
     Options = ZooKeeperOptions
     serves = served(CLIENTS)
     programs = (JAVA, MAVEN)
