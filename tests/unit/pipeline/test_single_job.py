@@ -198,15 +198,19 @@ def _refused(store: Path, out: Path) -> bool:
 
 
 def test_what_is_too_much_for_one_process_is_a_matter_of_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """More operations than one process takes, and a key that does not fit into its memory."""
+    """More operations than one process takes."""
     store = tmp_path / "store"
     make_run(store, "1", stale=False)
-    with pytest.raises(NotSuited, match="a key has 3 operations, and 2 fit into its memory limit"):
-        run(store, tmp_path / "out", memory_limit=240)
-    assert not list((tmp_path / "out").glob("*.json"))
     with pytest.raises(NotSuited, match=r"more than 2 operations, the limit of this process \(--in-process\)"):
         run(store, tmp_path / "out", in_process=2)
     run(store, tmp_path / "out", in_process=3)
+
+
+def test_a_key_that_does_not_fit_into_its_memory_is_unknown(tmp_path: Path) -> None:
+    """With the cause, and the run is not left out."""
+    make_run(tmp_path / "store", "1", stale=False)
+    (row,) = _verdicts(run(tmp_path / "store", tmp_path / "out", memory_limit=240))
+    assert (row["verdict"], row["cause"]) == ("unknown", "out-of-memory")
 
 
 def long_events(count: int, spaces: int) -> bytes:
