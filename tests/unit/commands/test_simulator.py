@@ -94,8 +94,8 @@ def test_a_planted_bug_is_found() -> None:
     ("words", "sentence"),
     [
         (
-            ("--cluster", "sim", "--system", "rocketmq", "--workload", "queue"),
-            "does not run in the simulator: a thread of its brokers computes",
+            ("--cluster", "sim", "--system", "maelstrom", "--workload", "echo"),
+            "runs as programs with pipes only: give --cluster pipes, not --cluster sim",
         ),
         (("--cluster", "pipes", "--system", "etcd"), "does not run as programs with pipes: it runs on machines"),
         (("--system", "tests.toy_register:ToyRegisters"), "runs in the simulator only: give --cluster sim"),

@@ -100,8 +100,8 @@ def test_a_case_that_cannot_run_is_refused_before_the_first_runs(
         ('workload = "queue"', "the case control: the system dledger serves "),
         ('plan = "none.json"', "the case control: Invalid value for '--plan': File 'none.json' does not exist."),
         (
-            'system = "rocketmq"\nworkload = "queue"\ncluster = "sim"',
-            "the case control: the system rocketmq does not run in the simulator: a thread of its brokers computes",
+            'system = "maelstrom"\nworkload = "echo"\ncluster = "sim"',
+            "the case control: the system maelstrom runs as programs with pipes only: give --cluster pipes, not --cluster sim",
         ),
         ('nemesis = "kill"\nfault-on = "500"', "the case control: kill does not fit into 60 s: "),
     ],
