@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import os
 import socket
 import subprocess
 from pathlib import Path
@@ -135,11 +137,18 @@ def test_a_loop_that_logs_takes_time(folder: Path) -> None:
     assert 2_000 < sum("again" in line for line in lines) < 20_000
 
 
+def unused_port() -> int:
+    """Returns a port below those that the kernel gives out, so no other test gets it meanwhile and sends to it."""
+    for port in range(20_000 + os.getpid() % 10_000, 32_000, 2):
+        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
+    raise AssertionError("no port below 32,000 is free")
+
+
 def test_the_same_calls_on_this_machine(folder: Path) -> None:
     """The program says the same with the sockets of the kernel."""
     command = ["java", "-XX:TieredStopAtLevel=1", "-cp", str(folder), "Calls"]
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = str(free.getsockname()[1])
+    port = str(unused_port())
     server = subprocess.Popen([*command, "n1", "127.0.0.1", port], stderr=subprocess.PIPE, text=True)
     try:
         assert server.stderr is not None
