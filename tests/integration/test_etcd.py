@@ -245,6 +245,7 @@ def test_without_a_quorum_a_write_is_indeterminate_and_a_serializable_read_answe
 ) -> None:
     """With two nodes gone: no connection is a `fail`, a write without an answer is `info`, and an old state can be read."""
     alive, *gone = cluster.nodes
+    asyncio.run(ask(system, alive, ("write", 4)))
     on_all(gone, system.kill)
     old = system_of(cluster, "register", etcd_reads=Reads.SERIALIZABLE)
 
