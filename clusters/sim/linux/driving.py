@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from harness.world import Disturbance, Failing
 
 END_S: Final = 10.0
+FLUSH_S: Final = 2.0
 MAX_ERROR: Final = 4000  # characters of what a controller that ended wrote, in an error
 END: Final = "."
 DONE: Final = "done"
@@ -390,9 +391,13 @@ class Controller:
 
     def stop(self) -> None:
         """Ends the controller, and with it all its programs. Idempotent."""
-        for pipe in (self._to, self._from):
-            with contextlib.suppress(OSError):
-                pipe.close()
+        with contextlib.suppress(OSError):
+            self._to.close()
+        # It writes the end of its log before it ends. If it cannot write to this process, it does not.
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(FLUSH_S)
+        with contextlib.suppress(OSError):
+            self._from.close()
         try:
             self._process.wait(END_S)
         except subprocess.TimeoutExpired:
