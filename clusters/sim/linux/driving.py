@@ -393,7 +393,7 @@ class Controller:
         """Ends the controller, and with it all its programs. Idempotent."""
         with contextlib.suppress(OSError):
             self._to.close()
-        # It writes the end of its log before it ends. If it cannot write to this process, it does not.
+        # The controller writes the end of its log before it ends. A write to a closed pipe would end it before that.
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(FLUSH_S)
         with contextlib.suppress(OSError):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict, deque
+from collections import deque
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -184,7 +184,7 @@ CLIENTS = {
 
 def bench(workload: str, mistake: str | None = None) -> conformance.Bench:
     """A new store with three nodes."""
-    store: dict[str, Any] = defaultdict() if mistake is None else {}
+    store: dict[str, Any] = {}
     kind: Callable[..., Any] = CLIENTS[workload]
     return conformance.Bench(nodes=NODES, client=lambda _process, node: kind(store, node, mistake))
 
