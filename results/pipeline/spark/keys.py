@@ -31,7 +31,6 @@ class Keys:
         salt: The salt of `address`.
         count: The number of keys.
         operations: The number of operations.
-        greatest: The number of operations of the largest key.
         ordered: The number of keys that have an operation with an order.
     """
 
@@ -39,7 +38,6 @@ class Keys:
     salt: int
     count: int
     operations: int
-    greatest: int
     ordered: int
 
 
@@ -56,7 +54,6 @@ def keys_of(operations: DataFrame) -> Keys:
             F.count("*").alias("keys"),
             F.count_distinct(address(salt)).alias("distinct"),
             F.coalesce(F.sum("operations"), F.lit(0)).alias("operations"),
-            F.coalesce(F.max("operations"), F.lit(0)).alias("greatest"),
             F.count_if(F.col("orders") > 0).alias("ordered"),
         ).head()
         assert row is not None  # noqa: S101 - an aggregate without groups has one row
@@ -68,6 +65,5 @@ def keys_of(operations: DataFrame) -> Keys:
         salt=salt,
         count=row["keys"],
         operations=row["operations"],
-        greatest=row["greatest"],
         ordered=row["ordered"],
     )
