@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from nemesis.kinds import Choice
     from nemesis.planfile import Plan
     from nemesis.rhythm import Rhythm
+    from nemesis.targets import Layout
     from nemesis.triggers import Subject
 
 
@@ -182,9 +183,7 @@ def parse_options(text: str) -> dict[str, dict[str, Value]]:
     return options
 
 
-def given_plan(
-    options: FaultOptions, nodes: Sequence[str], roles: Mapping[str, Sequence[str]] | None = None
-) -> Plan | None:
+def given_plan(options: FaultOptions, where: Layout) -> Plan | None:
     """Reads the plan from the file that the options name; None if they name no file.
 
     Raises:
@@ -195,7 +194,7 @@ def given_plan(
     path = options.plan_file
     if path is None:
         return None
-    return from_json(read_text(path, MAX_BYTES), nodes=nodes, source=str(path), roles=roles)
+    return from_json(read_text(path, MAX_BYTES), where=where, source=str(path))
 
 
 def follow_plan(
@@ -237,11 +236,10 @@ def follow_plan(
 def check(
     options: FaultOptions,
     *,
-    nodes: Sequence[str],
+    where: Layout,
     seed: int,
     time_limit_s: float,
     given: Plan | None,
-    roles: Mapping[str, Sequence[str]] | None = None,
 ) -> None:
     """Refuses options that give no plan on nodes with these names, whatever the nodes support.
 
@@ -251,9 +249,9 @@ def check(
     from nemesis.kinds import asks_for_all  # noqa: PLC0415 - `--help` needs no fault
 
     if given is None and asks_for_all(options.nemesis):
-        _chosen(options, nodes, None, roles)  # the kinds that share the time depend on the nodes
+        _chosen(options, where, None)  # the kinds that share the time depend on the nodes
     else:
-        make_plan(options, nodes=nodes, seed=seed, time_limit_s=time_limit_s, given=given, roles=roles)
+        make_plan(options, where=where, seed=seed, time_limit_s=time_limit_s, given=given)
 
 
 def check_triggers(options: FaultOptions, given: Plan | None, subject: Subject) -> None:
@@ -282,13 +280,7 @@ def check_triggers(options: FaultOptions, given: Plan | None, subject: Subject) 
         find_trigger(trigger.name).condition.check(trigger, subject)
 
 
-def requested_kinds(
-    options: FaultOptions,
-    *,
-    nodes: Sequence[str],
-    given: Plan | None,
-    roles: Mapping[str, Sequence[str]] | None = None,
-) -> tuple[str, ...]:
+def requested_kinds(options: FaultOptions, *, where: Layout, given: Plan | None) -> tuple[str, ...]:
     """Returns the kinds of faults that the options ask for, whatever the nodes support.
 
     Raises:
@@ -296,30 +288,28 @@ def requested_kinds(
     """
     if given is not None:
         return tuple(dict.fromkeys(fault.kind for fault in given.faults))
-    choices, _ = _chosen(options, nodes, None, roles)
+    choices, _ = _chosen(options, where, None)
     return tuple(dict.fromkeys(choice.kind.name for choice in choices))
 
 
 def make_plan(
     options: FaultOptions,
     *,
-    nodes: Sequence[str],
+    where: Layout,
     seed: int,
     time_limit_s: float,
     capabilities: Mapping[str, Capabilities] | None = None,
     given: Plan | None = None,
-    roles: Mapping[str, Sequence[str]] | None = None,
 ) -> Plan:
     """Draws the plan of the options, or completes the given plan.
 
     Args:
         options: The options about faults.
-        nodes: The names of all nodes.
+        where: The nodes, and the nodes of each role; see `harness.system.System.roles`.
         seed: The run's root seed.
         time_limit_s: The duration of the workload.
         capabilities: The capabilities of the nodes, if known; then `all` leaves out the kinds that they do not support.
         given: The plan to run instead of a drawn one.
-        roles: Role to the names of the nodes that run it; see `harness.system.System.roles`.
 
     Returns:
         The plan, with the seed and the time limit of the run, and with the kinds that `all` left out.
@@ -335,8 +325,8 @@ def make_plan(
         check_end(given, time_limit_s, source=str(options.plan_file))
         return replace(given, seed=seed, time_limit_s=time_limit_s)
     all_kinds = asks_for_all(options.nemesis)
-    left = left_out(capabilities, options.nemesis, nodes) if all_kinds and capabilities else ()
-    choices, each = _chosen(options, nodes, capabilities, roles)
+    left = left_out(capabilities, options.nemesis, where.nodes) if all_kinds and capabilities else ()
+    choices, each = _chosen(options, where, capabilities)
     if all_kinds and not choices:
         reasons = "\n  ".join(f"{item.kind}: {item.reason}" for item in left)
         raise InputError(
@@ -346,35 +336,30 @@ def make_plan(
         )
     faults = draw_plan(
         choices,
-        nodes,
+        where,
         seed=seed,
         time_limit_s=time_limit_s,
         rhythms=each,
         keep_majority=options.keep_majority,
         take_majority=options.take_majority,
         in_turn=options.in_turn,
-        roles=roles,
     )
     placed = {fault.kind for fault in faults}
     idle = [name for name in dict.fromkeys(choice.kind.name for choice in choices) if name not in placed]
     no_room = f"{time_limit_s:g} s are too short for it and the other faults"
     left += tuple(LeftOut(kind=name, nodes=(), missing=no_room) for name in idle)
     return Plan(
-        nodes=tuple(nodes),
+        layout=where,
         seed=seed,
         time_limit_s=time_limit_s,
         faults=faults,
         left_out=left,
         in_turn=options.in_turn,
-        roles={role: tuple(names) for role, names in (roles or {}).items()},
     )
 
 
 def _chosen(
-    options: FaultOptions,
-    nodes: Sequence[str],
-    capabilities: Mapping[str, Capabilities] | None,
-    roles: Mapping[str, Sequence[str]] | None,
+    options: FaultOptions, where: Layout, capabilities: Mapping[str, Capabilities] | None
 ) -> tuple[tuple[Choice, ...], dict[str, Rhythm]]:
     """Returns the requested kinds, and their rhythms."""
     from nemesis.kinds import choose_all  # noqa: PLC0415 - `--help` needs no fault
@@ -382,7 +367,7 @@ def _chosen(
     from nemesis.triggers import check_target, make_trigger  # noqa: PLC0415
 
     own = parse_options(options.fault_options)
-    choices = choose_all([options.nemesis], nodes, options=own, capabilities=capabilities, roles=roles)
+    choices = choose_all([options.nemesis], where, options=own, capabilities=capabilities)
     kinds = [choice.kind.name for choice in choices]
     wait_s: float = options.fault_wait
     triggers = triggers_of(options.fault_trigger, kinds, wait_s or DEFAULT_WAIT_S)

@@ -18,7 +18,7 @@ from harness.capabilities import LEADER, SIMULATED, SIMULATED_CALLS
 from harness.console import plugins
 from harness.console.documents import shown
 from harness.console.suggest import did_you_mean
-from harness.faults import ROLE
+from harness.targets import NAME_SEPARATOR, ByLeader
 from nemesis import options as opt
 from nemesis import targets as tgt
 from nemesis import triggers
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from harness.node import Node
     from harness.op import Value
     from nemesis.fault import Fault
+    from nemesis.targets import Target
 
 ALL_KINDS = "all"
 NO_KIND = "none"
@@ -54,16 +55,23 @@ class Kind:
     Attributes:
         name: Its name in plans, histories and reports.
         fault: The class of its faults.
-        target: Its default target; None: a target is required.
+        target: Its default target; None: names of nodes are required.
         aliases: Its other names.
         in_all: Whether `all` includes it.
     """
 
     name: str
     fault: type[Fault]
-    target: str | None
+    target: Target | None
     aliases: tuple[str, ...] = ()
     in_all: bool = True
+
+    def __post_init__(self) -> None:
+        if isinstance(self.target, str):  # a plug-in is not checked by mypy
+            raise PlanError(
+                f"the kind of fault {shown(self.name)} has the text {shown(self.target)} as its target; take the one of "
+                f"nemesis.targets that it means, e.g. nemesis.targets.RANDOM. {PAGE} has an example."
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +80,7 @@ class Choice:
 
     Attributes:
         kind: The kind.
-        target: Its target: a spec or names.
+        target: Its target.
         options: Its options, with defaults.
         role: The role of the targeted processes; None: whole nodes.
         label: The name of its random stream: the text of the request.
@@ -81,7 +89,7 @@ class Choice:
     """
 
     kind: Kind
-    target: str | tuple[str, ...]
+    target: Target
     options: Mapping[str, Value] = field(default_factory=dict)
     role: str | None = None
     label: str
@@ -195,31 +203,23 @@ def find_kind(name: str) -> Kind:
     return kind
 
 
-def choose(
-    text: str,
-    nodes: Sequence[str],
-    options: Mapping[str, Value] | None = None,
-    *,
-    roles: Mapping[str, Sequence[str]] | None = None,
-) -> Choice:
+def choose(text: str, where: tgt.Layout, options: Mapping[str, Value] | None = None) -> Choice:
     """Parses one kind in the form of the command line: `kind` or `kind:target`. A target can be roles, or begin with them.
 
     Args:
         text: The text.
-        nodes: The names of all nodes.
+        where: The nodes and their roles.
         options: The kind's options.
-        roles: The names of the nodes of each role.
 
     Raises:
         PlanError: The kind, its target or an option is unusable.
     """
-    where = tgt.layout(nodes, roles)
     name, separator, aim = text.partition(TARGET_SEPARATOR)
     kind = find_kind(name.strip())
     roles_hit, target = tgt.parse_aim(aim.strip(), where) if separator else ((), None)
     settled = opt.settle(kind.name, kind.fault.OPTIONS, options or {})
-    words = [*roles_hit, *aim.strip().split(tgt.NAME_SEPARATOR)[len(roles_hit) :]]
-    label = f"{kind.name}{separator}{tgt.NAME_SEPARATOR.join(words)}"
+    words = [*roles_hit, *aim.strip().split(NAME_SEPARATOR)[len(roles_hit) :]]
+    label = f"{kind.name}{separator}{NAME_SEPARATOR.join(words)}"
     parts = []
     for role in roles_hit or (None,):
         members = members_of(kind, role, where)
@@ -227,9 +227,9 @@ def choose(
             raise PlanError(f"{kind.name} {few}" + (f" with the role {role}" if role else ""))
         wanted = kind.target if target is None else target
         if wanted is None:
-            asked = f"{role}{tgt.NAME_SEPARATOR}{members[0]}" if role else members[0]
+            asked = f"{role}{NAME_SEPARATOR}{members[0]}" if role else members[0]
             raise PlanError(f"{kind.name} needs the names of its nodes, e.g. {kind.name}{TARGET_SEPARATOR}{asked}")
-        wanted = kind.fault.check_target(kind.name, wanted, members)
+        kind.fault.check_target(kind.name, wanted, members)
         parts.append(Choice(kind=kind, target=wanted, options=settled, role=role, label=label))
     first, *others = parts
     return replace(first, beside=tuple(others))
@@ -258,11 +258,10 @@ def too_few(kind: Kind, nodes: Sequence[str]) -> str:
 
 def choose_all(
     texts: Iterable[str],
-    nodes: Sequence[str],
+    where: tgt.Layout,
     *,
     options: Mapping[str, Mapping[str, Value]] | None = None,
     capabilities: Mapping[str, Capabilities] | None = None,
-    roles: Mapping[str, Sequence[str]] | None = None,
 ) -> tuple[Choice, ...]:
     """Parses several kinds. Each text has one or more, with commas between them.
 
@@ -270,11 +269,10 @@ def choose_all(
 
     Args:
         texts: The texts.
-        nodes: The names of all nodes.
+        where: The nodes and their roles.
         options: Options by kind name or alias.
         capabilities: The capabilities of the nodes, if known. Then `all` leaves out the kinds that they do not support; see
             `left_out`.
-        roles: The names of the nodes of each role.
 
     Raises:
         PlanError: A part is not valid, a kind occurs twice, or options belong to a kind that is not requested.
@@ -291,15 +289,13 @@ def choose_all(
         if text == ALL_KINDS:
             for sentence in registry().broken.values():
                 logger.warning("%s", sentence)
-            able = [kind for kind in of_all() if kind.name not in without and not too_few(kind, nodes)]
+            able = [kind for kind in of_all() if kind.name not in without and not too_few(kind, where.nodes)]
             able = [kind for kind in able if not _gaps(kind, capabilities or {})]
             for kind in able:
-                choices.setdefault(
-                    kind.name, replace(choose(kind.name, nodes, given.get(kind.name), roles=roles), by_all=True)
-                )
+                choices.setdefault(kind.name, replace(choose(kind.name, where, given.get(kind.name)), by_all=True))
             continue
         own = given.get(find_kind(text.partition(TARGET_SEPARATOR)[0].strip()).name)
-        choice = choose(text, nodes, own, roles=roles)
+        choice = choose(text, where, own)
         if choice.label in choices and ALL_KINDS not in wanted:
             raise PlanError(f"--nemesis has the fault {choice.label!r} twice")
         choices[choice.label] = choice
@@ -391,7 +387,7 @@ def missing_capabilities(
         A sentence for each kind that a node does not support, with the node and the missing capability.
     """
     faults = tuple(faults)
-    needed = dict.fromkeys((fault.kind, ROLE in fault.options) for fault in faults)
+    needed = dict.fromkeys((fault.kind, fault.role is not None) for fault in faults)
     lines = [
         line for name, at_role in needed for line in _lacking(find_kind(name), capabilities, nodes, at_role=at_role)
     ]
@@ -423,7 +419,7 @@ def _gaps(
         ]
     effect_needs = kind.fault.SIMULATED.NEEDS if simulated and kind.fault.SIMULATED is not None else frozenset()
     for capability in sorted(
-        effect_needs | kind.fault.OF_SYSTEM | ({LEADER} if kind.target in tgt.BY_LEADER else set())
+        effect_needs | kind.fault.OF_SYSTEM | ({LEADER} if isinstance(kind.target, ByLeader) else set())
     ):
         gaps += [
             _Gap(capability=capability, node=node, reason=can.missing[capability], instead=None, instead_reason="")

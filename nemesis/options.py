@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from harness.console.documents import shown
 from harness.console.suggest import did_you_mean
-from harness.faults import ROLE
 from nemesis.errors import PlanError
 
 if TYPE_CHECKING:
@@ -19,8 +18,6 @@ if TYPE_CHECKING:
 
     from harness.op import Value
 
-# A plan adds this option to those of the kind.
-ORDER = "order"
 MAX_TEXT = 200
 
 
@@ -91,11 +88,6 @@ def mapping(meaning: str) -> Option:
         return isinstance(value, dict) and all(isinstance(k, str) and _texts(v) for k, v in value.items())
 
     return Option(default=None, accepts=accepts, expected="a map from text to a list of texts", meaning=meaning)
-
-
-def own(options: Mapping[str, Value]) -> dict[str, Value]:
-    """Returns the options that belong to the kind, without the plan's order of nodes and its role."""
-    return {name: value for name, value in options.items() if name not in {ORDER, ROLE}}
 
 
 def settle(kind: str, known: Mapping[str, Option], given: Mapping[str, Value]) -> dict[str, Value]:

@@ -260,12 +260,12 @@ class Chooser:
         if not space.triggers:
             return draw
         triggers: dict[str, str] = {}
-        targets = {kind: target for kind, target in draw.targets.items() if target != TRIGGER}
+        targets = {kind: target for kind, target in draw.targets.items() if target != str(TRIGGER)}
         if random.random() < TRIGGERED_SHARE:
             kind, trigger = random.choice(draw.kinds), random.choice(space.triggers)
             triggers = {kind: trigger}
             if trigger in space.naming and kind in space.aimed and random.random() < AIMED_SHARE:
-                targets[kind] = TRIGGER
+                targets[kind] = str(TRIGGER)
         return replace(draw, triggers=triggers, targets=targets, limit_s=random.choice(space.limits_s))
 
     def _changed(self, kept: Draw, fresh: Draw, random: Random) -> Draw:

@@ -18,8 +18,9 @@ from harness.capabilities import SIMULATED_DISK, Capabilities
 from harness.console.terminal import echo
 from harness.declare import hunted
 from harness.errors import InputError
+from harness.targets import ByLeader
 from nemesis.kinds import ALL_KINDS, WITHOUT, all_kinds, excluded, find_kind, impossible, parts_of, too_few
-from nemesis.targets import ALL, BY_LEADER, LEADER, MAJORITY, TRIGGER
+from nemesis.targets import ALL, LEADER, MAJORITY, TRIGGER
 from nemesis.triggers import find_trigger, for_hunts
 
 if TYPE_CHECKING:
@@ -210,12 +211,12 @@ def _space(
         rates=draws.SIMULATED_RATES if simulated else draws.RATES,
         targets={
             name: [
-                target
+                str(target)
                 for target in ((ALL, LEADER, MAJORITY) if reports else (ALL, MAJORITY))
                 if target in kind.fault.TARGETS and target != kind.target
             ]
             for name, kind in kinds.items()
-            if kind.target not in BY_LEADER
+            if not isinstance(kind.target, ByLeader)
         },
         settings=settings,
         needed=tuple(needed),
@@ -223,7 +224,9 @@ def _space(
         limits_s=draws.SIMULATED_LIMITS_S if simulated else draws.LIMITS_S,
         naming=frozenset(str(trigger) for trigger in drawn if find_trigger(trigger.name).condition.NAMES_NODE),
         aimed=frozenset(
-            name for name, kind in kinds.items() if TRIGGER in kind.fault.TARGETS and kind.target not in BY_LEADER
+            name
+            for name, kind in kinds.items()
+            if TRIGGER in kind.fault.TARGETS and not isinstance(kind.target, ByLeader)
         ),
     )
 
@@ -247,7 +250,11 @@ def _by_default(possible: Sequence[Kind], *, simulated: bool, released: bool) ->
     disks are full, some programs also exchange messages without end. The other kinds differ from one of these only in how many
     nodes they hit.
     """
-    kept = [kind for kind in possible if kind.in_all or kind.target in BY_LEADER or (simulated and kind.fault.DAMAGES)]
+    kept = [
+        kind
+        for kind in possible
+        if kind.in_all or isinstance(kind.target, ByLeader) or (simulated and kind.fault.DAMAGES)
+    ]
     return [kind for kind in kept if not (simulated and released and _changes_disk(kind))]
 
 

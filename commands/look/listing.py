@@ -98,7 +98,7 @@ def faults(*, kind: str | None, fault: str | None, output: str) -> None:  # noqa
         for why in (*registry().broken.values(), *of_triggers().broken.values()):
             echo(one_line(why), err=True)
         rows = [
-            {"name": each.name, "target": each.target or "named", "summary": each.fault.SUMMARY}
+            {"name": each.name, "target": str(each.target or "named"), "summary": each.fault.SUMMARY}
             for each in all_kinds().values()
         ]
         triggers = [
@@ -115,7 +115,7 @@ def faults(*, kind: str | None, fault: str | None, output: str) -> None:  # noqa
         "name": found.name,
         "summary": found.fault.SUMMARY,
         "aliases": list(found.aliases),
-        "target": found.target or "names of nodes, which must be given",
+        "target": str(found.target) if found.target else "names of nodes, which must be given",
         "in all": found.in_all,
         "needs": sorted(found.fault.needs(())),
         "proof": found.fault.PROOF,

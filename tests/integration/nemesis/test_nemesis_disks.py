@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.faults import PlannedFault
+from harness.targets import Named
 from nemesis.errors import FaultError
 from tests.integration.nemesis.bench import HOME, planned
 
@@ -247,7 +248,9 @@ def test_files_are_damaged_on_a_minority_at_most(bench: Bench) -> None:
 
     async def work() -> None:
         conductor = bench.conductor()
-        first = PlannedFault(id=1, kind="file-bitflip", target=["n1", "n2"], start_s=0, end_s=9, options={"flips": 1})
+        first = PlannedFault(
+            id=1, kind="file-bitflip", target=Named(("n1", "n2")), start_s=0, end_s=9, options={"flips": 1}
+        )
         await conductor.begin(first)
         await conductor.end(first)
         with pytest.raises(FaultError, match="is refused: the plan damages files on n1, n2, n3"):

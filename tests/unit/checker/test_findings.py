@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from commands.check.command import check
 from harness.errors import ExitCode
 from nemesis.planfile import from_json
+from nemesis.targets import layout
 
 FINDINGS = Path(__file__).parents[2] / "data" / "findings"
 DROPPED = FINDINGS / "dledger-0.4.0-log-dropped"
@@ -135,7 +136,7 @@ def test_the_second_first_master_of_a_group_is_found(finding: Path, keys: str, g
 )
 def test_the_plan_of_a_finding_can_be_read(finding: Path, nodes: list[str], kinds: set[str]) -> None:
     """`--plan` accepts each stored plan."""
-    plan = from_json((finding / "plan.json").read_text(), nodes=nodes, source="plan.json")
+    plan = from_json((finding / "plan.json").read_text(), where=layout(nodes), source="plan.json")
 
     assert {fault.kind for fault in plan.faults} == kinds
 

@@ -17,6 +17,7 @@ from commands.shrink.steps import MIN_FAULT_S, Candidate, shrink, shrinkable, st
 from harness.errors import InputError
 from harness.faults import RARE_MESSAGE, PlannedFault, Trigger
 from harness.randomness import stream
+from harness.targets import AtTrigger, Named
 from tests.trials import TOY
 
 if TYPE_CHECKING:
@@ -28,7 +29,9 @@ pytestmark = pytest.mark.usefixtures("without_plots")
 
 def fault(place: int, kind: str, *targets: str) -> PlannedFault:
     """Returns a fault of 4 s that begins at 5 s times its place, plus 1 s."""
-    return PlannedFault(id=place, kind=kind, target=targets, start_s=5.0 * place + 1, end_s=5.0 * place + 5)
+    return PlannedFault(
+        id=place, kind=kind, target=Named(tuple(targets)), start_s=5.0 * place + 1, end_s=5.0 * place + 5
+    )
 
 
 WHOLE = Candidate(
@@ -43,7 +46,7 @@ def test_only_what_matters_is_left() -> None:
     """If a pause of n3 alone has the finding, the result has a short pause in a short run and nothing else."""
     best = shrink(WHOLE, lambda each: any(fault.kind == "pause" for fault in each.faults), enough=lambda _: False)
     (left,) = best.faults
-    assert (left.kind, left.target, left.id) == ("pause", ("n3",), 0)
+    assert (left.kind, left.target, left.id) == ("pause", Named(("n3",)), 0)
     assert left.end_s - left.start_s < 2 * MIN_FAULT_S
     assert left.start_s < 1
     assert best.time_limit_s < 2
@@ -68,7 +71,9 @@ def test_a_fault_at_the_node_of_its_trigger_keeps_the_trigger() -> None:
     trigger = Trigger(name="log-line", limit_s=2.0, parameters={"line": "elected"})
     whole = replace(
         WHOLE,
-        faults=tuple(replace(each, trigger=trigger, target="trigger") for each in WHOLE.faults if each.kind == "kill"),
+        faults=tuple(
+            replace(each, trigger=trigger, target=AtTrigger()) for each in WHOLE.faults if each.kind == "kill"
+        ),
     )
     best = shrink(whole, lambda each: bool(each.faults), enough=lambda _: False)
     assert {str(fault.trigger) for fault in best.faults} == {"log-line:elected"}

@@ -9,10 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.faults import PlannedFault, Trigger
+from harness.targets import ByLeader, Lead
 from nemesis.choices import FaultOptions
 from nemesis.plan import number
 from nemesis.planfile import Plan
 from nemesis.real_nodes import LEAST_S, changed_options, changed_plan
+from nemesis.targets import layout
 
 MESSAGE = Trigger(name="rare-message", limit_s=0.5)
 LEADER = Trigger(name="new-leader", limit_s=2.0)
@@ -26,8 +28,10 @@ def _plans(draw: st.DrawFn) -> Plan:
         start_s, trigger = draw(TIMES), draw(st.sampled_from([None, MESSAGE, LEADER]))
         wait_s = 0.0 if trigger is None else trigger.limit_s
         end_s = start_s + wait_s + draw(TIMES) + 0.001
-        faults.append(PlannedFault(id=0, kind="kill", target="leader", start_s=start_s, end_s=end_s, trigger=trigger))
-    return Plan(nodes=("n1", "n2", "n3"), seed=1, time_limit_s=20.0, faults=number(faults))
+        faults.append(
+            PlannedFault(id=0, kind="kill", target=ByLeader(Lead.LEADER), start_s=start_s, end_s=end_s, trigger=trigger)
+        )
+    return Plan(layout=layout(("n1", "n2", "n3")), seed=1, time_limit_s=20.0, faults=number(faults))
 
 
 @given(plan=_plans())
@@ -51,8 +55,8 @@ def test_each_fault_lasts_long_enough_and_none_overlaps_another_that_did_not(pla
 
 def test_a_plan_that_real_nodes_can_carry_out_stays_as_it_is() -> None:
     """Nothing changes without a reason."""
-    fault = PlannedFault(id=0, kind="kill", target="leader", start_s=1.0, end_s=4.0, trigger=LEADER)
-    plan = Plan(nodes=("n1",), seed=1, time_limit_s=9.0, faults=(fault,))
+    fault = PlannedFault(id=0, kind="kill", target=ByLeader(Lead.LEADER), start_s=1.0, end_s=4.0, trigger=LEADER)
+    plan = Plan(layout=layout(("n1",)), seed=1, time_limit_s=9.0, faults=(fault,))
     assert changed_plan(plan) == (plan, [])
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from harness.capabilities import NAMES, SIMULATED, Capabilities
 from harness.faults import PlannedFault
+from harness.targets import Named
 from nemesis.builtin import KINDS
 from nemesis.kinds import left_out, missing_capabilities
 from tests.trials import TOY, trial
@@ -60,7 +61,7 @@ def test_the_end_of_a_full_disk_leaves_killed_processes_alone(tmp_path: Path) ->
     full = {"id": 1, "kind": "disk-full", "target": ["n2"], "start_s": 2.0, "end_s": 3.0, "options": {}}
     plan = {
         "format": "labrys-plan",
-        "version": 2,
+        "version": 3,
         "nodes": ["n1", "n2", "n3", "n4", "n5"],
         "seed": 1,
         "time_limit_s": 8.0,
@@ -87,7 +88,7 @@ def test_an_error_of_a_call_needs_programs() -> None:
         Exception, match="lacks simulated-calls, which disk-error needs: its processes are objects of Labrys"
     ):
         trial(*TOY, "--nemesis", "disk-error", "--fault-on", "1-2")
-    (fault,) = [PlannedFault(id=1, kind="disk-error", target=("n1",), start_s=1.0, end_s=2.0, options={})]
+    (fault,) = [PlannedFault(id=1, kind="disk-error", target=Named(("n1",)), start_s=1.0, end_s=2.0, options={})]
     real = Capabilities(available=frozenset(NAMES))
     (lacking,) = missing_capabilities([fault], {"n1": real})
     assert lacking.endswith("Labrys lets system calls fail in the simulator only")
