@@ -22,6 +22,7 @@ from harness.targets import NAME_SEPARATOR, ByLeader
 from nemesis import options as opt
 from nemesis import targets as tgt
 from nemesis import triggers
+from nemesis.asked import AIM_SEPARATOR, ALL_KINDS, NO_KIND, WITHOUT, Asked, EveryKind, KindOptions, Request
 from nemesis.errors import PlanError
 from nemesis.fault import Occupied
 
@@ -35,10 +36,6 @@ if TYPE_CHECKING:
     from nemesis.fault import Fault
     from nemesis.targets import Target
 
-ALL_KINDS = "all"
-NO_KIND = "none"
-WITHOUT = "-"
-TARGET_SEPARATOR = ":"
 PAGE = "docs/new-fault.md"
 # What no node but a simulated one has, with the reason.
 NEVER_REAL: Mapping[str, str] = MappingProxyType(
@@ -72,6 +69,13 @@ class Kind:
                 f"the kind of fault {shown(self.name)} has the text {shown(self.target)} as its target; take the one of "
                 f"nemesis.targets that it means, e.g. nemesis.targets.RANDOM. {PAGE} has an example."
             )
+        for name, option in self.fault.OPTIONS.items():
+            other = self.fault.OPTIONS.get(option.drawn_with or name)
+            if other is None or len(other.hunted) != len(option.hunted):
+                raise PlanError(
+                    f"the kind of fault {shown(self.name)} draws its option {name!r} with {option.drawn_with!r}, which must be "
+                    f"another option with as many values"
+                )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,23 +207,23 @@ def find_kind(name: str) -> Kind:
     return kind
 
 
-def choose(text: str, where: tgt.Layout, options: Mapping[str, Value] | None = None) -> Choice:
-    """Parses one kind in the form of the command line: `kind` or `kind:target`. A target can be roles, or begin with them.
+def choose(asked: Asked, where: tgt.Layout, options: Mapping[str, Value] | None = None) -> Choice:
+    """Finds the roles and the target of a requested kind.
 
     Args:
-        text: The text.
+        asked: The kind.
         where: The nodes and their roles.
         options: The kind's options.
 
     Raises:
         PlanError: The kind, its target or an option is unusable.
     """
-    name, separator, aim = text.partition(TARGET_SEPARATOR)
-    kind = find_kind(name.strip())
-    roles_hit, target = tgt.parse_aim(aim.strip(), where) if separator else ((), None)
+    kind = find_kind(asked.kind)
+    roles_hit, target = ((), None) if asked.aim is None else tgt.placed(asked.aim, where)
     settled = opt.settle(kind.name, kind.fault.OPTIONS, options or {})
-    words = [*roles_hit, *aim.strip().split(NAME_SEPARATOR)[len(roles_hit) :]]
-    label = f"{kind.name}{separator}{NAME_SEPARATOR.join(words)}"
+    if roles_hit:  # a role may be in the plural
+        asked = replace(asked, aim=tgt.Words((*roles_hit, *str(asked.aim).split(NAME_SEPARATOR)[len(roles_hit) :])))
+    label = str(asked)
     parts = []
     for role in roles_hit or (None,):
         members = members_of(kind, role, where)
@@ -227,8 +231,8 @@ def choose(text: str, where: tgt.Layout, options: Mapping[str, Value] | None = N
             raise PlanError(f"{kind.name} {few}" + (f" with the role {role}" if role else ""))
         wanted = kind.target if target is None else target
         if wanted is None:
-            asked = f"{role}{NAME_SEPARATOR}{members[0]}" if role else members[0]
-            raise PlanError(f"{kind.name} needs the names of its nodes, e.g. {kind.name}{TARGET_SEPARATOR}{asked}")
+            example = f"{role}{NAME_SEPARATOR}{members[0]}" if role else members[0]
+            raise PlanError(f"{kind.name} needs the names of its nodes, e.g. {kind.name}{AIM_SEPARATOR}{example}")
         kind.fault.check_target(kind.name, wanted, members)
         parts.append(Choice(kind=kind, target=wanted, options=settled, role=role, label=label))
     first, *others = parts
@@ -245,7 +249,7 @@ def members_of(kind: Kind, role: str | None, where: tgt.Layout) -> tuple[str, ..
     if role is not None and kind.fault.WHOLE_NODE is not None:
         raise PlanError(
             f"{kind.name} cannot be aimed at the role {role}: {kind.fault.WHOLE_NODE}. Aim it at nodes, e.g. "
-            f"{kind.name}{TARGET_SEPARATOR}{members[0]}"
+            f"{kind.name}{AIM_SEPARATOR}{members[0]}"
         )
     return members
 
@@ -257,62 +261,44 @@ def too_few(kind: Kind, nodes: Sequence[str]) -> str:
 
 
 def choose_all(
-    texts: Iterable[str],
+    request: Request,
     where: tgt.Layout,
     *,
-    options: Mapping[str, Mapping[str, Value]] | None = None,
+    options: KindOptions | None = None,
     capabilities: Mapping[str, Capabilities] | None = None,
 ) -> tuple[Choice, ...]:
-    """Parses several kinds. Each text has one or more, with commas between them.
-
-    `all` means every kind, and `-KIND` beside it leaves a kind out. `none` alone means no faults.
+    """Finds the roles and targets of all requested kinds.
 
     Args:
-        texts: The texts.
+        request: The kinds. `all` means every kind, without those that the request leaves out.
         where: The nodes and their roles.
-        options: Options by kind name or alias.
+        options: Options by kind.
         capabilities: The capabilities of the nodes, if known. Then `all` leaves out the kinds that they do not support; see
             `left_out`.
 
     Raises:
-        PlanError: A part is not valid, a kind occurs twice, or options belong to a kind that is not requested.
+        PlanError: A part is not possible here, a kind occurs twice, or options belong to a kind that is not requested.
     """
-    wanted = [part for text in texts for part in parts_of(text)]
-    if NO_KIND in wanted:
-        if len(wanted) > 1:
-            raise PlanError(f"{NO_KIND!r} among the faults excludes all others, and there are {', '.join(wanted)}")
-        wanted = []
-    given = {find_kind(name).name: values for name, values in (options or {}).items()}
-    without = excluded(wanted, of_all())
+    options = options or KindOptions()
+    without = excluded(request, of_all())
     choices: dict[str, Choice] = {}
-    for text in (part for part in wanted if not part.startswith(WITHOUT)):
-        if text == ALL_KINDS:
+    for part in request.parts:
+        if isinstance(part, EveryKind):
             for sentence in registry().broken.values():
                 logger.warning("%s", sentence)
             able = [kind for kind in of_all() if kind.name not in without and not too_few(kind, where.nodes)]
-            able = [kind for kind in able if not _gaps(kind, capabilities or {})]
-            for kind in able:
-                choices.setdefault(kind.name, replace(choose(kind.name, where, given.get(kind.name)), by_all=True))
-            continue
-        own = given.get(find_kind(text.partition(TARGET_SEPARATOR)[0].strip()).name)
-        choice = choose(text, where, own)
-        if choice.label in choices and ALL_KINDS not in wanted:
-            raise PlanError(f"--nemesis has the fault {choice.label!r} twice")
-        choices[choice.label] = choice
-    idle = sorted(given.keys() - {choice.kind.name for choice in choices.values()})
+            for kind in (kind for kind in able if not _gaps(kind, capabilities or {})):
+                choice = choose(Asked(kind=kind.name), where, options.of(kind.name))
+                choices.setdefault(kind.name, replace(choice, by_all=True))
+        elif isinstance(part, Asked):
+            choice = choose(part, where, options.of(find_kind(part.kind).name))
+            if choice.label in choices and not request.every_kind:
+                raise PlanError(f"--nemesis has the fault {choice.label!r} twice")
+            choices[choice.label] = choice
+    idle = sorted(options.given.keys() - {choice.kind.name for choice in choices.values()})
     if idle:
         raise PlanError(f"there are options for {idle[0]}, but --nemesis does not have this kind")
     return tuple(choices.values())
-
-
-def asks_for_all(text: str) -> bool:
-    """Returns whether `all` is among the kinds in a text."""
-    return ALL_KINDS in parts_of(text)
-
-
-def parts_of(text: str) -> list[str]:
-    """Returns the parts of a text with commas between them."""
-    return [part.strip() for part in text.split(",") if part.strip()]
 
 
 def of_all() -> list[Kind]:
@@ -320,42 +306,37 @@ def of_all() -> list[Kind]:
     return [kind for kind in all_kinds().values() if kind.in_all]
 
 
-def excluded(wanted: Sequence[str], included: Iterable[Kind]) -> frozenset[str]:
-    """Returns the names of the kinds that parts like `-clock-skew` take out of `all`.
+def excluded(request: Request, included: Iterable[Kind]) -> frozenset[str]:
+    """Returns the names of the kinds that a request takes out of `all`.
 
     Args:
-        wanted: All parts of a request.
+        request: The request.
         included: The kinds that `all` means there.
 
     Raises:
-        PlanError: `all` is not among the parts, or a part names no kind, or a kind that `all` does not include.
+        PlanError: `all` does not include such a kind.
     """
-    found = set()
     names = {kind.name for kind in included}
-    for text in (part for part in wanted if part.startswith(WITHOUT)):
-        if ALL_KINDS not in wanted:
-            raise PlanError(f"{shown(text)} leaves a kind out of `all`, and `all` is not there; e.g. all,{text}")
-        kind = find_kind(text.removeprefix(WITHOUT).strip())
-        if kind.name not in names:
+    for name in request.without:
+        if name not in names:
             raise PlanError(
-                f"{shown(text)} leaves out {kind.name}, which `all` does not include; `labrys faults` lists them"
+                f"'{WITHOUT}{name}' leaves out {name}, which `all` does not include; `labrys faults` lists them"
             )
-        found.add(kind.name)
-    return frozenset(found)
+    return frozenset(request.without)
 
 
 def left_out(
-    capabilities: Mapping[str, Capabilities], text: str = ALL_KINDS, nodes: Sequence[str] | None = None
+    capabilities: Mapping[str, Capabilities], request: Request | None = None, nodes: Sequence[str] | None = None
 ) -> tuple[LeftOut, ...]:
     """Returns the kinds that `all` leaves out on these nodes, each with the nodes and what they lack.
 
     Args:
         capabilities: The capabilities of the nodes.
-        text: The request; the result does not have the kinds that it leaves out itself.
+        request: The request; the result does not have the kinds that it leaves out itself.
         nodes: The names of all nodes; None: they are enough for each kind.
     """
     found = []
-    without = excluded(parts_of(text), of_all())
+    without = excluded(request or Request(), of_all())
     for kind in of_all():
         few = "" if nodes is None or kind.name in without else too_few(kind, nodes)
         gaps = [] if few or kind.name in without else _gaps(kind, capabilities)

@@ -334,7 +334,7 @@ def _aim(stored: StoredFault, where: tgt.Layout) -> tuple[str | None, tgt.Target
     """Returns the role and the target of a fault. The target is a text as on the command line, or a list of nodes."""
     given, role = stored.target, stored.role
     if role is None and isinstance(given, str):
-        roles, target = tgt.parse_aim(given, where)
+        roles, target = tgt.placed(tgt.parse_aim(given), where)
         if len(roles) > 1:
             raise PlanError(f"{shown(given)} names several roles; write a fault for each, with the same times")
         role = next(iter(roles), None)

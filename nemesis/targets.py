@@ -48,6 +48,20 @@ class Counted:
 
 Target: TypeAlias = PlanTarget | Counted
 
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """Roles, and names of nodes or a target after them. Only the nodes of a run tell which is which."""
+
+    words: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """Returns its form on the command line, e.g. `broker+n1`."""
+        return NAME_SEPARATOR.join(self.words)
+
+
+Aim: TypeAlias = Target | Words
+
 ALL: Final = AllNodes()
 ONE: Final = Counted(Count.ONE)
 RANDOM: Final = Counted(Count.RANDOM)
@@ -110,24 +124,29 @@ def _plurals(role: str) -> tuple[str, ...]:
     return (f"{role}s", f"{role}es", f"{role[:-1]}ies") if role.endswith("y") else (f"{role}s", f"{role}es")
 
 
-def parse_aim(text: str, where: Layout) -> tuple[tuple[str, ...], Target | None]:
-    """Parses the text after a kind: a target, or roles and a target among the nodes of each role, joined by `+`.
+def parse_aim(text: str) -> Aim:
+    """Parses the text after a kind: a target, or words that only the nodes of a run give a meaning; see `placed`."""
+    return WORDS.get(text) or Words(tuple(text.split(NAME_SEPARATOR)))
+
+
+def placed(aim: Aim, where: Layout) -> tuple[tuple[str, ...], Target | None]:
+    """Finds the roles and the target of an aim: a target, or roles and a target among the nodes of each role.
 
     Returns:
-        The roles, empty without one; and the target, or None if the text has only roles.
+        The roles, empty without one; and the target, or None if there are only roles.
 
     Raises:
-        PlanError: The text is none of these, or is ambiguous. The message has a suggestion.
+        PlanError: A word is neither, or is ambiguous. The message has a suggestion.
     """
-    rest = text.split(NAME_SEPARATOR)
+    rest = list(aim.words) if isinstance(aim, Words) else str(aim).split(NAME_SEPARATOR)
     roles: list[str] = []
     while rest and (role := _role_called(rest[0], where)) is not None:
         if role in roles:
-            raise PlanError(f"a target names the role {role} twice: {shown(text)}")
+            raise PlanError(f"a target names the role {role} twice: {shown(str(aim))}")
         roles.append(role)
         rest = rest[1:]
-    if text in WORDS:
-        return (), WORDS[text]
+    if not isinstance(aim, Words):
+        return (), aim
     if not roles:
         return (), Named(check_names(rest, where.nodes, roles=where.roles))
     if not rest:

@@ -217,15 +217,6 @@ def parse_trigger(text: str, limit_s: float) -> Trigger:
     return make_trigger(name, limit_s, dict(zip(known, map(_value, values), strict=False)))
 
 
-def is_simulated(text: str) -> bool:
-    """Returns whether a trigger in the form of the command line needs what only simulated nodes show.
-
-    Raises:
-        PlanError: There is no such trigger.
-    """
-    return find_trigger(text.partition(SEPARATOR)[0].strip()).condition.ONLY_SIMULATED
-
-
 def for_hunts(text: str, subject: Subject, capabilities: Mapping[str, Capabilities]) -> tuple[Trigger, ...]:
     """Returns the triggers that the runs of a hunt draw from. Their limits are 0.
 

@@ -9,7 +9,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import clusters.options
@@ -274,7 +273,7 @@ def info_of(settled: Settled, test: Test, plan: Plan) -> TestInfo:
         },
         artifact=built,
         options={
-            name: str(value) if isinstance(value, Path) else value
+            name: value if value is None or isinstance(value, bool | int | float | str | list | tuple) else str(value)
             for name, value in options.values().items()
             if name != SUITE_CASE
         },
@@ -310,7 +309,7 @@ def name_of(options: RunOptions) -> str:
     """Returns the name of the test: the given one, or else system, workload and faults."""
     if options.output.test_name:
         return options.output.test_name
-    kinds = options.faults.nemesis.replace(",", "+").replace(":", "-")
+    kinds = str(options.faults.nemesis).replace(",", "+").replace(":", "-")
     faults = "edited-plan" if options.faults.plan_file else kinds
     name = f"{options.system.name}-{options.workload.name}-{faults or 'no-faults'}"
     # A folder of the store begins with a letter or a digit; the place of a system may begin with `/`.

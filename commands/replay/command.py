@@ -282,7 +282,7 @@ def recalled(
     given |= {name: value for name, value in more.items() if name in origins and name in PLACES and value is not None}
     if more.get("test_name") is None and not edited and is_test_name(found.test_name):
         given["test_name"] = found.test_name
-    test = run_test.context_of(ctx.find_root(), {**given, "store_dir": store_dir})
+    test = run_test.completed(ctx.find_root(), {**given, "store_dir": store_dir})
     return (RunOptions.of(test.params), Sources.of(test)), build(RepeatOptions, test.params), found
 
 
@@ -346,8 +346,6 @@ def _edited(plan: Plan, record: RunRecord) -> bool:
 
 def _drawn_again(plan: Plan, options: RunOptions) -> bool:
     """Returns whether seed and options draw this same plan, so that no plan file is needed."""
-    from nemesis.kinds import asks_for_all
-
     try:
         drawn = nemesis.choices.make_plan(
             options.faults,
@@ -357,7 +355,7 @@ def _drawn_again(plan: Plan, options: RunOptions) -> bool:
         )
     except InputError:
         return False
-    return (drawn.faults, drawn.in_turn) == (plan.faults, plan.in_turn) and not asks_for_all(options.faults.nemesis)
+    return (drawn.faults, drawn.in_turn) == (plan.faults, plan.in_turn) and not options.faults.nemesis.every_kind
 
 
 def _nearest(path: Path) -> Path:

@@ -110,7 +110,7 @@ def steps(candidate: Candidate) -> Iterator[Candidate]:
     yield from _earlier_faults(candidate)
     yield from _smaller_options(candidate)
     for place, fault in enumerate(candidate.faults):
-        for smaller in (*_shorter_fault(fault), *_fewer_targets(fault)):
+        for smaller in (*_shorter_fault(fault), *_fewer_targets(fault), *_smaller_options_of(fault)):
             yield replace(
                 candidate, faults=number([*candidate.faults[:place], smaller, *candidate.faults[place + 1 :]])
             )
@@ -191,6 +191,24 @@ def _fewer_targets(fault: PlannedFault) -> Iterator[PlannedFault]:
         target = Named(tuple(name for name in nodes if name != left_out))
         if _is_allowed(fault, target, nodes):
             yield replace(fault, target=target)
+
+
+def _smaller_options_of(fault: PlannedFault) -> Iterator[PlannedFault]:
+    """Yields the fault with a number among its options nearer to that of the smallest fault, which its kind declares."""
+    for name, option in find_kind(fault.kind).fault.OPTIONS.items():
+        value = fault.options.get(name)
+        if option.shrinks_to is not None and value is not None:
+            for nearer in _nearer(value, option.shrinks_to):
+                yield replace(fault, options={**fault.options, name: nearer})
+
+
+def _nearer(value: float, goal: float) -> Iterator[float]:
+    """Yields a goal, and the number halfway to it, of the type of a value; nothing for the goal itself."""
+    whole = isinstance(value, int)
+    halfway = (value + int(goal)) // 2 if whole else round((value + goal) / 2, DECIMALS)
+    for nearer in dict.fromkeys((int(goal) if whole else float(goal), halfway)):
+        if nearer != value:
+            yield nearer
 
 
 def _is_allowed(fault: PlannedFault, target: Named, nodes: Sequence[str]) -> bool:

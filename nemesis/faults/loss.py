@@ -51,7 +51,7 @@ class Loss(RuleFault):
     )
     SIMULATED: ClassVar[type[Effect] | None] = network.Loss
     OPTIONS: ClassVar[Mapping[str, opt.Option]] = {
-        "probability": opt.number(0.8, 0.01, 1.0, "The share of the packets that is lost.")
+        "probability": opt.number(0.8, 0.01, 1.0, "The share of the packets that is lost.", hunted=(0.2, 0.8))
     }
 
     def __init__(self, *, planned: PlannedFault, targets: tuple[str, ...], field: Field) -> None:

@@ -249,8 +249,8 @@ def _fault(fault: FaultRecord, availability: FaultAvailability | None, elections
             start_s=planned.start_s,
             end_s=planned.end_s,
             trigger=None if planned.trigger is None else StoredTrigger(**jsonable(planned.trigger.to_json())),
-            role=planned.role,
-            order=list(planned.order),
+            role=planned.role or msgspec.UNSET,
+            order=list(planned.order) or msgspec.UNSET,
             options=jsonable(planned.options),
         ),
     )

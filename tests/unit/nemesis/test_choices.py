@@ -23,17 +23,18 @@ from nemesis.choices import (
     given_plan,
     kinds_like,
     make_plan,
-    parse_options,
     refuse_impossible,
     supported,
     triggers_like,
 )
 from nemesis.faults.leadership import Transfer
 from nemesis.kinds import all_kinds, choose_all
+from nemesis.parsing import options_of, request_of
 from nemesis.plan import draw_plan
 from nemesis.planfile import Plan, to_json
 from nemesis.rhythm import Rhythm
 from nemesis.targets import layout
+from tests.fault_options import parsed
 
 NODES = ["n1", "n2", "n3", "n4", "n5"]
 WHERE = layout(NODES)
@@ -47,7 +48,7 @@ def poor(*available: str) -> dict[str, Capabilities]:
 
 def make(capabilities: dict[str, Capabilities] | None = None, **changes: Any) -> Plan:
     """Makes a plan from the options' defaults, with changes."""
-    options = FaultOptions(**{"nemesis": "kill"} | changes)
+    options = parsed(**{"nemesis": "kill"} | changes)
     given = given_plan(options, WHERE)
     return make_plan(options, where=WHERE, seed=1, time_limit_s=60, capabilities=capabilities, given=given)
 
@@ -156,7 +157,7 @@ def test_a_plan_has_a_bounded_number_of_faults() -> None:
     """A duration that is too long is an error with a fix."""
     with pytest.raises(InputError, match="room for more than 100 faults; give less time"):
         draw_plan(
-            choose_all(["kill"], WHERE),
+            choose_all(request_of("kill"), WHERE),
             WHERE,
             seed=1,
             time_limit_s=604_800,
@@ -186,7 +187,7 @@ def test_options_reach_their_kind() -> None:
 def test_a_malformed_option_is_refused(text: str, message: str) -> None:
     """The error has the form and an example."""
     with pytest.raises(InputError, match=message):
-        parse_options(text)
+        options_of(text)
 
 
 def test_options_of_other_kinds_are_refused() -> None:
@@ -221,7 +222,7 @@ def follow(
     plan: Plan, given: dict[str, Origin], *, seed: int | None = None, time_limit: float = 60.0, **values: Any
 ) -> tuple[FaultOptions, LoadOptions, list[str]]:
     """Follows a plan. Returns the changed options and the lines."""
-    faults = FaultOptions(**{"plan_file": Path("p.json")} | values)
+    faults = parsed(**{"plan_file": Path("p.json")} | values)
     return follow_plan(plan, faults, LoadOptions(seed=seed, time_limit=time_limit), given=given)
 
 
@@ -257,7 +258,7 @@ def test_a_plan_excludes_options_that_draw_one() -> None:
             follow(plan, typed, **{name: value})
     elsewhere = {"nemesis": Origin(words="nemesis = kill of labrys.toml", typed=False)}
     faults, _, lines = follow(plan, elsewhere, nemesis="kill")
-    assert faults.nemesis == ""
+    assert not faults.nemesis
     assert lines == ["nemesis = kill of labrys.toml has no effect: the faults come from p.json"]
 
 
@@ -269,7 +270,7 @@ def test_the_plan_says_what_all_left_out() -> None:
     assert {fault.kind for fault in plan.faults} | left.keys() == {
         kind.name for kind in all_kinds().values() if kind.in_all
     }
-    short = make_plan(FaultOptions(nemesis=" all"), where=WHERE, seed=1, time_limit_s=25)
+    short = make_plan(parsed(nemesis=" all"), where=WHERE, seed=1, time_limit_s=25)
     told = {item.kind: item.reason for item in short.left_out}
     assert {fault.kind for fault in short.faults} | told.keys() == {k.name for k in all_kinds().values() if k.in_all}
     assert set(told.values()) == {"25 s are too short for it and the other faults"}

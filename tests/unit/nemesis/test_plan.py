@@ -17,6 +17,7 @@ from nemesis.errors import PlanError
 from nemesis.fault import Hit
 from nemesis.grudges import has_quorum, union
 from nemesis.kinds import all_kinds, choose_all, find_kind
+from nemesis.parsing import request_of
 from nemesis.placement import LET_GO_S, RECOVERY_S, WORN_S
 from nemesis.plan import draw_plan
 from nemesis.rhythm import Rhythm
@@ -33,7 +34,9 @@ EVERY = [kind.name for kind in all_kinds().values() if kind.target is not None a
 
 def plan(kinds: list[str], *, seed: int = 1, time_limit_s: float = 60.0, **more: object) -> tuple[PlannedFault, ...]:
     """Draws a plan for five nodes."""
-    return draw_plan(choose_all(kinds, WHERE), WHERE, seed=seed, time_limit_s=time_limit_s, **more)  # type: ignore[arg-type]
+    return draw_plan(
+        choose_all(request_of(",".join(kinds)), WHERE), WHERE, seed=seed, time_limit_s=time_limit_s, **more
+    )  # type: ignore[arg-type]
 
 
 def possible(fault: PlannedFault) -> list[Impact]:
@@ -52,9 +55,15 @@ def test_the_same_seed_gives_the_same_plan(seed: int) -> None:
 
 def test_another_interpreter_draws_the_same_plan() -> None:
     """A plan does not depend on the hash seed of the process."""
-    script = (
-        "from nemesis.kinds import choose_all\nfrom nemesis.plan import draw_plan\nfrom nemesis.targets import layout\n"
-        f"n=layout(['n1','n2','n3','n4','n5'])\nprint(draw_plan(choose_all({THREE!r}, n), n, seed=7, time_limit_s=60))"
+    script = "\n".join(
+        [
+            "from nemesis.kinds import choose_all",
+            "from nemesis.parsing import request_of",
+            "from nemesis.plan import draw_plan",
+            "from nemesis.targets import layout",
+            f"nodes, kinds = layout({NODES!r}), {THREE!r}",
+            "print(draw_plan(choose_all(request_of(','.join(kinds)), nodes), nodes, seed=7, time_limit_s=60))",
+        ]
     )
     output = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
     assert output.stdout.strip() == str(plan(THREE, seed=7))
@@ -120,7 +129,11 @@ def test_a_process_fault_always_finds_a_free_node(seed: int, count: int, kinds: 
     nodes = [f"n{i}" for i in range(1, count + 1)]
     where = targets.layout(nodes)
     faults = draw_plan(
-        choose_all(kinds, where), where, seed=seed, time_limit_s=limit_s, each_at_least_once=limit_s > 100
+        choose_all(request_of(",".join(kinds)), where),
+        where,
+        seed=seed,
+        time_limit_s=limit_s,
+        each_at_least_once=limit_s > 100,
     )
     for index, fault in enumerate(faults):
         on = [other for other in faults[:index] if fault.start_s < other.end_s + LET_GO_S - 0.002]
@@ -138,7 +151,7 @@ def test_two_kinds_that_choose_leave_each_other_a_node(seed: int, count: int) ->
     nodes = [f"n{i}" for i in range(1, count + 1)]
     kinds = ["partition-random-halves", "kill", "pause"]
     where = targets.layout(nodes)
-    faults = draw_plan(choose_all(kinds, where), where, seed=seed, time_limit_s=60)
+    faults = draw_plan(choose_all(request_of(",".join(kinds)), where), where, seed=seed, time_limit_s=60)
     last: dict[str, PlannedFault] = {}
     for fault in faults:
         other = last.get({"kill": "pause", "pause": "kill"}.get(fault.kind, ""))
@@ -206,7 +219,7 @@ def test_halves_of_four_cannot_keep_a_majority() -> None:
     """Two halves of an even number leave no majority."""
     where = targets.layout(NODES[:4])
     with pytest.raises(PlanError, match="always takes the majority away"):
-        draw_plan(choose_all(["partition-halves"], where), where, seed=1, time_limit_s=60, keep_majority=True)
+        draw_plan(choose_all(request_of("partition-halves"), where), where, seed=1, time_limit_s=60, keep_majority=True)
 
 
 @given(st.integers(0, 10_000), st.lists(st.sampled_from(EVERY), min_size=1, max_size=8, unique=True))

@@ -13,6 +13,7 @@ from harness.faults import FaultRecord, PlannedFault, Trigger
 from harness.targets import Named
 from nemesis.errors import PlanError
 from nemesis.kinds import LeftOut, all_kinds, choose_all
+from nemesis.parsing import request_of
 from nemesis.plan import draw_plan
 from nemesis.planfile import Plan, by_name, from_json, to_json
 from nemesis.rhythm import Rhythm
@@ -31,7 +32,7 @@ def drawn(kinds: list[str], seed: int, trigger: str = "") -> Plan:
     """Draws a plan for five nodes."""
     rhythm = Rhythm(trigger=parse_trigger(trigger, 4.0) if trigger else None)
     faults = draw_plan(
-        choose_all(kinds, WHERE), WHERE, seed=seed, time_limit_s=120, each_at_least_once=False,
+        choose_all(request_of(",".join(kinds)), WHERE), WHERE, seed=seed, time_limit_s=120, each_at_least_once=False,
         rhythms={kind.partition(":")[0]: rhythm for kind in kinds},
     )  # fmt: skip
     return Plan(layout=WHERE, seed=seed, time_limit_s=120.0, faults=faults)

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from harness.faults import PlannedFault, Trigger
 from harness.targets import ByLeader, Lead
-from nemesis.choices import FaultOptions
 from nemesis.plan import number
 from nemesis.planfile import Plan
 from nemesis.real_nodes import LEAST_S, changed_options, changed_plan
 from nemesis.targets import layout
+from tests.fault_options import parsed
 
 MESSAGE = Trigger(name="rare-message", limit_s=0.5)
 LEADER = Trigger(name="new-leader", limit_s=2.0)
@@ -62,20 +62,21 @@ def test_a_plan_that_real_nodes_can_carry_out_stays_as_it_is() -> None:
 
 def test_options_keep_the_triggers_of_real_nodes_and_their_limit() -> None:
     """Only the trigger that no real node has goes, and --fault-wait stays the limit of the other ones."""
-    options = FaultOptions(
+    options = parsed(
         nemesis="kill,pause",
         fault_trigger="rare-message,pause=new-leader",
         fault_wait=2.0,
         fault_on="2-3,pause=0.2-1.5",
     )
     changes, sentences = changed_options(options)
-    assert changes == {"fault_trigger": "pause=new-leader", "fault_on": "2-3,pause=1-1.5"}
+    texts = {name: str(value) for name, value in changes.items()}
+    assert texts == {"fault_trigger": "pause=new-leader", "fault_on": "2-3,pause=1-1.5"}
     assert sentences[0].startswith("It has no trigger rare-message: ")
-    assert changed_options(FaultOptions(nemesis="kill", fault_wait=1.0))[0] == {"fault_wait": 0.0}
-    assert changed_options(FaultOptions(nemesis="kill")) == ({}, [])
+    assert changed_options(parsed(nemesis="kill", fault_wait=1.0))[0] == {"fault_wait": 0.0}
+    assert changed_options(parsed(nemesis="kill")) == ({}, [])
 
 
 @pytest.mark.parametrize("nemesis", ["", "none"])
 def test_a_run_without_faults_changes_nothing(nemesis: str) -> None:
     """A hunt without faults has a rhythm all the same, and nobody needs a sentence about it."""
-    assert changed_options(FaultOptions(nemesis=nemesis, fault_on="0.5-1", fault_wait=1.0)) == ({}, [])
+    assert changed_options(parsed(nemesis=nemesis, fault_on="0.5-1", fault_wait=1.0)) == ({}, [])

@@ -16,6 +16,7 @@ import pytest
 from harness.targets import to_json
 from nemesis.errors import PlanError
 from nemesis.kinds import all_kinds, choose_all
+from nemesis.parsing import request_of
 from nemesis.plan import draw_plan
 from nemesis.rhythm import Rhythm
 from nemesis.targets import layout
@@ -48,7 +49,7 @@ def digest(case: dict[str, Any]) -> str:
     rules = {name: case.get(name, False) for name in ("in_turn", "keep_majority", "take_majority")}
     for seed in range(case["seeds"]):
         try:
-            choices = choose_all([case["kinds"]], where)
+            choices = choose_all(request_of(case["kinds"]), where)
             plan = draw_plan(
                 choices, where, seed=seed, time_limit_s=case.get("time_limit_s", 120.0), **rules,
                 rhythms={choice.kind.name: Rhythm(trigger=trigger) for choice in choices},

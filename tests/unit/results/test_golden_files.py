@@ -21,7 +21,7 @@ from harness.node_clocks import Clocks, NodeClock
 from harness.node_states import ClusterState, HeldEntry, NodeState
 from harness.suites.expectation import Expectation, SuiteCase
 from harness.suites.thresholds import read_threshold
-from harness.targets import ByLeader, Lead
+from harness.targets import ByLeader, Lead, Named
 from harness.units import NS_PER_S as S
 from harness.verdict import Part, Verdict
 from harness.watch import Positions, Sighting
@@ -81,7 +81,7 @@ def everything(made: RunRecord) -> RunRecord:
         planned=replace(
             waited.planned,
             id=len(made.faults) + 1,
-            target=("n1", "n3"),
+            target=Named(("n1", "n3")),
             trigger=Trigger(name="rare-message", limit_s=1.0),
         ),
         targets=(),
