@@ -32,7 +32,7 @@ class Asked:
     """A kind that the user asks for.
 
     Attributes:
-        kind: Its name.
+        kind: Its name, or that of a variant.
         aim: Its target, or its roles and nodes; None: the default target of the kind.
     """
 

@@ -73,11 +73,11 @@ class Parsed(Completed):
 
 def kinds_like(text: str) -> list[str]:
     """Returns the completions of a list of kinds whose last kind is incomplete."""
-    from nemesis.kinds import all_kinds, of_all  # noqa: PLC0415 - only completion needs it
+    from nemesis.kinds import all_called, of_all  # noqa: PLC0415 - only completion needs it
 
     before, comma, _ = text.rpartition(",")
     without = [f"{WITHOUT}{kind.name}" for kind in of_all() if comma]
-    return [f"{before}{comma}{kind}" for kind in (*all_kinds(), *without, *([] if comma else [ALL_KINDS, NO_KIND]))]
+    return [f"{before}{comma}{kind}" for kind in (*all_called(), *without, *([] if comma else [ALL_KINDS, NO_KIND]))]
 
 
 def triggers_like(text: str) -> list[str]:
@@ -365,14 +365,14 @@ def _chosen(
     from nemesis.triggers import check_target, make_trigger  # noqa: PLC0415
 
     choices = choose_all(options.nemesis, where, options=options.fault_options, capabilities=capabilities)
-    kinds = [choice.kind.name for choice in choices]
+    kinds = [choice.name for choice in choices]
     wait_s: float = options.fault_wait
     triggers = options.fault_trigger.map(lambda trigger: replace(trigger, limit_s=wait_s or DEFAULT_WAIT_S))
     if wait_s and not triggers:
         triggers = ByKind(make_trigger(RARE_MESSAGE, wait_s))
     each = rhythms(options.fault_on, options.fault_off, kinds, quiet=options.fault_quiet, triggers=triggers)
     for choice in choices:
-        check_target(choice.kind.name, choice.target, each[choice.kind.name].trigger)
+        check_target(choice.name, choice.target, each[choice.name].trigger)
     return choices, each
 
 

@@ -1,9 +1,10 @@
 """The kinds of faults by name, and what they need.
 
-A kind is a class of faults with a default target: `leader-kill` is `kill` of the leader. On the command line, a kind can have
-another target (`kill:minority`, `pause:n1+n3`, `kill:broker+leader`). Kinds come by entry points of the group `labrys.faults`;
-those of Labrys are in `nemesis.builtin`. An unknown name is an error with a suggestion. Labrys refuses a kind that a node does
-not support before the run, and names the node and what it lacks. `all` leaves such a kind out, and the output names it.
+A kind is a class of faults with a default target. On the command line, a kind can have another target (`kill:minority`,
+`pause:n1+n3`, `kill:broker+leader`). Some kinds have variants, which are names with a target: `leader-kill` is `kill:leader`.
+Kinds come by entry points of the group `labrys.faults`; those of Labrys are in `nemesis.builtin`. An unknown name is an error
+with a suggestion. Labrys refuses a kind that a node does not support before the run, and names the node and what it lacks.
+`all` leaves such a kind out, and the output names it.
 """
 
 from __future__ import annotations
@@ -46,6 +47,21 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Variant:
+    """Another name of a kind, with a target of its own.
+
+    Attributes:
+        name: The name, in requests and in old plans.
+        target: The default target of this name; None: names of nodes are required.
+        aliases: Its other names.
+    """
+
+    name: str
+    target: Target | None
+    aliases: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
     """A kind of fault.
 
@@ -54,6 +70,7 @@ class Kind:
         fault: The class of its faults.
         target: Its default target; None: names of nodes are required.
         aliases: Its other names.
+        variants: Its other names with a target of their own.
         in_all: Whether `all` includes it.
     """
 
@@ -61,6 +78,7 @@ class Kind:
     fault: type[Fault]
     target: Target | None
     aliases: tuple[str, ...] = ()
+    variants: tuple[Variant, ...] = ()
     in_all: bool = True
 
     def __post_init__(self) -> None:
@@ -79,10 +97,36 @@ class Kind:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Called:
+    """What a name in a request means.
+
+    Attributes:
+        name: The name of the kind or of its variant. Options, ranges of seconds and triggers belong to this name.
+        kind: The kind.
+        target: The default target; None: names of nodes are required.
+    """
+
+    name: str
+    kind: Kind
+    target: Target | None
+
+    @property
+    def is_variant(self) -> bool:
+        """Returns whether it is the name of a variant."""
+        return self.name != self.kind.name
+
+    @property
+    def meaning(self) -> str:
+        """Returns the kind and the target that it stands for, e.g. `kill:leader`, or `kill:NODE+...`."""
+        return f"{self.kind.name}{AIM_SEPARATOR}{self.target or 'NODE+...'}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
     """A requested kind.
 
     Attributes:
+        name: The name that requests it; see `Called`.
         kind: The kind.
         target: Its target.
         options: Its options, with defaults.
@@ -92,6 +136,7 @@ class Choice:
         beside: The same kind at further roles. Each of its faults begins and ends together with one at each of them.
     """
 
+    name: str
     kind: Kind
     target: Target
     options: Mapping[str, Value] = field(default_factory=dict)
@@ -139,12 +184,14 @@ class Registry:
 
     Attributes:
         kinds: The kinds by name, those of Labrys first.
+        called: What each name of a kind or of a variant means: each kind, and then its variants.
         aliases: The name of each alias.
         packages: The packages that have each name or alias; a name with several packages is ambiguous.
         broken: For each entry point whose kinds cannot be loaded, a sentence about it.
     """
 
     kinds: Mapping[str, Kind]
+    called: Mapping[str, Called]
     aliases: Mapping[str, str]
     packages: Mapping[str, tuple[str, ...]]
     broken: Mapping[str, str]
@@ -158,16 +205,19 @@ def registry() -> Registry:
         InputError: No package has kinds, because Labrys is not installed.
     """
     kinds: dict[str, Kind] = {}
+    called: dict[str, Called] = {}
     aliases: dict[str, str] = {}
     packages: dict[str, tuple[str, ...]] = {}
     collection = plugins.collect(plugins.FAULTS, Kind, page=PAGE)
     for package, kind in collection.found:
-        for name in (kind.name, *kind.aliases):
-            packages[name] = (*packages.get(name, ()), package)
         kinds.setdefault(kind.name, kind)
-        for alias in kind.aliases:
-            aliases.setdefault(alias, kind.name)
-    return Registry(kinds=kinds, aliases=aliases, packages=packages, broken=collection.broken)
+        for one in (kind, *kind.variants):
+            called.setdefault(one.name, Called(name=one.name, kind=kind, target=one.target))
+            for alias in one.aliases:
+                aliases.setdefault(alias, one.name)
+            for name in (one.name, *one.aliases):
+                packages[name] = (*packages.get(name, ()), package)
+    return Registry(kinds=kinds, called=called, aliases=aliases, packages=packages, broken=collection.broken)
 
 
 def use(place: str) -> None:
@@ -185,8 +235,18 @@ def all_kinds() -> Mapping[str, Kind]:
     return registry().kinds
 
 
+def all_called() -> Mapping[str, Called]:
+    """Returns what each name of a kind or of a variant means."""
+    return registry().called
+
+
 def find_kind(name: str) -> Kind:
-    """Returns a kind by its name or an alias.
+    """Returns a kind by its name, an alias or a variant; see `find_called`."""
+    return find_called(name).kind
+
+
+def find_called(name: str) -> Called:
+    """Returns what a name or an alias means.
 
     Raises:
         PlanError: There is no such kind, or several packages have one. The message has a suggestion, and the packages whose
@@ -198,13 +258,13 @@ def find_kind(name: str) -> Kind:
         raise PlanError(
             f"several packages have a kind of fault named {shown(name)}: {', '.join(owners)}; uninstall all but one"
         )
-    kind = known.kinds.get(known.aliases.get(name, name))
-    if kind is None:
+    called = known.called.get(known.aliases.get(name, name))
+    if called is None:
         broken = "".join(f" Also, {sentence}." for sentence in known.broken.values())
-        suggestion = did_you_mean(name, [*known.kinds, *known.aliases, ALL_KINDS, NO_KIND])
+        suggestion = did_you_mean(name, [*known.called, *known.aliases, ALL_KINDS, NO_KIND])
         own = " A kind in a file of your own needs --fault FILE.py:NAME."
         raise PlanError(f"unknown fault {shown(name)}. {suggestion}{own}{broken}")
-    return kind
+    return called
 
 
 def choose(asked: Asked, where: tgt.Layout, options: Mapping[str, Value] | None = None) -> Choice:
@@ -218,7 +278,8 @@ def choose(asked: Asked, where: tgt.Layout, options: Mapping[str, Value] | None 
     Raises:
         PlanError: The kind, its target or an option is unusable.
     """
-    kind = find_kind(asked.kind)
+    called = find_called(asked.kind)
+    kind = called.kind
     roles_hit, target = ((), None) if asked.aim is None else tgt.placed(asked.aim, where)
     settled = opt.settle(kind.name, kind.fault.OPTIONS, options or {})
     if roles_hit:  # a role may be in the plural
@@ -229,12 +290,12 @@ def choose(asked: Asked, where: tgt.Layout, options: Mapping[str, Value] | None 
         members = members_of(kind, role, where)
         if few := too_few(kind, members):
             raise PlanError(f"{kind.name} {few}" + (f" with the role {role}" if role else ""))
-        wanted = kind.target if target is None else target
+        wanted = called.target if target is None else target
         if wanted is None:
             example = f"{role}{NAME_SEPARATOR}{members[0]}" if role else members[0]
-            raise PlanError(f"{kind.name} needs the names of its nodes, e.g. {kind.name}{AIM_SEPARATOR}{example}")
-        kind.fault.check_target(kind.name, wanted, members)
-        parts.append(Choice(kind=kind, target=wanted, options=settled, role=role, label=label))
+            raise PlanError(f"{called.name} needs the names of its nodes, e.g. {called.name}{AIM_SEPARATOR}{example}")
+        kind.fault.check_target(called.name, wanted, members)
+        parts.append(Choice(name=called.name, kind=kind, target=wanted, options=settled, role=role, label=label))
     first, *others = parts
     return replace(first, beside=tuple(others))
 
@@ -291,11 +352,11 @@ def choose_all(
                 choice = choose(Asked(kind=kind.name), where, options.of(kind.name))
                 choices.setdefault(kind.name, replace(choice, by_all=True))
         elif isinstance(part, Asked):
-            choice = choose(part, where, options.of(find_kind(part.kind).name))
+            choice = choose(part, where, options.of(part.kind))
             if choice.label in choices and not request.every_kind:
                 raise PlanError(f"--nemesis has the fault {choice.label!r} twice")
             choices[choice.label] = choice
-    idle = sorted(options.given.keys() - {choice.kind.name for choice in choices.values()})
+    idle = sorted(options.given.keys() - {choice.name for choice in choices.values()})
     if idle:
         raise PlanError(f"there are options for {idle[0]}, but --nemesis does not have this kind")
     return tuple(choices.values())
@@ -306,7 +367,7 @@ def of_all() -> list[Kind]:
     return [kind for kind in all_kinds().values() if kind.in_all]
 
 
-def excluded(request: Request, included: Iterable[Kind]) -> frozenset[str]:
+def excluded(request: Request, included: Iterable[Kind | Called]) -> frozenset[str]:
     """Returns the names of the kinds that a request takes out of `all`.
 
     Args:
@@ -350,8 +411,10 @@ def left_out(
 
 
 def impossible(capabilities: Mapping[str, Capabilities]) -> frozenset[str]:
-    """Returns the kinds that some of these nodes do not support."""
-    return frozenset(kind.name for kind in all_kinds().values() if _gaps(kind, capabilities))
+    """Returns the names of kinds and variants that some of these nodes do not support."""
+    return frozenset(
+        called.name for called in all_called().values() if _gaps(called.kind, capabilities, target=called.target)
+    )
 
 
 def missing_capabilities(
@@ -387,7 +450,12 @@ class _Gap:
 
 
 def _gaps(
-    kind: Kind, capabilities: Mapping[str, Capabilities], nodes: Sequence[Node] = (), *, at_role: bool = False
+    kind: Kind,
+    capabilities: Mapping[str, Capabilities],
+    nodes: Sequence[Node] = (),
+    *,
+    at_role: bool = False,
+    target: Target | None = None,
 ) -> list[_Gap]:
     gaps = []
     needs = sorted(kind.fault.needs(nodes, at_role=at_role))
@@ -400,7 +468,7 @@ def _gaps(
         ]
     effect_needs = kind.fault.SIMULATED.NEEDS if simulated and kind.fault.SIMULATED is not None else frozenset()
     for capability in sorted(
-        effect_needs | kind.fault.OF_SYSTEM | ({LEADER} if isinstance(kind.target, ByLeader) else set())
+        effect_needs | kind.fault.OF_SYSTEM | ({LEADER} if isinstance(target or kind.target, ByLeader) else set())
     ):
         gaps += [
             _Gap(capability=capability, node=node, reason=can.missing[capability], instead=None, instead_reason="")

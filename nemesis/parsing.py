@@ -28,7 +28,7 @@ from nemesis.asked import (
     Without,
 )
 from nemesis.errors import PlanError
-from nemesis.kinds import find_kind
+from nemesis.kinds import find_called, find_kind
 from nemesis.options import settle
 from nemesis.targets import parse_aim
 from nemesis.triggers import parse_trigger
@@ -64,7 +64,7 @@ def _part(text: str) -> Part:
     if text == NO_KIND:
         return NoKind()
     if text.startswith(WITHOUT):
-        return Without(find_kind(text.removeprefix(WITHOUT).strip()).name)
+        return Without(find_called(text.removeprefix(WITHOUT).strip()).name)
     return asked_of(text)
 
 
@@ -75,7 +75,7 @@ def asked_of(text: str) -> Asked:
         PlanError: There is no such kind. The message has a suggestion.
     """
     name, separator, aim = text.partition(AIM_SEPARATOR)
-    return Asked(kind=find_kind(name.strip()).name, aim=parse_aim(aim.strip()) if separator else None)
+    return Asked(kind=find_called(name.strip()).name, aim=parse_aim(aim.strip()) if separator else None)
 
 
 def spans_of(text: str) -> ByKind[Span]:
@@ -136,7 +136,7 @@ def options_of(text: str) -> KindOptions:
             raise PlanError(
                 f"expected KIND.OPTION=VALUE in --fault-options, e.g. packet-loss.probability=0.5; found {shown(part)}"
             )
-        options = given.setdefault(find_kind(called).name, {})
+        options = given.setdefault(find_called(called).name, {})
         if option in options:
             raise PlanError(f"the option {called}.{option} is given twice")
         try:
@@ -160,7 +160,7 @@ def _by_kind(text: str, parse: Callable[[str, str], T], several: str) -> ByKind[
     own: dict[str, T] = {}
     for part in (part.strip() for part in text.split(",")):
         name, equals, value = part.rpartition("=")
-        kind = find_kind(name.strip()).name if equals else None
+        kind = find_called(name.strip()).name if equals else None
         parsed = parse(value.strip(), part)
         if usual is not None if kind is None else kind in own:
             raise PlanError(f"{shown(text)} has two {several} for {kind or 'all kinds'}")

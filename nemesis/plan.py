@@ -177,7 +177,7 @@ def draw_plan(
         where: The nodes and their roles.
         seed: The run's root seed.
         time_limit_s: The duration of the workload.
-        rhythms: Rhythms by kind name; other kinds have the default one.
+        rhythms: Rhythms by the names of the choices; others have the default one.
         keep_majority: Whether, for each role, a node must always reach a running majority, whichever node leads.
         take_majority: Whether each fault alone must leave no node such a majority.
         each_at_least_once: Whether a kind without a fault in the plan is an error. A kind that only `all` requests is never an
@@ -201,7 +201,7 @@ def draw_plan(
             )
             for part in choice.parts
         ]
-        candidate = _Candidate(parts, (rhythms or {}).get(choice.kind.name, Rhythm()), seed=seed)
+        candidate = _Candidate(parts, (rhythms or {}).get(choice.name, Rhythm()), seed=seed)
         candidate.first(time_limit_s, at_once=in_turn)
         heapq.heappush(heap, (candidate.start_s, index, candidate))
     placed: list[Placed] = []

@@ -22,6 +22,7 @@ from harness.console import plugins
 from harness.errors import ExitCode
 from harness.suites.thresholds import MEASURES
 from nemesis.builtin import KINDS, TRIGGERS
+from nemesis.kinds import Called
 from workloads.bank import judge as of_banks
 from workloads.ledger import judge as of_ledgers
 from workloads.lock import judge as of_locks
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from nemesis.fault import Fault
-    from nemesis.kinds import Kind
+    from nemesis.kinds import Kind, Variant
 
 PAGES = Path(__file__).parents[1] / "docs"
 TABLE = re.compile(r"(<!-- table ([\w-]+), made by tools/tables.py -->\n).*?(<!-- end of the table -->\n)", re.DOTALL)
@@ -49,6 +50,7 @@ def kinds() -> Rows:
     first: dict[str, str] = {}
     for fault, several in _by_fault():
         names = ", ".join(_with_aliases(kind) for kind in several)
+        names += "".join(f"; {_variant(kind, each)}" for kind in several for each in kind.variants)
         targets = ", ".join(NAMED if kind.target is None else f"`{kind.target}`" for kind in several)
         before = first.setdefault(fault.PROOF, several[0].name)
         proof = fault.PROOF if before == several[0].name else f"as for `{before}`"
@@ -65,6 +67,12 @@ def _by_fault() -> Iterator[tuple[type[Fault], list[Kind]]]:
 def _with_aliases(kind: Kind) -> str:
     others = ", ".join(f"`{alias}`" for alias in kind.aliases)
     return f"`{kind.name}`" + (f" ({others})" if others else "")
+
+
+def _variant(kind: Kind, variant: Variant) -> str:
+    others = "".join(f", `{alias}`" for alias in variant.aliases)
+    called = Called(name=variant.name, kind=kind, target=variant.target)
+    return f"`{variant.name}`{others} for `{called.meaning}`"
 
 
 def _needs(fault: type[Fault]) -> str:

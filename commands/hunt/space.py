@@ -21,7 +21,7 @@ from harness.errors import InputError
 from harness.targets import ByLeader
 from nemesis.asked import Asked, EveryKind, Request
 from nemesis.choices import FaultOptions
-from nemesis.kinds import all_kinds, excluded, impossible, too_few
+from nemesis.kinds import all_called, excluded, impossible, too_few
 from nemesis.targets import ALL, LEADER, MAJORITY, TRIGGER
 from nemesis.triggers import find_trigger, for_hunts
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from commands.options.needs import Lack, PlantedBug
     from commands.options.run_options import RunOptions, Sources
     from harness.console.sources import Origin
-    from nemesis.kinds import Kind
+    from nemesis.kinds import Called, Kind
 
 # What the runs of a simulated hunt draw besides the options of the system and the workload, by parameter name.
 SIMULATED_SETTINGS: Final = {"nodes": draws.SIMULATED_NODES, draws.WAIT: draws.SIMULATED_WAITS_S}
@@ -203,13 +203,13 @@ def _space(
     reports = not any(REPORTS_LEADER in each.missing for each in can.values())
     by_default = _by_default(possible, simulated=simulated, released=bool(subjects.thread_options(hunt.options)))
     chosen = by_default if among is None else named(possible, among, by_default)
-    kinds = {kind.name: kind for kind in chosen}
+    kinds = {called.name: called for called in chosen}
     needed = []
     for bug in bugs:
         able = bug.fitting([*kinds])
         if not able and among is None:
-            able = bug.fitting([kind.name for kind in possible])
-            kinds |= {kind.name: kind for kind in possible if kind.name in able}
+            able = bug.fitting([called.name for called in possible])
+            kinds |= {called.name: called for called in possible if called.name in able}
         if bug.needs.faults and not able:
             (lack,) = bug.lacks_faults([*kinds])
             raise _contradiction(bug, lack, "leave out --among, or name such a kind" if among else "use other nodes")
@@ -224,10 +224,10 @@ def _space(
             name: [
                 target
                 for target in ((ALL, LEADER, MAJORITY) if reports else (ALL, MAJORITY))
-                if target in kind.fault.TARGETS and target != kind.target
+                if target in called.kind.fault.TARGETS and target != called.target
             ]
-            for name, kind in kinds.items()
-            if not isinstance(kind.target, ByLeader)
+            for name, called in kinds.items()
+            if not isinstance(called.target, ByLeader)
         },
         settings=settings,
         needed=tuple(needed),
@@ -236,24 +236,24 @@ def _space(
         naming=frozenset(trigger.name for trigger in drawn if find_trigger(trigger.name).condition.NAMES_NODE),
         aimed=frozenset(
             name
-            for name, kind in kinds.items()
-            if TRIGGER in kind.fault.TARGETS and not isinstance(kind.target, ByLeader)
+            for name, called in kinds.items()
+            if TRIGGER in called.kind.fault.TARGETS and not isinstance(called.target, ByLeader)
         ),
     )
 
 
-def _possible(hunt: HuntOptions, can: Mapping[str, Capabilities]) -> Sequence[Kind]:
+def _possible(hunt: HuntOptions, can: Mapping[str, Capabilities]) -> Sequence[Called]:
     """Returns the kinds that all nodes support and that need no names of nodes."""
     nodes = hunt.settled(None).nodes
     lacking = impossible(can)
     return [
-        kind
-        for kind in all_kinds().values()
-        if kind.name not in lacking and kind.target is not None and not too_few(kind, nodes)
+        called
+        for called in all_called().values()
+        if called.name not in lacking and called.target is not None and not too_few(called.kind, nodes)
     ]
 
 
-def _by_default(possible: Sequence[Kind], *, simulated: bool, released: bool) -> Sequence[Kind]:
+def _by_default(possible: Sequence[Called], *, simulated: bool, released: bool) -> Sequence[Called]:
     """Returns the kinds that a hunt draws from without `--among`.
 
     These are the kinds of `all`, and those that aim at the leader. In the simulator, the kinds that damage files are included:
@@ -262,11 +262,13 @@ def _by_default(possible: Sequence[Kind], *, simulated: bool, released: bool) ->
     nodes they hit.
     """
     kept = [
-        kind
-        for kind in possible
-        if kind.in_all or isinstance(kind.target, ByLeader) or (simulated and kind.fault.DAMAGES)
+        called
+        for called in possible
+        if (called.kind.in_all and not called.is_variant)
+        or isinstance(called.target, ByLeader)
+        or (simulated and called.kind.fault.DAMAGES)
     ]
-    return [kind for kind in kept if not (simulated and released and _changes_disk(kind))]
+    return [called for called in kept if not (simulated and released and _changes_disk(called.kind))]
 
 
 def _changes_disk(kind: Kind) -> bool:
@@ -297,7 +299,7 @@ def _without_target(asked: Asked) -> str:
     return asked.kind
 
 
-def named(possible: Sequence[Kind], among: Request, by_default: Sequence[Kind]) -> Sequence[Kind]:
+def named(possible: Sequence[Called], among: Request, by_default: Sequence[Called]) -> Sequence[Called]:
     """Returns the requested kinds.
 
     `all` means the kinds of `by_default`, and `-KIND` beside it leaves one out.
@@ -309,12 +311,12 @@ def named(possible: Sequence[Kind], among: Request, by_default: Sequence[Kind]) 
     kinds: dict[str, None] = {}
     for part in among.parts:
         if part == EveryKind():
-            kinds |= dict.fromkeys(kind.name for kind in by_default if kind.name not in without)
+            kinds |= dict.fromkeys(called.name for called in by_default if called.name not in without)
         elif isinstance(part, Asked):
             kinds[_without_target(part)] = None
     if not kinds:
         raise InputError("--among leaves no kind of fault to draw from")
-    known = {kind.name: kind for kind in possible}
+    known = {called.name: called for called in possible}
     for name in kinds:
         if name not in known:
             raise InputError(f"a hunt cannot draw {name}; --among takes: {', '.join(known)}")

@@ -120,9 +120,9 @@ def test_the_second_first_master_of_a_group_is_found(finding: Path, keys: str, g
 @pytest.mark.parametrize(
     ("finding", "nodes", "kinds"),
     [
-        (DROPPED, ["n1", "n2", "n3", "n4", "n5"], {"leader-kill", "leader-pause"}),
+        (DROPPED, ["n1", "n2", "n3", "n4", "n5"], {"kill", "pause"}),
         (STUCK, ["n1", "n2", "n3"], {"partition-leader"}),
-        (KEPT, ["n1", "n2", "n3"], {"leader-kill", "partition-leader"}),
+        (KEPT, ["n1", "n2", "n3"], {"kill", "partition-leader"}),
         (SET_DROPPED, ["n1", "n2", "n3", "n4", "n5"], {"leaders-kill"}),
         (PARTITIONS, ["n1", "n2", "n3", "n4", "n5"], {"partition-random-halves"}),
         (POWER_LOSS, ["n1", "n2", "n3", "n4", "n5"], {"partition-leader", "power-loss"}),

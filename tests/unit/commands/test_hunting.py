@@ -32,7 +32,7 @@ from harness.outcome import RunOutcome
 from harness.verdict import Part, Verdict
 from nemesis.asked import ByKind, KindOptions
 from nemesis.errors import PlanError
-from nemesis.kinds import find_kind
+from nemesis.kinds import find_called, find_kind
 from nemesis.parsing import request_of
 from nemesis.targets import ALL, LEADER, MAJORITY, TRIGGER
 from nemesis.triggers import Subject, for_hunts
@@ -130,8 +130,8 @@ def test_a_hunt_on_one_node_draws_no_fault_between_nodes() -> None:
 )
 def test_the_kinds_to_draw_from_can_leave_some_out(among: str, names: str) -> None:
     """`all` means the kinds that a hunt draws by default, and `-KIND` beside it leaves one out."""
-    possible = [find_kind(name) for name in ("kill", "pause", "crash")]
-    assert " ".join(kind.name for kind in named(possible, request_of(among), possible[:2])) == names
+    possible = [find_called(name) for name in ("kill", "pause", "crash")]
+    assert " ".join(called.name for called in named(possible, request_of(among), possible[:2])) == names
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,9 @@ def test_the_kinds_to_draw_from_can_leave_some_out(among: str, names: str) -> No
 def test_kinds_to_draw_from_are_checked(among: str, sentence: str) -> None:
     """The hunt refuses a name that is no kind, and a kind that it cannot draw."""
     with pytest.raises(InputError, match=sentence):
-        named([find_kind("kill"), find_kind("pause")], request_of(among), [find_kind("kill"), find_kind("pause")])
+        named(
+            [find_called("kill"), find_called("pause")], request_of(among), [find_called("kill"), find_called("pause")]
+        )
 
 
 def test_kinds_with_new_features_are_drawn_more_often() -> None:

@@ -16,9 +16,11 @@ from harness.targets import AllNodes
 from nemesis.errors import PlanError
 from nemesis.kinds import (
     LeftOut,
+    all_called,
     all_kinds,
     choose,
     choose_all,
+    find_called,
     find_kind,
     left_out,
     missing_capabilities,
@@ -47,13 +49,15 @@ def fault(kind: str, **options: Any) -> PlannedFault:
     [
         ("hammer-time", "pause", "random"),
         ("random-kill", "kill", "random"),
-        ("minor-suspend", "minor-pause", "minority"),
-        ("leader-suspend", "leader-pause", "leader"),
+        ("minor-suspend", "pause", "minority"),
+        ("leader-suspend", "pause", "leader"),
         ("leader-partition", "partition-leader", "leader"),
         ("random-partition", "partition-random-halves", "random"),
         ("kill:n2+n1", "kill", "n2+n1"),
         ("pause:leader+minority", "pause", "leader+minority"),
-        ("fixed-kill:n3", "fixed-kill", "n3"),
+        ("fixed-kill:n3", "kill", "n3"),
+        ("minor-kill", "kill", "minority"),
+        ("major-loss:leader", "packet-loss", "leader"),
     ],
 )
 def test_names_of_jepsen_and_openchaos_are_understood(alias: str, kind: str, target: str) -> None:
@@ -81,9 +85,26 @@ def test_what_cannot_be_meant_is_refused_with_a_suggestion(text: str, message: s
 
 def test_no_alias_hides_a_kind() -> None:
     """Every name and alias is unique."""
-    assert not set(registry().aliases) & set(all_kinds())
-    assert len(registry().aliases) == sum(len(kind.aliases) for kind in all_kinds().values())
+    called = [each for kind in all_kinds().values() for each in (kind, *kind.variants)]
+    assert not set(registry().aliases) & set(all_called())
+    assert len(registry().aliases) == sum(len(each.aliases) for each in called)
+    assert [each.name for each in called] == [*all_called()]
+    assert all(find_called(name).name == name for name in all_called())
     assert all(find_kind(name).name == name for name in all_kinds())
+
+
+def test_a_variant_is_its_kind_with_a_target() -> None:
+    """The plan has the kind and the target. The name of the variant keeps its random stream, its options and its rhythm."""
+    choices = choose_all(request_of("kill,leader-kill"), WHERE)
+    assert [(choice.name, choice.kind.name, choice.label) for choice in choices] == [
+        ("kill", "kill", "kill"),
+        ("leader-kill", "kill", "leader-kill"),
+    ]
+    (heavy, light) = choose_all(
+        request_of("packet-loss,minor-loss"), WHERE, options=options_of("minor-loss.probability=0.1")
+    )
+    assert (heavy.options, light.options) == ({"probability": 0.8}, {"probability": 0.1})
+    assert find_called("fixed-delay").meaning == "packet-delay:NODE+..."
 
 
 def test_kinds_are_described() -> None:
@@ -109,7 +130,7 @@ def test_all_means_all_that_these_nodes_can_have() -> None:
     every = {choice.kind.name for choice in choose_all(request_of("all"), WHERE, capabilities=able)}
     assert every == {kind.name for kind in all_kinds().values() if kind.in_all}
     poor = able | {"n4": without("drop-caches")}
-    names = {choice.kind.name for choice in choose_all(request_of("all, minor-kill"), WHERE, capabilities=poor)}
+    names = {choice.name for choice in choose_all(request_of("all, minor-kill"), WHERE, capabilities=poor)}
     assert every - names == {"crash"}
     assert "minor-kill" in names
     assert left_out(able) == ()
@@ -164,7 +185,7 @@ def test_the_documentation_names_every_kind_alias_and_option() -> None:
     """docs/faults.md has all kinds and options."""
     text = (Path(__file__).parents[3] / "docs" / "faults.md").read_text(encoding="utf-8")
     names = {
-        *all_kinds(),
+        *all_called(),
         *registry().aliases,
         *(option for kind in all_kinds().values() for option in kind.fault.OPTIONS),
     }

@@ -16,7 +16,7 @@ from nemesis import targets
 from nemesis.errors import PlanError
 from nemesis.fault import Hit
 from nemesis.grudges import has_quorum, union
-from nemesis.kinds import all_kinds, choose_all, find_kind
+from nemesis.kinds import all_called, choose_all, find_kind
 from nemesis.parsing import request_of
 from nemesis.placement import LET_GO_S, RECOVERY_S, WORN_S
 from nemesis.plan import draw_plan
@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 NODES = ["n1", "n2", "n3", "n4", "n5"]
 WHERE = targets.layout(NODES)
 THREE = ["partition-random-halves", "kill", "pause"]
-EVERY = [kind.name for kind in all_kinds().values() if kind.target is not None and kind.name != "partition-fixed"]
+EVERY = [
+    called.name for called in all_called().values() if called.target is not None and called.name != "partition-fixed"
+]
 
 
 def plan(kinds: list[str], *, seed: int = 1, time_limit_s: float = 60.0, **more: object) -> tuple[PlannedFault, ...]:
@@ -226,7 +228,7 @@ def test_halves_of_four_cannot_keep_a_majority() -> None:
 def test_in_turn_each_kind_comes_once_and_alone(seed: int, kinds: list[str]) -> None:
     """The kinds come in the requested order, with the minimum pause; if they do not fit, there is an error."""
     faults = plan(kinds, seed=seed, time_limit_s=200, in_turn=True)
-    assert [fault.kind for fault in faults] == kinds
+    assert [fault.kind for fault in faults] == [find_kind(name).name for name in kinds]
     for one, other in itertools.pairwise(faults):
         assert other.start_s == pytest.approx(one.end_s + Rhythm().off_s[0], abs=0.01)
     with pytest.raises(PlanError, match="does not fit into"):

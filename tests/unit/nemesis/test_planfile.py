@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from harness.faults import FaultRecord, PlannedFault, Trigger
 from harness.targets import Named
 from nemesis.errors import PlanError
-from nemesis.kinds import LeftOut, all_kinds, choose_all
+from nemesis.kinds import LeftOut, all_called, all_kinds, choose_all
 from nemesis.parsing import request_of
 from nemesis.plan import draw_plan
 from nemesis.planfile import Plan, by_name, from_json, to_json
@@ -22,7 +22,9 @@ from nemesis.triggers import parse_trigger
 
 NODES = ["n1", "n2", "n3", "n4", "n5"]
 WHERE = layout(NODES)
-EVERY = [kind.name for kind in all_kinds().values() if kind.target is not None and kind.name != "partition-fixed"]
+EVERY = [
+    called.name for called in all_called().values() if called.target is not None and called.name != "partition-fixed"
+]
 
 AT_TRIGGER = [kind.name for kind in all_kinds().values() if TRIGGER in kind.fault.TARGETS]
 TRIGGERS = ("log-line:snapshot", "new-leader", "follower-behind:30", "ok-after-failure", "operation:write:9")

@@ -15,7 +15,7 @@ import pytest
 
 from harness.targets import to_json
 from nemesis.errors import PlanError
-from nemesis.kinds import all_kinds, choose_all
+from nemesis.kinds import choose_all
 from nemesis.parsing import request_of
 from nemesis.plan import draw_plan
 from nemesis.rhythm import Rhythm
@@ -36,9 +36,7 @@ def written(fault: PlannedFault) -> list[Any]:
     trigger = None if fault.trigger is None else fault.trigger.to_json()
     order = list(fault.order) or None
     target = to_json(fault.target)
-    kinds = all_kinds()  # the first kind of a class names it, whatever its variants are called
-    kind = next(name for name, other in kinds.items() if other.fault is kinds[fault.kind].fault)
-    return [kind, target, fault.start_s, fault.end_s, trigger, fault.role, order, dict(fault.options)]
+    return [fault.kind, target, fault.start_s, fault.end_s, trigger, fault.role, order, dict(fault.options)]
 
 
 def digest(case: dict[str, Any]) -> str:
@@ -52,7 +50,7 @@ def digest(case: dict[str, Any]) -> str:
             choices = choose_all(request_of(case["kinds"]), where)
             plan = draw_plan(
                 choices, where, seed=seed, time_limit_s=case.get("time_limit_s", 120.0), **rules,
-                rhythms={choice.kind.name: Rhythm(trigger=trigger) for choice in choices},
+                rhythms={choice.name: Rhythm(trigger=trigger) for choice in choices},
             )  # fmt: skip
             drawn: Any = [written(fault) for fault in plan]
         except PlanError as error:

@@ -10,8 +10,7 @@ import pytest
 from harness.capabilities import NAMES, SIMULATED, Capabilities
 from harness.faults import PlannedFault
 from harness.targets import Named
-from nemesis.builtin import KINDS
-from nemesis.kinds import left_out, missing_capabilities
+from nemesis.kinds import all_called, left_out, missing_capabilities
 from tests.trials import TOY, trial
 
 if TYPE_CHECKING:
@@ -40,9 +39,7 @@ def test_kinds_without_a_simulated_effect_are_left_out_with_a_reason() -> None:
     assert all("has no effect in the simulator" in left.reason for left in found)
 
 
-@pytest.mark.parametrize(
-    "kind", sorted({kind.name for kind in KINDS} - WITHOUT_EFFECT - OF_REAL_NODES - OF_PROGRAMS - UNSUITED)
-)
+@pytest.mark.parametrize("kind", sorted({*all_called()} - WITHOUT_EFFECT - OF_REAL_NODES - OF_PROGRAMS - UNSUITED))
 def test_a_kind_takes_effect_and_heals(kind: str) -> None:
     """Each fault is effective, there is no error, and the system works afterwards."""
     aim = f"{kind}:{NAMED[kind]}" if kind in NAMED else kind
