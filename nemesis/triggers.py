@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 SEPARATOR = ":"
-PAGE = "docs/faults.md"
+PAGE = "docs/reference/faults.md"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

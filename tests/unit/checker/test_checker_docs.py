@@ -1,4 +1,4 @@
-"""docs/checker.md matches the code."""
+"""docs/reference/checker.md matches the code."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pytest
 
 ROOT = Path(__file__).parents[3]
-TEXT = (ROOT / "docs" / "checker.md").read_text(encoding="utf-8")
+TEXT = (ROOT / "docs" / "reference" / "checker.md").read_text(encoding="utf-8")
 
 
 def first_cells(section: str) -> Iterator[str]:

@@ -246,7 +246,7 @@ def test_a_system_that_promises_nothing_has_the_defaults_of_the_workload() -> No
 
 def test_a_promise_with_an_unknown_option_is_refused() -> None:
     """With the nearest one."""
-    promise = Promise(sentence="Nothing.", source="docs/x.md", options={"linearisable": False})
+    promise = Promise(sentence="Nothing.", source="docs/index.md", options={"linearisable": False})
     with pytest.raises(InputError, match="Did you mean 'linearizable'"):
         values_of(promise, WORKLOADS["log"])
     assert promise_of(System, object(), "log") is None

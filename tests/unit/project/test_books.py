@@ -1,0 +1,80 @@
+"""The books of `docs/`: their links and names lead somewhere, and the two that users read stay short."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+DOCS = ROOT / "docs"
+BOOKS = ("guide", "reference", "journal")
+LIMIT = 90_000  # words of the guide and the reference together; what was measured belongs to the journal
+
+PAGES = sorted({*ROOT.glob("*.md"), *DOCS.rglob("*.md"), *(ROOT / "clusters" / "systems").rglob("*.md")})
+CODE = re.compile(r"^```.*?^```|`[^`\n]*`", re.DOTALL | re.MULTILINE)
+
+
+def anchors(page: Path) -> set[str]:
+    """Returns the anchors of a page: of its headings, as the documentation site makes them, and its own."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    titles = [re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading) for heading in headings]
+    own = re.findall(r'<a id="([\w-]+)">', text)
+    return {*own, *(re.sub(r"[\s-]+", "-", re.sub(r"[^\w\s-]", "", title).strip().lower()) for title in titles)}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_each_link_of_a_page_leads_to_a_file_and_a_heading(page: Path) -> None:
+    """Links of the repository, with their anchors; the web is not asked."""
+    for target in re.findall(r"\]\(([^)\s]+)\)", CODE.sub("", page.read_text(encoding="utf-8"))):
+        if target.startswith(("https://", "http://", "mailto:")):
+            continue
+        path, _, anchor = target.partition("#")
+        there = page.parent / path if path else page
+        assert there.exists(), target
+        assert not anchor or there.suffix != ".md" or anchor in anchors(there), target
+
+
+def test_each_page_that_a_text_names_exists() -> None:
+    """Messages, helps, docstrings and comments send a user to `docs/BOOK/PAGE.md`."""
+    files = subprocess.run(
+        ["git", "grep", "-lI", "docs/"], cwd=ROOT, capture_output=True, text=True, check=True, timeout=60
+    ).stdout.split()
+    lost = {}
+    for file in files:
+        text = re.sub(r"https?://\S+", "", (ROOT / file).read_text(encoding="utf-8"))
+        names = set(re.findall(r"(?<![\w/.-])docs/(?:(?:guide|reference|journal|decisions|findings)/)?[\w.-]+\.(?:md|json)\b", text))
+        if missing := [name for name in names if not (ROOT / name).exists()]:
+            lost[file] = missing
+    assert lost == {}
+
+
+def test_the_guide_and_the_reference_stay_short() -> None:
+    """A word is what spaces separate, as `wc -w` counts."""
+    words = {
+        book: sum(len(page.read_text(encoding="utf-8").split()) for page in (DOCS / book).rglob("*.md"))
+        for book in ("guide", "reference")
+    }
+    assert sum(words.values()) <= LIMIT, words
+
+
+def test_the_site_shows_three_books() -> None:
+    """Each page of a book is in its part of the navigation."""
+    navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")[2]
+    parts = dict(re.findall(r"^  - (\w+):(.*?)(?=^  - |^\S|\Z)", navigation, re.DOTALL | re.MULTILINE))
+    assert [name.lower() for name in parts if name.lower() in BOOKS] == list(BOOKS)
+    for book in BOOKS:
+        named = re.findall(rf"\b{book}/[\w.-]+\.md", parts[book.capitalize()])
+        assert sorted(named) == sorted(f"{book}/{page.name}" for page in (DOCS / book).glob("*.md"))
+
+
+@pytest.mark.parametrize("book", ["guide", "reference"])
+def test_each_page_begins_with_its_purpose(book: str) -> None:
+    """After its title stands a paragraph, not a table, a list or a second heading."""
+    for page in (DOCS / book).glob("*.md"):
+        title, beginning = page.read_text(encoding="utf-8").split("\n\n")[:2]
+        assert title.startswith("# "), page
+        assert re.match(r"[A-Z`\[]", beginning), page
