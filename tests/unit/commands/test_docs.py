@@ -152,11 +152,11 @@ def test_the_fault_of_the_page_can_stand_in_a_file(
 
 
 def test_a_workload_that_a_model_judges_returns_its_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The page's `check` runs with the model of docs/reference/checker.md."""
+    """The page's `check` runs with the model of docs/guide/new-model.md."""
     (code,) = MODELLED
     (model,) = re.findall(
         r"```python\n([^`]*class MaxRegister.*?)```",
-        (ROOT / "docs" / "reference" / "checker.md").read_text(),
+        (ROOT / "docs" / "guide" / "new-model.md").read_text(),
         re.DOTALL,
     )
     (tmp_path / "maximum.py").write_text(model)

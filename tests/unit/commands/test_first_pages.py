@@ -85,7 +85,17 @@ def test_a_page_says_what_removes_the_nodes_of_a_killed_test(page: str) -> None:
             assert "also after `kill -9`" not in " ".join(paragraph.split())
 
 
-@pytest.mark.parametrize("page", ["guide/failing-seed.md", "guide/tutorial.md", "guide/simulator.md"])
+@pytest.mark.parametrize(
+    "page",
+    [
+        "guide/failing-seed.md",
+        "guide/tutorial.md",
+        "guide/simulator.md",
+        "guide/report.md",
+        "reference/java-programs.md",
+        "reference/linux-programs.md",
+    ],
+)
 def test_each_command_of_a_page_is_valid(page: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Also for commands that need nodes, `labrys` has the command and its options."""
     text = "\n".join(commands(page)).replace("\\\n", "")
