@@ -24,7 +24,7 @@ CLASSES = (
     Client, RoutedClient,
 )  # fmt: skip
 BEGINNING = """\
-All that a [system of your own](../guide/new-system.md) can define, and all that it describes or returns.
+Look up here what a [system of your own](../guide/new-system.md) can define, and what it describes or returns.
 `python tools/system_reference.py` writes this page from the docstrings in `harness/system.py`, `harness/service.py`,
 `harness/daemon.py`, `harness/builds.py` and `harness/client.py`.
 

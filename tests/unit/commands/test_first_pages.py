@@ -91,6 +91,7 @@ def test_a_page_says_what_removes_the_nodes_of_a_killed_test(page: str) -> None:
         "guide/failing-seed.md",
         "guide/tutorial.md",
         "guide/simulator.md",
+        "guide/hunt.md",
         "guide/report.md",
         "reference/java-programs.md",
         "reference/linux-programs.md",
