@@ -56,7 +56,7 @@ def test_the_tutorial_begins_with_a_bug(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_the_page_of_results_has_every_part_of_a_verdict() -> None:
     """Its table names all parts of a run, and its sentence those that may be unknown in a valid run."""
-    page = (DOCS / "reference" / "results.md").read_text(encoding="utf-8")
+    page = "\n".join((DOCS / "reference" / name).read_text(encoding="utf-8") for name in ("results.md", "verdicts.md"))
     run = trial("--system", "sim-raft", "--cluster", "sim", "--time-limit", "22", "--nemesis", "kill", seed=1)
     (table,) = re.findall(r"^## Parts\n\n(.*?)\n\n", page, re.MULTILINE | re.DOTALL)
     listed = {name for row in re.findall(r"^\| (`[^|]*`) \|", table, re.MULTILINE) for name in row.split("`")}
