@@ -1,4 +1,4 @@
-"""What holds for all tests."""
+"""What holds for all tests: those of Labrys in `tests`, and those of one system in its folder."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from hypothesis import HealthCheck, settings
 
 from tests.scheduling import ORDER, REAL, SPARK, UNTIMED, ByFolder, group_of
 from tests.watching import Watching
+
+pytest_plugins = ["tests.real_nodes"]
 
 # How long an example takes says something about the machine, which may be busy, and nothing about the rule. Examples are the
 # same in every run, so that a failure in CI is a failure here.

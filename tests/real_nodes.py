@@ -19,7 +19,7 @@ from harness.builds import put_on_shelf
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 BUILD_TIMEOUT_S = 1200.0
 
 

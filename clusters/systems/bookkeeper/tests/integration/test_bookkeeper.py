@@ -12,11 +12,11 @@ from clusters.local import LocalCluster
 from clusters.systems.bookkeeper.options import BookKeeperOptions
 from clusters.systems.bookkeeper.process import Process
 from clusters.systems.bookkeeper.system import BookKeeperSystem
+from clusters.systems.bookkeeper.tests.integration.bookkeeper_start import READY_S, start
 from harness.cluster import on_all
 from harness.faults import PlannedFault
 from harness.op import Fail, Info, Invocation, Ok
 from nemesis.conductor import Conductor
-from tests.integration.bookkeeper_start import READY_S, start
 from tests.outcomes import asked
 from tests.software import obtained
 from workloads.ledger import LedgerOptions

@@ -1,4 +1,4 @@
-"""A finding in BookKeeper (docs/findings): an append passes the fence, if both are the first requests for their ledger."""
+"""A finding in BookKeeper (`findings`): an append passes the fence, if both are the first requests for their ledger."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from clusters.systems.bookkeeper.options import BookKeeperOptions
 from clusters.systems.bookkeeper.process import Process
 from clusters.systems.bookkeeper.reads import inspected
 from clusters.systems.bookkeeper.system import BookKeeperSystem
+from clusters.systems.bookkeeper.tests.integration.bookkeeper_start import serving_ledgers
+from clusters.systems.bookkeeper.tests.integration.test_bookkeeper_findings import ask
 from nemesis import threadholds
 from tests.held_threads import HeldThreads
-from tests.integration.bookkeeper_start import serving_ledgers
-from tests.integration.test_bookkeeper_findings import ask
 from tests.unit.workloads.logs import in_turn
 from workloads.ledger import LedgerWorkload
 

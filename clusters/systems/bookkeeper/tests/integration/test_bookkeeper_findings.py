@@ -1,4 +1,4 @@
-"""A finding in BookKeeper (docs/findings) that needs steps outside of a plan, on real bookies: two recoveries at once."""
+"""A finding in BookKeeper (`findings`) that needs steps outside of a plan, on real bookies: two recoveries at once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from clusters.systems.bookkeeper.fences import Fences
 from clusters.systems.bookkeeper.options import BookKeeperOptions
 from clusters.systems.bookkeeper.process import Process
 from clusters.systems.bookkeeper.reads import inspected
-from tests.integration.bookkeeper_start import serving_ledgers
+from clusters.systems.bookkeeper.tests.integration.bookkeeper_start import serving_ledgers
 from tests.unit.workloads.logs import in_turn
 from workloads.ledger import LedgerWorkload
 

@@ -1,4 +1,4 @@
-"""Findings in DLedger (docs/findings) that need steps outside of a plan, on real nodes."""
+"""Findings in DLedger (`findings`) that need steps outside of a plan, on real nodes."""
 
 from __future__ import annotations
 

@@ -15,12 +15,12 @@ from clusters.kit.members import Members
 from clusters.kit.stored import entry_body
 from clusters.systems.dledger import outcomes
 from clusters.systems.dledger.routing import Group
+from clusters.systems.dledger.tests.unit.test_dledger_outcomes import PERHAPS_APPENDED, REFUSED_BEFORE_THE_APPEND
 from clusters.systems.dledger_log.client import LogClient
 from clusters.systems.dledger_log.entries import BARRIER
 from harness.node import Node
 from harness.op import Fail, Info, Invocation, Ok
 from tests.unit.clusters.remoting_script import answer, frame, scripted
-from tests.unit.clusters.test_dledger_outcomes import PERHAPS_APPENDED, REFUSED_BEFORE_THE_APPEND
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""Findings in RocketMQ's controllers (docs/findings) that need requests outside of the workloads, on real controllers."""
+"""Findings in RocketMQ's controllers (`findings`) that need requests outside of the workloads, on real controllers."""
 
 from __future__ import annotations
 

@@ -22,6 +22,7 @@ from clusters.systems.rocketmq.producer import Producer
 from clusters.systems.rocketmq.queue_client import Consumer, QueueClient, Topic
 from clusters.systems.rocketmq.routes import Routes
 from clusters.systems.rocketmq.system import RocketMQSystem
+from clusters.systems.rocketmq.tests.unit.test_rocketmq_records import record
 from harness.cluster import Paper
 from harness.errors import InputError
 from harness.node import Node
@@ -29,7 +30,6 @@ from harness.op import Fail, Info, Invocation, Ok
 from harness.service import NodeStatus
 from tests.artifacts import unbuilt
 from tests.unit.clusters.remoting_script import frame, scripted
-from tests.unit.clusters.test_rocketmq_records import record
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

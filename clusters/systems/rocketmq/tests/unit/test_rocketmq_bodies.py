@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from clusters.kit.stored import entry_body
 from clusters.systems.rocketmq.bodies import MOST, Sizes, entry_in, filled, parse_sizes
 from clusters.systems.rocketmq.broker_options import RocketMQOptions
+from clusters.systems.rocketmq.tests.unit.test_rocketmq import Group, ask
 from harness.errors import InputError
 from harness.op import Ok
-from tests.unit.clusters.test_rocketmq import Group, ask
 
 ENTRIES = st.builds(entry_body, st.none() | st.text(max_size=5), st.integers() | st.text(max_size=20))
 

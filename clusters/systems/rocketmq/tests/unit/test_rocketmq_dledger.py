@@ -17,6 +17,8 @@ from clusters.systems.rocketmq.broker_outcomes import REFUSED_BY_DLEDGER, refuse
 from clusters.systems.rocketmq.brokers import connect
 from clusters.systems.rocketmq.dledger_brokers import DLedgerBrokers
 from clusters.systems.rocketmq.options import Consensus
+from clusters.systems.rocketmq.tests.unit.test_rocketmq import made
+from clusters.systems.rocketmq.tests.unit.test_rocketmq_records import record
 from harness.errors import InputError
 from harness.node import Node
 from harness.op import Fail, Info
@@ -25,8 +27,6 @@ from harness.replicas import Dumps
 from harness.service import NodeStatus
 from harness.verdict import Verdict
 from tests.unit.clusters.remoting_script import frame, scripted
-from tests.unit.clusters.test_rocketmq import made
-from tests.unit.clusters.test_rocketmq_records import record
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

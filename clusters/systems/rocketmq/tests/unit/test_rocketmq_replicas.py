@@ -19,6 +19,8 @@ from clusters.systems.rocketmq.controller_service import ControllerService
 from clusters.systems.rocketmq.controllers import ControllerProcesses
 from clusters.systems.rocketmq.options import ControllerOptions
 from clusters.systems.rocketmq.replica import GONE
+from clusters.systems.rocketmq.tests.unit.test_rocketmq import made
+from clusters.systems.rocketmq.tests.unit.test_rocketmq_records import record
 from harness.node import Node
 from harness.parts import one_leader_per_term, replicas_equal
 from harness.replicas import Dumps
@@ -26,8 +28,6 @@ from harness.service import NodeStatus
 from harness.verdict import Verdict
 from harness.watch import Sighting
 from tests.unit.clusters.remoting_script import frame, scripted
-from tests.unit.clusters.test_rocketmq import made
-from tests.unit.clusters.test_rocketmq_records import record
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

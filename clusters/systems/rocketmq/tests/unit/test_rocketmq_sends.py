@@ -17,10 +17,10 @@ from clusters.systems.rocketmq.broker_options import RocketMQOptions, Sends
 from clusters.systems.rocketmq.broker_outcomes import REFUSED
 from clusters.systems.rocketmq.producer import ROLLED_BACK_OF, Producer
 from clusters.systems.rocketmq.system import HALF_TOPICS
+from clusters.systems.rocketmq.tests.unit.test_rocketmq import REJECTED, made
 from harness.node import Node
 from harness.op import Fail, Info, Ok
 from tests.unit.clusters.remoting_script import frame, scripted
-from tests.unit.clusters.test_rocketmq import REJECTED, made
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -16,7 +16,7 @@ from tests.catches.hunts import needs
 if TYPE_CHECKING:
     from clusters.sim.planted import Planted
 
-PAGE = (Path(__file__).parents[3] / "docs" / "sim-raft.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 
 
 def row(bug: Bug, planted: Planted) -> str:

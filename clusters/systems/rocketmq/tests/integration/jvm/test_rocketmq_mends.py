@@ -9,7 +9,7 @@ from tests.trials import trial
 
 pytestmark = pytest.mark.integration
 
-PLAN = "tests/data/findings/rocketmq-controller-5.3.3-two-first-masters/plan.json"
+PLAN = "clusters/systems/rocketmq/findings/rocketmq-controller-5.3.3-two-first-masters/plan.json"
 CONTROLLERS = ("--cluster", "sim", "--system", "rocketmq-controller", "--workload", "elect", "--rate", "5")
 LEFT_OUT = (
     *CONTROLLERS, "--nodes", "3", "--nemesis", "kill,partition-leader,pause,leadership-transfer", "--fault-on", "3-8",
