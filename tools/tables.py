@@ -157,12 +157,16 @@ def _functions(place: str) -> Rows:
 
 
 def _options(place: str) -> Rows:
-    """Returns the options of a plug-in, as its help has them."""
+    """Returns the options of a plug-in, as its help has them; a column says which ones a verdict depends on, if any."""
     options = _loaded(place).Options
     judging = {option.name for option in click_options(options, judging=True)}
-    rows: Rows = [("option", "meaning", "takes", "default", "verdict")]
-    rows += [(*_about(option), "yes" if option.name in judging else "") for option in click_options(options)]
-    return rows
+    head = ("option", "meaning", "takes", "default")
+    if not judging:
+        return [head, *map(_about, click_options(options))]
+    return [
+        (*head, "verdict"),
+        *((*_about(option), "yes" if option.name in judging else "") for option in click_options(options)),
+    ]
 
 
 def _options_of_test() -> Rows:
@@ -354,6 +358,7 @@ TABLES: Mapping[str, Callable[[], Rows]] = MappingProxyType(
         "anomalies-of-banks": _found_by(of_banks),
         **{f"functions-of-{name}": partial(_functions, place) for name, place in _of_own_functions()},
         **{f"options-of-{name}": partial(_options, place) for name, place in _of_own_kind()},
+        **{f"options-of-system-{name}": partial(_options, place) for name, place in _places(plugins.SYSTEMS).items()},
     }
 )
 
