@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+import cli
+
 ROOT = Path(__file__).parents[3]
 DOCS = ROOT / "docs"
 BOOKS = ("guide", "reference", "journal")
@@ -79,3 +81,12 @@ def test_each_page_begins_with_its_purpose(book: str) -> None:
         title, beginning = page.read_text(encoding="utf-8").split("\n\n")[:2]
         assert title.startswith("# "), page
         assert re.match(r"[A-Z`\[]", beginning), page
+
+
+def test_the_page_of_commands_has_each_command() -> None:
+    """Below the heading that `labrys --help` has it below."""
+    page = (DOCS / "reference" / "commands.md").read_text(encoding="utf-8")
+    for heading, commands in cli.GROUPS.items():
+        section = page.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+        first = "".join(row.split("|")[1] for row in re.findall(r"^\| `labrys .*", section, re.MULTILINE))
+        assert {name for name in commands if not re.search(rf"`(?:labrys )?{name}\b", first)} == set(), heading
