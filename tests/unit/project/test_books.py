@@ -90,3 +90,10 @@ def test_the_page_of_commands_has_each_command() -> None:
         section = page.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
         first = "".join(row.split("|")[1] for row in re.findall(r"^\| `labrys .*", section, re.MULTILINE))
         assert {name for name in commands if not re.search(rf"`(?:labrys )?{name}\b", first)} == set(), heading
+
+
+@pytest.mark.parametrize("page", sorted((DOCS / "journal").glob("*.md")), ids=lambda page: page.name)
+def test_each_section_of_the_journal_has_its_date(page: Path) -> None:
+    """A figure without a date says nothing about the machine and the code of now."""
+    for section in page.read_text(encoding="utf-8").split("\n## ")[1:]:
+        assert re.match(r".*\n\n\*Written \d{4}-\d\d-\d\d( to \d{4}-\d\d-\d\d)?\.\*\n", section), section[:60]
