@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 TABLE = re.compile(r"(<!-- table ([\w-]+), made by tools/tables.py -->\n).*?(<!-- end of the table -->\n)", re.DOTALL)
 NAMED = "names"  # the target of a kind that needs the names of its nodes
 RENAMED = "workloads.maelstrom."  # the module of workloads that are others with the names and defaults of Maelstrom
+OPTION = ("option", "meaning", "takes", "default")
 
 Rows = list[tuple[str, ...]]
 
@@ -160,37 +161,32 @@ def _options(place: str) -> Rows:
     """Returns the options of a plug-in, as its help has them; a column says which ones a verdict depends on, if any."""
     options = _loaded(place).Options
     judging = {option.name for option in click_options(options, judging=True)}
-    head = ("option", "meaning", "takes", "default")
     if not judging:
-        return [head, *map(_about, click_options(options))]
+        return [OPTION, *map(_about, click_options(options))]
     return [
-        (*head, "verdict"),
+        (*OPTION, "verdict"),
         *((*_about(option), "yes" if option.name in judging else "") for option in click_options(options)),
     ]
 
 
-def _options_of_test() -> Rows:
-    """Returns the options of `labrys test`, by the headings of its help."""
-    options = [option for option in _loaded(COMMANDS["test"][0]).params if _is_shown(option)]
-    rows: Rows = [("about", "option", "meaning", "takes", "default")]
-    rows += [
-        (str(option.topic).lower(), *_about(option)) for topic in Topic for option in options if option.topic == topic
-    ]
-    return rows
+def _options_of_test(topic: Topic) -> Rows:
+    """Returns the options of `labrys test` below a heading of its help."""
+    options = [option for option in _loaded(COMMANDS["test"][0]).params if _is_shown(option) and option.topic == topic]
+    return [OPTION, *map(_about, options)]
 
 
 def _options_of_commands() -> Rows:
     """Returns the options of the other commands that `labrys test` does not have."""
     test = {option.name for option in _loaded(COMMANDS["test"][0]).params}
-    rows: Rows = [("command", "option", "meaning", "takes", "default")]
+    rows: Rows = [OPTION]
     for name, (place, _) in COMMANDS.items():
         command = _loaded(place)
-        for path, part in (
-            (name, command),
-            *((f"{name} {sub}", part) for sub, part in getattr(command, "commands", {}).items()),
-        ):
-            own = [option for option in part.params if option.name not in test and _is_shown(option)]
-            rows += [(f"`{path}`", *_about(option)) for option in own]
+        parts = getattr(command, "commands", {}).items()
+        for path, part in ((name, command), *((f"{name} {inner}", part) for inner, part in parts)):
+            for option in part.params:
+                if option.name not in test and _is_shown(option):
+                    flag, *others = _about(option)
+                    rows.append((f"`{path}` {flag}", *others))
     return rows
 
 
@@ -346,7 +342,7 @@ TABLES: Mapping[str, Callable[[], Rows]] = MappingProxyType(
         "consistency-models": _consistency_models,
         "anomalies-of-transactions": _anomalies_of_transactions,
         "workloads": _workloads,
-        "options-of-test": _options_of_test,
+        **{f"options-of-test-{topic.name.lower()}": partial(_options_of_test, topic) for topic in Topic},
         "options-of-commands": _options_of_commands,
         "folders-of-systems": _folders,
         "promises": _promises,
