@@ -22,7 +22,7 @@ from checker.formats.readers import MAY_LACK
 from cli import COMMANDS
 from harness.capabilities import ROOT
 from harness.console import plugins
-from harness.declare import Topic, click_options
+from harness.declare import Topic, click_options, hunted
 from harness.errors import ExitCode
 from harness.suites.thresholds import MEASURES
 from nemesis.builtin import KINDS, TRIGGERS
@@ -161,12 +161,14 @@ def _options(place: str) -> Rows:
     """Returns the options of a plug-in, as its help has them; a column says which ones a verdict depends on, if any."""
     options = _loaded(place).Options
     judging = {option.name for option in click_options(options, judging=True)}
-    if not judging:
-        return [OPTION, *map(_about, click_options(options))]
-    return [
-        (*OPTION, "verdict"),
-        *((*_about(option), "yes" if option.name in judging else "") for option in click_options(options)),
-    ]
+    drawn = hunted(options)
+    rows: Rows = [(*OPTION, "verdict") if judging else OPTION]
+    for option in click_options(options):
+        flag, meaning, *others = _about(option)
+        values = ", ".join(_given(value) for value in drawn.get(option.name or "", ()))
+        meaning += f" (a hunt draws {values})" if values else ""
+        rows.append((flag, meaning, *others, *(["yes" if option.name in judging else ""] if judging else [])))
+    return rows
 
 
 def _options_of_test(topic: Topic) -> Rows:
