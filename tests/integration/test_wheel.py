@@ -29,11 +29,13 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installe
 
 
 def test_the_wheel_has_the_suites_of_systems_and_not_their_tests(wheel: Path) -> None:
-    """A user reads the page of a system and runs its suites; tests and findings stay in the repository."""
+    """A user reads the page of a system and runs its suites. Of the findings there are the plans, which suites use."""
     inner = [name.split("/")[3:] for name in ZipFile(wheel).namelist() if name.startswith("clusters/systems/")]
     assert ["suites", "etcd.toml"] in inner
     assert ["README.md"] in inner
-    assert [path for path in inner if path[:1] in (["tests"], ["findings"])] == []
+    assert ["findings", "bookkeeper-4.17.3-old-ensemble", "plan.json"] in inner
+    assert [path for path in inner if path[:1] == ["tests"]] == []
+    assert {path[-1] for path in inner if path[:1] == ["findings"]} == {"plan.json"}
 
 
 def test_the_wheel_carries_the_node_of_dledger(installed: Installed, tmp_path: Path) -> None:
