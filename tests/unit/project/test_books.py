@@ -1,4 +1,7 @@
-"""The books of `docs/`: their links and names lead somewhere, and the two that users read stay short."""
+"""The books of `docs/`: texts name pages that exist, and the two books that users read stay short.
+
+`test_site.py` follows their links.
+"""
 
 from __future__ import annotations
 
@@ -15,30 +18,7 @@ DOCS = ROOT / "docs"
 BOOKS = ("guide", "reference", "journal")
 LIMIT = 90_000  # words of the guide and the reference together; what was measured belongs to the journal
 
-PAGES = sorted({*ROOT.glob("*.md"), *DOCS.rglob("*.md"), *(ROOT / "clusters" / "systems").rglob("*.md")})
 NAMED = re.compile(r"(?<![\w/.-])docs/(?:(?:guide|reference|journal|decisions)/)?[\w.-]+\.(?:md|json)\b")
-CODE = re.compile(r"^```.*?^```|`[^`\n]*`", re.DOTALL | re.MULTILINE)
-
-
-def anchors(page: Path) -> set[str]:
-    """Returns the anchors of a page: of its headings, as the documentation site makes them, and its own."""
-    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
-    headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
-    titles = [re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading) for heading in headings]
-    own = re.findall(r'<a id="([\w-]+)">', text)
-    return {*own, *(re.sub(r"[\s-]+", "-", re.sub(r"[^\w\s-]", "", title).strip().lower()) for title in titles)}
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_each_link_of_a_page_leads_to_a_file_and_a_heading(page: Path) -> None:
-    """Links of the repository, with their anchors; the web is not asked."""
-    for target in re.findall(r"\]\(([^)\s]+)\)", CODE.sub("", page.read_text(encoding="utf-8"))):
-        if target.startswith(("https://", "http://", "mailto:")):
-            continue
-        path, _, anchor = target.partition("#")
-        there = page.parent / path if path else page
-        assert there.exists(), target
-        assert not anchor or there.suffix != ".md" or anchor in anchors(there), target
 
 
 def test_each_page_that_a_text_names_exists() -> None:
