@@ -56,7 +56,7 @@ def test_the_site_has_each_page_once() -> None:
     """No page of a system stands where a page of `docs` does, and the navigation has all pages of the systems."""
     places = [site.site_path(page) for page in site.pages()]
     assert len(set(places)) == len(places)
-    config: dict[str, Any] = {"nav": [{"Labrys": "index.md"}, {"Systems": ["reference/systems.md"]}]}
+    config: dict[str, list[dict[str, Any]]] = {"nav": [{"Labrys": "index.md"}, {"Systems": ["reference/systems.md"]}]}
     site.on_config(config)
     overview, *systems = config["nav"][1]["Systems"]
     assert overview == "reference/systems.md"
