@@ -107,7 +107,7 @@ def layout_of(options: RunOptions, nodes: Sequence[str]) -> Layout:
     system, workload = placed(options), options.workload
     if system.type.__abstractmethods__:
         lacking = ", ".join(sorted(system.type.__abstractmethods__))
-        raise InputError(f"the system {plain_name(system.name)} lacks {lacking}; see docs/new-system.md")
+        raise InputError(f"the system {plain_name(system.name)} lacks {lacking}; see docs/guide/new-system.md")
     return layout(nodes, system.type.roles(nodes, system.options, workload.type.name, workload.options))
 
 
