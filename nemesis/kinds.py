@@ -211,7 +211,8 @@ def registry() -> Registry:
     collection = plugins.collect(plugins.FAULTS, Kind, page=PAGE)
     for package, kind in collection.found:
         kinds.setdefault(kind.name, kind)
-        for one in (kind, *kind.variants):
+        names: tuple[Kind | Variant, ...] = (kind, *kind.variants)
+        for one in names:
             called.setdefault(one.name, Called(name=one.name, kind=kind, target=one.target))
             for alias in one.aliases:
                 aliases.setdefault(alias, one.name)
