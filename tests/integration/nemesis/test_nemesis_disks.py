@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -225,9 +225,8 @@ def test_a_damaged_file_is_read_back(bench: Bench, kind: str) -> None:
     seen = []
     for _ in range(2):
         bench.shell("n4", make)
-        begun, proof, _ = bench.through(
-            planned(kind, ["n4"], pick=0.3, **({"seed": 7} if kind == "file-bitflip" else {}))
-        )
+        own: dict[str, Any] = {"seed": 7} if kind == "file-bitflip" else {}
+        begun, proof, _ = bench.through(planned(kind, ["n4"], pick=0.3, **own))
         assert proof.effective, proof.reason
         assert begun.details["damage"]["n4"]["file"] == log
         seen.append(bench.shell("n4", f"cmp -l /srv/before {log} 2>&1 | head -n 20; stat -c %s {log}"))

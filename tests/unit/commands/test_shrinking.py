@@ -17,7 +17,7 @@ from commands.shrink.steps import MIN_FAULT_S, Candidate, shrink, shrinkable, st
 from harness.errors import InputError
 from harness.faults import RARE_MESSAGE, PlannedFault, Trigger
 from harness.randomness import stream
-from harness.targets import AtTrigger, Named
+from harness.targets import AtTrigger, Named, names_of
 from tests.trials import TOY
 
 if TYPE_CHECKING:
@@ -96,10 +96,10 @@ def test_targets_are_left_out_one_by_one() -> None:
     """If the finding needs a kill of n2, the result does not kill n1."""
 
     def needs_n2(each: Candidate) -> bool:
-        return any(fault.kind == "kill" and "n2" in fault.target for fault in each.faults)
+        return any(fault.kind == "kill" and "n2" in names_of(fault.target) for fault in each.faults)
 
     (left,) = shrink(WHOLE, needs_n2, enough=lambda _: False).faults
-    assert left.target == ("n2",)
+    assert left.target == Named(("n2",))
 
 
 def test_a_run_that_cannot_be_smaller_stays_the_same() -> None:
@@ -273,4 +273,4 @@ def test_steps_stay_within_the_run() -> None:
     """Each fault of a step has targets, a positive duration, and ends within the run; ids are consecutive."""
     for each in (*steps(WHOLE), *steps(replace(WHOLE, options={}))):
         assert [fault.id for fault in each.faults] == list(range(len(each.faults)))
-        assert all(fault.target and fault.start_s < fault.end_s <= each.time_limit_s for fault in each.faults)
+        assert all(names_of(fault.target) and fault.start_s < fault.end_s <= each.time_limit_s for fault in each.faults)

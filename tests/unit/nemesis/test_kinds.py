@@ -15,7 +15,9 @@ from harness.node import Node
 from harness.targets import AllNodes
 from nemesis.errors import PlanError
 from nemesis.kinds import (
+    Kind,
     LeftOut,
+    Variant,
     all_called,
     all_kinds,
     choose,
@@ -85,7 +87,9 @@ def test_what_cannot_be_meant_is_refused_with_a_suggestion(text: str, message: s
 
 def test_no_alias_hides_a_kind() -> None:
     """Every name and alias is unique."""
-    called = [each for kind in all_kinds().values() for each in (kind, *kind.variants)]
+    called: list[Kind | Variant] = []
+    for kind in all_kinds().values():
+        called += [kind, *kind.variants]
     assert not set(registry().aliases) & set(all_called())
     assert len(registry().aliases) == sum(len(each.aliases) for each in called)
     assert [each.name for each in called] == [*all_called()]

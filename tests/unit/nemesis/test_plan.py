@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given, settings
@@ -34,11 +34,11 @@ EVERY = [
 ]
 
 
-def plan(kinds: list[str], *, seed: int = 1, time_limit_s: float = 60.0, **more: object) -> tuple[PlannedFault, ...]:
+def plan(kinds: list[str], *, seed: int = 1, time_limit_s: float = 60.0, **more: Any) -> tuple[PlannedFault, ...]:
     """Draws a plan for five nodes."""
     return draw_plan(
         choose_all(request_of(",".join(kinds)), WHERE), WHERE, seed=seed, time_limit_s=time_limit_s, **more
-    )  # type: ignore[arg-type]
+    )
 
 
 def possible(fault: PlannedFault) -> list[Impact]:

@@ -123,7 +123,7 @@ def test_faults_at_a_role_hit_its_nodes_and_say_so() -> None:
     plan = drawn("kill:broker,pause:controller+minority,bridge:broker,partition:controller")
     assert {fault.role for fault in plan} == {"broker", "controller"}
     for fault in plan:
-        assert set(names_of(fault.target)) <= set(ROLES[fault.role])
+        assert set(names_of(fault.target)) <= set(WHERE.of(fault.role))
     assert {len(names_of(fault.target)) for fault in plan if fault.kind == "pause"} == {1}
     assert {len(names_of(fault.target)) for fault in plan if fault.kind == "bridge"} == {4}
     assert {len(names_of(fault.target)) for fault in plan if fault.kind == "partition-random-halves"} == {1}
@@ -140,7 +140,7 @@ def test_faults_at_several_roles_begin_and_end_together(in_turn: bool) -> None:
         assert one.goes_with(other)
         sizes = {fault.role: len(names_of(fault.target)) for fault in (one, other)}
         assert sizes == {"broker": 3, "controller": 2}
-        assert all(set(names_of(fault.target)) <= set(ROLES[fault.role]) for fault in (one, other))
+        assert all(set(names_of(fault.target)) <= set(WHERE.of(fault.role)) for fault in (one, other))
     whole = Plan(layout=WHERE, seed=3, time_limit_s=600.0, faults=plan, in_turn=in_turn)
     assert from_json(to_json(whole), where=WHERE, source="plan.json") == whole
 
@@ -230,7 +230,7 @@ def test_the_majority_of_each_role_is_kept() -> None:
 def test_files_are_damaged_on_a_minority_of_each_role() -> None:
     """A role with three nodes keeps two undamaged copies."""
     plan = drawn("file-truncate:broker,file-bitflip:controller,file-bitflip:broker")
-    hit: dict[str, set[str]] = {}
+    hit: dict[str | None, set[str]] = {}
     for fault in plan:
         hit.setdefault(fault.role, set()).update(names_of(fault.target))
     assert {role: len(nodes) for role, nodes in hit.items()} == {"broker": 1, "controller": 1}
