@@ -54,17 +54,6 @@ def no_answer(error: str, *, is_read: bool) -> Fail | Info:
     return Fail(error) if is_read else Info(error)
 
 
-def refused_with(code: str | None, text: str, *, is_read: bool) -> Fail | Info:
-    """Returns the outcome of an operation that the system answered with an error.
-
-    Args:
-        code: The code in the history of an error after which a write never happens; None for every other error.
-        text: What the system said.
-        is_read: Whether the operation is a read, which never has an effect.
-    """
-    return no_answer(f"refused: {text}", is_read=is_read) if code is None else Fail(f"{code}: {text}")
-
-
 def unsupported(f: str, value: Value) -> Fail:
     """Returns the outcome of an operation that the client does not have."""
     return Fail(f"unsupported: {f} of {str(value)[:100]}")

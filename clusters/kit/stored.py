@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 from clusters.kit.answers import NoAnswer
+from clusters.kit.contracts import UNSUPPORTED, NotDone
 from harness.op import Fail
 
 if TYPE_CHECKING:
@@ -30,17 +31,20 @@ def entry_body(key: str | None, value: Value) -> bytes:
     """Returns the body of an entry of a log, with a value of a key.
 
     Raises:
-        ValueError: JSON does not have this value.
+        NotDone: JSON does not have this value.
     """
-    return json.dumps({"key": key, "value": value}, separators=(",", ":"), allow_nan=False).encode()
+    try:
+        return json.dumps({"key": key, "value": value}, separators=(",", ":"), allow_nan=False).encode()
+    except (ValueError, TypeError, RecursionError):
+        raise NotDone(UNSUPPORTED, f"{str(value)[:MAX_FOREIGN_CHARACTERS]} is not a value of JSON") from None
 
 
 def entry_or_fail(key: str | None, value: Value) -> bytes | Fail:
     """Returns `entry_body`; the outcome of the operation if JSON does not have this value."""
     try:
         return entry_body(key, value)
-    except (ValueError, TypeError, RecursionError):
-        return Fail(f"unsupported: {str(value)[:MAX_FOREIGN_CHARACTERS]} is not a value of JSON")
+    except NotDone as error:
+        return Fail(f"{error.code}: {error}")
 
 
 def queued_value(body: bytes, key: str) -> Value:

@@ -19,6 +19,7 @@ from clusters.kit.contracts import (
     Contract,
     Counters,
     Done,
+    Entries,
     Locks,
     Logs,
     NotDone,
@@ -213,7 +214,7 @@ class EtcdLogs(EtcdClient, Logs):
         revision = await self._put(key, json.dumps(value))
         return Seen(revision, revision)
 
-    async def read(self, key: str, first: int, last: int) -> list[tuple[int, Value]]:
+    async def read(self, key: str, first: int, last: int) -> Entries:
         """Returns the events that a watch shows from a revision on, up to the last change that a range knows."""
         entry = await self._get(key)
         newest = min(last, entry.modified if entry else 0)
@@ -228,7 +229,7 @@ class EtcdLogs(EtcdClient, Logs):
         except NoAnswer:
             await self._unwatch(key)
             raise
-        return [(event.modified, value_of(event.value)) for event in watch.take(last)]
+        return Entries([(event.modified, value_of(event.value)) for event in watch.take(last)])
 
     async def close(self) -> None:
         """Closes the connections."""

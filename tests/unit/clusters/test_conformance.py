@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from clusters.kit import conformance, contracts
-from clusters.kit.contracts import Done, Seen
+from clusters.kit.contracts import Done, Entries, Seen
 from clusters.kit.transactions import applied, keys_of
 from harness.clock import run_virtual
 from harness.node import Node
@@ -157,9 +157,9 @@ class Logs(Memory, contracts.Logs):
         self.store.setdefault(key, []).append(value)
         return Seen(0 if self.mistake == "same-offset" else len(self.store[key]) - 1)
 
-    async def read(self, key: str, first: int, last: int) -> list[tuple[int, Value]]:
+    async def read(self, key: str, first: int, last: int) -> Entries:
         """Reads a range."""
-        return list(enumerate(self.store.get(key, [])))[first : last + (self.mistake != "short-range")]
+        return Entries(list(enumerate(self.store.get(key, [])))[first : last + (self.mistake != "short-range")])
 
 
 class Transactions(Memory, contracts.Transactions):
