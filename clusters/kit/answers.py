@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from harness.node import Node
     from harness.op import Outcome, Value
 
+UNSUPPORTED: Final = "unsupported"
 PAUSE_S: Final = 0.1  # after a request that could not be sent, or was refused
 
 
@@ -49,6 +50,27 @@ class RefusedByCode(LabrysError):  # noqa: N818
         self.code = code
 
 
+class NotDone(LabrysError):  # noqa: N818 - as it reads in `except`
+    """The operation certainly has no effect.
+
+    Attributes:
+        code: The code of the error in the history, e.g. `conflict`.
+    """
+
+    def __init__(self, code: str, text: str) -> None:
+        super().__init__(text)
+        self.code = code
+
+
+class InDoubt(NotDone):
+    """A part of the operation may have an effect, so it counts as a change whatever it is."""
+
+
+def worded(code: str, text: str) -> str:
+    """Returns the error of an operation as a history has it: a code, and what the system said of it."""
+    return f"{code}: {text}" if text else code
+
+
 def no_answer(error: str, *, is_read: bool) -> Fail | Info:
     """Returns the outcome of an operation without a usable answer: `Fail` for a read, which has no effect, else `Info`."""
     return Fail(error) if is_read else Info(error)
@@ -56,7 +78,7 @@ def no_answer(error: str, *, is_read: bool) -> Fail | Info:
 
 def unsupported(f: str, value: Value) -> Fail:
     """Returns the outcome of an operation that the client does not have."""
-    return Fail(f"unsupported: {f} of {str(value)[:100]}")
+    return Fail(f"{UNSUPPORTED}: {f} of {str(value)[:100]}")
 
 
 async def carried_out(operation: Awaitable[Outcome], node: Node, *, is_read: bool, read_timeout_s: float) -> Outcome:

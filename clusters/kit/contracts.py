@@ -22,19 +22,21 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, TypeVar
 
 from clusters.kit.answers import (
     PAUSE_S,
+    InDoubt,
     NoAnswer,
+    NotDone,
     NotSent,
     Refused,
     RefusedByCode,
     unsupported,
+    worded,
 )
 from clusters.kit.transactions import LIST_APPEND, RW_REGISTER, TRANSACTION, only_reads
 from harness.client import via_of
-from harness.errors import LabrysError
 from harness.op import ONLY_KEY, Fail, Info, Ok
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Awaitable, Mapping, Sequence
 
     from clusters.kit.transactions import Mops
     from harness.node import Node
@@ -49,29 +51,12 @@ MAX_SHOWN: Final = 100  # characters of a value in an error
 NOT_CONNECTED: Final = "not-connected"
 NO_ANSWER: Final = "no-answer"
 REFUSED: Final = "refused"
-UNSUPPORTED: Final = "unsupported"
 # Those that are answers of a working system.
 CAS_MISMATCH: Final = "cas-mismatch"
 HELD: Final = "held"
 NOT_HELD: Final = "not-held"
 EMPTY: Final = "empty"
 CONFLICT: Final = "conflict"
-
-
-class NotDone(LabrysError):  # noqa: N818 - as it reads in `except`
-    """The operation certainly has no effect.
-
-    Attributes:
-        code: The code of the error in the history, e.g. `conflict`.
-    """
-
-    def __init__(self, code: str, text: str) -> None:
-        super().__init__(text)
-        self.code = code
-
-
-class InDoubt(NotDone):
-    """A part of the operation may have an effect, so it counts as a change whatever it is."""
 
 
 class Done(NamedTuple):
@@ -337,6 +322,61 @@ class Logs(Contract):
         """Returns the entries from one offset to another, as far as there are any."""
 
 
+class Ledgers(Contract):
+    """The workload `ledger`."""
+
+    workloads = ("ledger",)
+
+    def is_read(self, invocation: Invocation) -> bool:
+        """Returns whether an operation neither appends nor ends a ledger."""
+        return invocation.f in {READ, "confirmed", "inspect"}
+
+    async def operate(self, key: str, f: str, value: Value) -> Outcome:
+        """Carries out an append, a read of a range, an inspection, or what ends a ledger."""
+        asked: Awaitable[Value]
+        match f, value:
+            case "append", _:
+                return Ok(*await self.append(key, value))
+            case "read", [int(first), int(last)]:
+                entries, order = await self.read(key, first, last)
+                return Ok([list(entry) for entry in entries], order)
+            case "confirmed", None:
+                asked = self.last_confirmed(key)
+            case "inspect", None:
+                asked = self.inspect(key)
+            case "recover", None:
+                asked = self.recover(key)
+            case "close", None:
+                asked = self.end(key)
+            case _:
+                return unsupported(f, value)
+        return Ok(await asked)
+
+    @abc.abstractmethod
+    async def append(self, key: str, value: Value) -> Seen:
+        """Appends a value, and returns its offset."""
+
+    @abc.abstractmethod
+    async def read(self, key: str, first: int, last: int) -> Entries:
+        """Returns the confirmed entries from one offset to another."""
+
+    @abc.abstractmethod
+    async def last_confirmed(self, key: str) -> int:
+        """Returns the offset of the last confirmed entry; -1 without one."""
+
+    @abc.abstractmethod
+    async def inspect(self, key: str) -> Value:
+        """Returns what `workloads.ledger.inspection` describes."""
+
+    @abc.abstractmethod
+    async def recover(self, key: str) -> int:
+        """Ends the ledger of another writer, and returns the offset of its last entry; -1 without one."""
+
+    @abc.abstractmethod
+    async def end(self, key: str) -> int:
+        """Ends the ledger as its writer, for `close`, and returns the offset of its last entry; -1 without one."""
+
+
 class Queues(Contract):
     """The workload `queue`."""
 
@@ -385,11 +425,6 @@ class Transactions(Contract):
     @abc.abstractmethod
     async def carry_out(self, key: str, mops: Mops) -> Seen:
         """Returns the micro-operations with the results of the reads. A conflict with others is `NotDone`."""
-
-
-def worded(code: str, text: str) -> str:
-    """Returns the error of an operation as a history has it: a code, and what the system said of it."""
-    return f"{code}: {text}" if text else code
 
 
 def by_workload(*contracts: type[C]) -> Mapping[str, type[C]]:

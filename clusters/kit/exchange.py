@@ -7,7 +7,7 @@ import contextlib
 import struct
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
-from clusters.kit.answers import NoAnswer, NotSent, Refused, RefusedByCode
+from clusters.kit.answers import NoAnswer, NotDone, NotSent, Refused, RefusedByCode
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -110,7 +110,7 @@ async def asked_once(connection: C, question: Callable[[C], Awaitable[T]], timeo
         question: Asks it.
         timeout_s: The time limit in seconds.
     """
-    with contextlib.suppress(NotSent, NoAnswer, Refused, RefusedByCode, TimeoutError):
+    with contextlib.suppress(NotSent, NoAnswer, Refused, RefusedByCode, NotDone, TimeoutError):
         try:
             async with asyncio.timeout(timeout_s):
                 return await question(connection)

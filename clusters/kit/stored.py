@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from clusters.kit.answers import NoAnswer
-from clusters.kit.contracts import UNSUPPORTED, NotDone
+from clusters.kit.answers import UNSUPPORTED, NoAnswer, NotDone
 from harness.op import Fail
 
 if TYPE_CHECKING:

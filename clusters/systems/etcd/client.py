@@ -13,7 +13,7 @@ import json
 import math
 from typing import TYPE_CHECKING, Final
 
-from clusters.kit.answers import NoAnswer, Refused
+from clusters.kit.answers import NoAnswer, NotDone, Refused
 from clusters.kit.contracts import (
     CONFLICT,
     Contract,
@@ -22,7 +22,6 @@ from clusters.kit.contracts import (
     Entries,
     Locks,
     Logs,
-    NotDone,
     Registers,
     Seen,
     Sets,

@@ -13,8 +13,8 @@ import json
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
-from clusters.kit.answers import NoAnswer, NotSent, Refused
-from clusters.kit.contracts import UNSUPPORTED, Done, NotDone, Registers, Seen, by_workload
+from clusters.kit.answers import UNSUPPORTED, NoAnswer, NotDone, NotSent, Refused
+from clusters.kit.contracts import Done, Registers, Seen, by_workload
 from clusters.kit.stored import value_of
 from clusters.systems.nacos.naming import Naming
 from clusters.systems.nacos.outcomes import ABSENT, NO_SERVICE, WRITE_NEVER_HAPPENED

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pytest
 
 from clusters.kit import contracts
-from clusters.kit.answers import NoAnswer, NotSent, Refused, RefusedByCode
-from clusters.kit.contracts import Done, Entries, InDoubt, NotDone, Seen
+from clusters.kit.answers import InDoubt, NoAnswer, NotDone, NotSent, Refused, RefusedByCode
+from clusters.kit.contracts import Done, Entries, Seen
 from harness.clock import run_virtual
 from harness.node import Node
 from harness.op import Fail, Info, Invocation, Ok
