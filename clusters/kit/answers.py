@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Final
 
 from harness.errors import LabrysError
 from harness.op import Fail, Info
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
-
-    from harness.node import Node
-    from harness.op import Outcome, Value
+    from harness.op import Value
 
 UNSUPPORTED: Final = "unsupported"
 PAUSE_S: Final = 0.1  # after a request that could not be sent, or was refused
@@ -79,20 +75,3 @@ def no_answer(error: str, *, is_read: bool) -> Fail | Info:
 def unsupported(f: str, value: Value) -> Fail:
     """Returns the outcome of an operation that the client does not have."""
     return Fail(f"{UNSUPPORTED}: {f} of {str(value)[:100]}")
-
-
-async def carried_out(operation: Awaitable[Outcome], node: Node, *, is_read: bool, read_timeout_s: float) -> Outcome:
-    """Carries out an operation through one node, and returns its outcome if there is no usable answer too.
-
-    Only a read has a timeout of its own. A write without an answer ends with the timeout of its caller.
-    """
-    try:
-        async with asyncio.timeout(read_timeout_s if is_read else None):
-            return await operation
-    except NotSent as error:
-        await asyncio.sleep(PAUSE_S)
-        return Fail(f"not-connected: {error}")
-    except TimeoutError:
-        return no_answer(f"no-answer: {node.name} did not answer in {read_timeout_s:g} s", is_read=is_read)
-    except NoAnswer as error:
-        return no_answer(f"no-answer: {error}", is_read=is_read)

@@ -6,7 +6,6 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 from clusters.kit.answers import UNSUPPORTED, NoAnswer, NotDone
-from harness.op import Fail
 
 if TYPE_CHECKING:
     from harness.op import Value
@@ -26,7 +25,7 @@ def value_of(text: Any) -> Value:
         raise NoAnswer(f"expected a value of JSON, found {str(text)[:MAX_FOREIGN_CHARACTERS]!r}") from None
 
 
-def entry_body(key: str | None, value: Value) -> bytes:
+def entry_body(key: str, value: Value) -> bytes:
     """Returns the body of an entry of a log, with a value of a key.
 
     Raises:
@@ -38,21 +37,13 @@ def entry_body(key: str | None, value: Value) -> bytes:
         raise NotDone(UNSUPPORTED, f"{str(value)[:MAX_FOREIGN_CHARACTERS]} is not a value of JSON") from None
 
 
-def entry_or_fail(key: str | None, value: Value) -> bytes | Fail:
-    """Returns `entry_body`; the outcome of the operation if JSON does not have this value."""
-    try:
-        return entry_body(key, value)
-    except NotDone as error:
-        return Fail(f"{error.code}: {error}")
-
-
 def queued_value(body: bytes, key: str) -> Value:
     """Returns the value in the body of a message; a text that names the message if no client of this queue sent it."""
     found = values_in(body, key)
     return found[0] if found else f"not an entry of this queue: {body[:MAX_FOREIGN_CHARACTERS]!r}"
 
 
-def values_in(body: bytes, key: str | None) -> list[Value]:
+def values_in(body: bytes, key: str) -> list[Value]:
     """Returns the value in the body of an entry if it is one of this key.
 
     An entry that no client of the run wrote becomes a text: an element without an append, which the checker reports.
