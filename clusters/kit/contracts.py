@@ -412,7 +412,7 @@ class Queues(Contract):
 class Transactions(Contract):
     """The workloads `list-append` and `rw-register`."""
 
-    workloads = (LIST_APPEND, RW_REGISTER)
+    workloads: ClassVar[tuple[str, ...]] = (LIST_APPEND, RW_REGISTER)
 
     def is_read(self, invocation: Invocation) -> bool:
         """Returns whether a transaction has no effect."""

@@ -61,12 +61,12 @@ def _bytes(text: Value, index: int) -> bytes:
         raise NoAnswer(f"the body of the entry at {index} is not base64: {str(text)[:100]}") from error
 
 
-def values_of(entries: list[Entry], key: str | None) -> list[tuple[int, Value]]:
+def values_of(entries: list[Entry], key: str) -> list[tuple[int, Value]]:
     """Returns the index and the value of each entry of a key, and of each entry that no client of the run has written."""
     return [(entry.index, value) for entry in entries for value in _values(entry, key)]
 
 
-def _values(entry: Entry, key: str | None) -> list[Value]:
+def _values(entry: Entry, key: str) -> list[Value]:
     if entry.magic != NORMAL or entry.body == BARRIER:
         return []
     return values_in(entry.body, key)
