@@ -187,6 +187,21 @@ async def a_log_keeps_its_entries_in_order(bench: Bench) -> None:
     assert [_plain(outcome) for outcome in read] == [Ok(entries), Ok("v1"), Ok(None)]
 
 
+async def a_recovered_ledger_has_its_entries(bench: Bench) -> None:
+    """Another node ends a ledger at its last entry, and reads all of them; after that, its writer appends nothing."""
+    key = bench.name("ledger")
+    appended = await bench.ask(bench.at(0), key, *(("append", f"v{number}") for number in range(3)))
+    offsets = [outcome.value for outcome in appended if isinstance(outcome, Ok)]
+    assert len(offsets) == len(appended), appended
+    assert offsets == sorted(set(offsets)), appended
+    last = offsets[-1]
+    ended = await bench.ask(bench.at(1), key, ("recover", None), ("confirmed", None), ("read", [offsets[0], last]))
+    entries = [[offset, f"v{number}"] for number, offset in enumerate(offsets)]
+    assert [_plain(outcome) for outcome in ended] == [Ok(last), Ok(last), Ok(entries)]
+    late = await bench.ask(bench.at(0), key, ("append", "late"))
+    assert not any(isinstance(outcome, Ok) for outcome in late), late
+
+
 async def a_transaction_of_lists_sees_its_own_writes(bench: Bench) -> None:
     """A read of a transaction has its own appends, and the next transaction has them through another node."""
     key = bench.name("txn")
@@ -223,6 +238,7 @@ LAWS: Final[dict[str, tuple[Law, ...]]] = {
     "lock": (a_lock_has_one_holder,),
     "queue": (a_queue_gives_each_value_once_in_order,),
     "log": (a_log_keeps_its_entries_in_order,),
+    "ledger": (a_recovered_ledger_has_its_entries,),
     "list-append": (a_transaction_of_lists_sees_its_own_writes,),
     "rw-register": (a_transaction_of_registers_sees_its_own_writes,),
 }

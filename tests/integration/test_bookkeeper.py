@@ -160,6 +160,16 @@ def test_a_log_goes_on_after_its_writer_was_killed(logs: BookKeeperSystem) -> No
     assert (old, new) == (Ok([[0, 7], [1, 8]]), Ok([[1000, 10]]))
 
 
+@pytest.mark.parametrize(
+    "law",
+    [law for workload, law in conformance.cases(BookKeeperSystem.serves) if workload == "ledger"],
+    ids=conformance.name,
+)
+def test_clients_of_ledgers_keep_the_laws(ledgers: BookKeeperSystem, law: conformance.Law) -> None:
+    """By the client processes of both nodes."""
+    asyncio.run(law(conformance.Bench(nodes=ledgers.service("client").nodes, client=ledgers.client)))
+
+
 def test_a_recovery_fences_the_writer(ledgers: BookKeeperSystem) -> None:
     """Its next append is refused by the bookies, the one after by the library; both are info. Recoveries agree on the end."""
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from clusters.kit import conformance, contracts
+from clusters.kit.answers import NotDone
 from clusters.kit.contracts import Done, Entries, Seen
 from clusters.kit.transactions import applied, keys_of
 from harness.clock import run_virtual
@@ -166,6 +167,40 @@ class Logs(Memory, contracts.Logs):
         return Entries(list(enumerate(self.store.get(key, [])))[first : last + (self.mistake != "short-range")])
 
 
+class Ledgers(Memory, contracts.Ledgers):
+    """A ledger is a list, and whether it has ended."""
+
+    async def append(self, key: str, value: Value) -> Seen:
+        """Appends a value."""
+        entries, ended = self.store.setdefault(key, ([], []))
+        if ended and self.mistake != "goes-on":
+            raise NotDone("fenced", "it has ended")
+        entries.append(value)
+        return Seen(len(entries) - 1)
+
+    async def read(self, key: str, first: int, last: int) -> Entries:
+        """Reads a range."""
+        return Entries(list(enumerate(self.store[key][0]))[first : last + (self.mistake != "short-range")])
+
+    async def last_confirmed(self, key: str) -> int:
+        """Returns the last offset."""
+        return len(self.store[key][0]) - 1
+
+    async def inspect(self, key: str) -> Value:
+        """Returns all entries."""
+        return list(self.store[key][0])
+
+    async def recover(self, key: str) -> int:
+        """Ends the ledger."""
+        entries, ended = self.store[key]
+        ended.append(True)
+        if self.mistake == "loses-last":
+            entries.pop()
+        return len(entries) - 1
+
+    end = recover
+
+
 class Transactions(Memory, contracts.Transactions):
     """Keys of a dictionary."""
 
@@ -181,7 +216,7 @@ class Transactions(Memory, contracts.Transactions):
 
 
 CLIENTS = {
-    "register": Registers, "set": Sets, "counter": Counters, "lock": Locks, "queue": Queues, "log": Logs,
+    "register": Registers, "set": Sets, "counter": Counters, "lock": Locks, "queue": Queues, "log": Logs, "ledger": Ledgers,
     "list-append": Transactions, "rw-register": Transactions,
 }  # fmt: skip
 
@@ -217,6 +252,9 @@ def test_a_store_without_a_mistake_keeps_all_laws(workload: str, law: conformanc
         ("log", "same-offset", "a-log-keeps-its-entries-in-order"),
         ("log", "last-for-behind", "a-log-keeps-its-entries-in-order"),
         ("log", "short-range", "a-log-keeps-its-entries-in-order"),
+        ("ledger", "goes-on", "a-recovered-ledger-has-its-entries"),
+        ("ledger", "loses-last", "a-recovered-ledger-has-its-entries"),
+        ("ledger", "short-range", "a-recovered-ledger-has-its-entries"),
         ("list-append", "reads-before", "a-transaction-of-lists-sees-its-own-writes"),
         ("list-append", "not-kept", "a-transaction-of-lists-sees-its-own-writes"),
         ("rw-register", "reads-before", "a-transaction-of-registers-sees-its-own-writes"),

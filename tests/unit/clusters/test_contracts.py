@@ -68,6 +68,12 @@ class Logs(Scripted, contracts.Logs):
     append = read = SAID
 
 
+class Ledgers(Scripted, contracts.Ledgers):
+    """A ledger."""
+
+    append = read = last_confirmed = inspect = recover = end = SAID
+
+
 class Queues(Scripted, contracts.Queues):
     """A queue."""
 
@@ -129,6 +135,8 @@ def test_an_error_of_a_change_is_a_fail_only_if_it_never_happens(
     assert outcome(Registers(says), "read") == of_read
     assert outcome(Registers(says), "write", 1) == of_write
     assert outcome(Registers(says), "cas", [1, 2]) == of_write
+    assert [outcome(Ledgers(says), f) for f in ("confirmed", "inspect")] == [of_read] * 2
+    assert [outcome(Ledgers(says), f) for f in ("recover", "close", "append")] == [of_write] * 3
     assert outcome(Transactions(says), "txn", [["r", "x", None]]) == of_read
     assert outcome(Transactions(says), "txn", [["r", "x", None], ["append", "x", 1]]) == of_write
 
@@ -166,6 +174,12 @@ def test_a_refusal_of_what_changes_nothing_is_a_fail() -> None:
         (Logs(Entries([(3, "a")], 9)), "read", 3, Ok("a", order=9)),
         (Logs(Entries([])), "read", 3, Ok(None)),
         (Logs(Entries([(3, "a"), (4, "b")], 9)), "read", [3, 9], Ok([[3, "a"], [4, "b"]], order=9)),
+        (Ledgers(Seen(3, 3)), "append", "a", Ok(3, order=3)),
+        (Ledgers(Entries([(3, "a")])), "read", [3, 9], Ok([[3, "a"]])),
+        (Ledgers(7), "confirmed", None, Ok(7)),
+        (Ledgers({"last": 7}), "inspect", None, Ok({"last": 7})),
+        (Ledgers(7), "recover", None, Ok(7)),
+        (Ledgers(7), "close", None, Ok(7)),
         (Queues(Done()), "enqueue", 1, Ok(1)),
         (Queues(Seen(1)), "dequeue", None, Ok(1)),
         (Queues(None), "dequeue", None, Fail("empty: the queue has no value")),
@@ -184,7 +198,7 @@ def test_an_answer_becomes_the_outcome_of_its_workload(client: Any, f: str, valu
 
 
 @pytest.mark.parametrize(
-    "client", [kind(None) for kind in (Registers, Locks, Logs, Queues, Counters, Sets, Transactions)]
+    "client", [kind(None) for kind in (Registers, Locks, Logs, Ledgers, Queues, Counters, Sets, Transactions)]
 )
 def test_an_unknown_function_is_a_fail(client: Any) -> None:
     """The client sends nothing."""

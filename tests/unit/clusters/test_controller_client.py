@@ -26,6 +26,7 @@ from workloads.controller.group import FUNCTIONS, READS
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping
 
+    from clusters.systems.rocketmq.heartbeats import Said
     from harness.op import Outcome, Value
 
 HOST = "127.0.0.1"
@@ -491,7 +492,8 @@ def test_what_becomes_of_a_heartbeat() -> None:
     with pytest.raises(NotDone, match=r"^refused$") as none:
         accepted({"n1": unsent})
     assert (type(none.value), none.value.code) == (NotDone, "not-connected")
-    for answers, text in (({"n1": lost, "n2": unsent}, "lost; refused"), ({"n1": said(1)}, "code 1")):
+    in_doubt: dict[str, dict[str, Said]] = {"lost; refused": {"n1": lost, "n2": unsent}, "code 1": {"n1": said(1)}}
+    for text, answers in in_doubt.items():
         with pytest.raises(InDoubt, match=rf"^{text}$") as open_:
             accepted(answers)
         assert open_.value.code == "no-answer"
