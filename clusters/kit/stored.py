@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 from clusters.kit.answers import UNSUPPORTED, NoAnswer, NotDone
+from harness.op import ONLY_KEY
 
 if TYPE_CHECKING:
     from harness.op import Value
@@ -26,13 +27,13 @@ def value_of(text: Any) -> Value:
 
 
 def entry_body(key: str, value: Value) -> bytes:
-    """Returns the body of an entry of a log, with a value of a key.
+    """Returns the body of an entry of a log, with a value of a key; the key is null in that of `ONLY_KEY`.
 
     Raises:
         NotDone: JSON does not have this value.
     """
     try:
-        return json.dumps({"key": key, "value": value}, separators=(",", ":"), allow_nan=False).encode()
+        return json.dumps({"key": _stored(key), "value": value}, separators=(",", ":"), allow_nan=False).encode()
     except (ValueError, TypeError, RecursionError):
         raise NotDone(UNSUPPORTED, f"{str(value)[:MAX_FOREIGN_CHARACTERS]} is not a value of JSON") from None
 
@@ -54,4 +55,8 @@ def values_in(body: bytes, key: str) -> list[Value]:
         found = None
     if not isinstance(found, dict) or found.keys() != {"key", "value"}:
         return [f"not an entry of this test: {body[:MAX_FOREIGN_CHARACTERS]!r}"]
-    return [found["value"]] if found["key"] == key else []
+    return [found["value"]] if found["key"] == _stored(key) else []
+
+
+def _stored(key: str) -> str | None:
+    return None if key == ONLY_KEY else key

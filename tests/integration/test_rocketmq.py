@@ -197,8 +197,9 @@ def test_clients_keep_the_laws(
     assert system.workload == "log"  # it runs the processes
     made = RocketMQSystem.made(cluster, replace(OPTIONS, message_queues=1), workload, QueueOptions(queues=1))
     asyncio.run(made.front().complete(READY_S))
-    name = {"name": lambda _: "q0", "empty": "nothing-came"} if workload == "queue" else {}
-    bench = conformance.Bench(nodes=made.front().nodes, client=made.client, settled_s=SETTLED_S, **name)
+    bench = conformance.Bench(nodes=made.front().nodes, client=made.client, settled_s=SETTLED_S)
+    if workload == "queue":
+        bench = replace(bench, name=lambda _: "q0", empty="nothing-came")
     asyncio.run(law(bench))
 
 

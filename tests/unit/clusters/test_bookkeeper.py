@@ -231,7 +231,7 @@ def test_a_final_read_takes_each_entry_from_all_its_bookies(
 ) -> None:
     """It first recovers the ledger. An entry is missing only if all bookies say so, and two values are both returned."""
     ledgers = Ledgers()
-    bodies = {name: json.dumps({"key": ONLY_KEY, "value": value}) for name, value in (("x", 8), ("y", 9))}
+    bodies = {name: json.dumps({"key": None, "value": value}) for name, value in (("x", 8), ("y", 9))}
     asked: list[str] = []
 
     def answer(request: dict[str, Any]) -> dict[str, Any] | None:

@@ -144,7 +144,7 @@ def test_an_append_tells_its_offset_and_an_add_its_element() -> None:
     assert outcome_of(log, "add", 5) == Ok(5, order=2)
     assert [json.loads(body) for body in log.bodies[1:]] == [
         {"key": "k", "value": [1, "x"]},
-        {"key": ONLY_KEY, "value": 5},
+        {"key": None, "value": 5},
     ]
 
 
@@ -225,10 +225,10 @@ def test_an_entry_that_is_not_there_below_the_marker_is_missing() -> None:
         b"hello",
         b"",
         b"[1]",
-        b'{"key":"only"}',
-        b'{"key":"only","value":1,"more":2}',
+        b'{"key":null}',
+        b'{"key":null,"value":1,"more":2}',
         b"\xff",
-        b'{"key":"only","value":1',
+        b'{"key":null,"value":1',
         b"[" * 100_000,
     ],
 )
