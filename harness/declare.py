@@ -82,6 +82,7 @@ class Declared:
         hidden: Whether the help leaves it out.
         topic: The heading of the help that it belongs to; None: that of the dataclass, its `TOPIC`.
         main: Whether it stands at the beginning of the help.
+        early: Whether it is read before the others, because their values depend on it.
     """
 
     help: str | None
@@ -100,6 +101,7 @@ class Declared:
     hidden: bool
     topic: Topic | None
     main: bool
+    early: bool
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,6 +144,7 @@ def option(
     hidden: bool = False,
     topic: Topic | None = None,
     main: bool = False,
+    early: bool = False,
 ) -> Any:
     """Returns a field of the dataclass; see the module and `Declared`."""
     declared = Declared(
@@ -161,6 +164,7 @@ def option(
         hidden=hidden,
         topic=topic,
         main=main,
+        early=early,
     )
     return dataclasses.field(default=default, metadata={_META: declared})
 
@@ -274,7 +278,7 @@ def planted(options: type, values: Mapping[str, Any]) -> dict[str, Needs]:
 def _declaration(name: str, kind: Any, default: Any, declared: Declared, owner: str) -> tuple[str, dict[str, Any]]:
     """Returns the flags of a field, and the attributes of its click option."""
     flag = declared.flag or f"--{name.replace('_', '-')}"
-    attributes: dict[str, Any] = {"help": declared.help, "hidden": declared.hidden}
+    attributes: dict[str, Any] = {"help": declared.help, "hidden": declared.hidden, "is_eager": declared.early}
     if kind is bool and declared.flag is not None:
         return flag, attributes | {"is_flag": True, "default": default}
     if kind is bool:

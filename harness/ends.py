@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from harness.console.plain import name, one_line
-from harness.faults import called
 from harness.units import NS_PER_S
 from harness.verdict import Part, Verdict
 
@@ -120,7 +119,7 @@ def processes(ends: Sequence[Ended], faults: Sequence[FaultRecord]) -> Part | No
         }
         for each in ordered[:MAX_ENDS]
     ]
-    on = sorted({called(fault.planned.kind, fault.planned.options) for fault in faults if _is_on(fault, first)})
+    on = sorted({fault.planned.called for fault in faults if _is_on(fault, first)})
     during = f" while {' and '.join(map(name, on))} was on" if on else ""
     more = f" In all, {len(ends):,} processes ended so." if len(ends) > 1 else ""
     said = f" The last lines of its log: {' | '.join(first.lines)}" if first.lines else " Its log is empty."

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from harness.faults import FaultRecord, PlannedFault
 from harness.op import NEMESIS
+from harness.targets import Named
 from harness.units import NS_PER_S
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ def fault_records(ops: Iterable[Op]) -> list[FaultRecord]:
             planned=PlannedFault(
                 id=number,
                 kind=event.kind,
-                target=event.targets,
+                target=Named(event.targets),
                 start_s=start_ns / NS_PER_S,
                 end_s=ended_ns.get(number, last_ns) / NS_PER_S,
             ),

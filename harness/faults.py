@@ -15,16 +15,15 @@ if TYPE_CHECKING:
     from harness.clock import Clock
     from harness.history import Recorder
     from harness.op import Value
+    from harness.targets import PlanTarget
     from harness.watch import Watch
 
-RARE_MESSAGE = "rare-message"  # the trigger that earlier versions had alone, as a wait in seconds
-ROLE = "role"  # the option of a planned fault with the role of its target processes
+RARE_MESSAGE = "rare-message"  # the trigger of --fault-wait
 
 
-def called(kind: str, options: Mapping[str, Value]) -> str:
-    """Returns the name of a fault for messages, e.g. `kill`, or `kill:broker` if its target is a role."""
-    role = options.get(ROLE)
-    return f"{kind}:{role}" if isinstance(role, str) else kind
+def called(kind: str, role: str | None) -> str:
+    """Returns the name of a fault for messages, e.g. `kill`, or `kill:broker` if it is aimed at a role."""
+    return kind if role is None else f"{kind}:{role}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,22 +57,32 @@ class PlannedFault:
     Attributes:
         id: Its number in the order of `start_s`, from 0.
         kind: E.g. `partition-random-halves`, `kill`, `pause`.
-        target: A word such as `leader`, or a list of node names. A target that does not depend on the cluster, such as a random
-            half, is a list of names here, so that the same seed hits the same nodes.
+        target: What it hits. A target that does not depend on the cluster, such as a random half, is named here, so that the
+            same seed hits the same nodes.
         start_s: Its start, in seconds after the start of the workload.
         end_s: Its end, in seconds after the start of the workload.
         trigger: The condition with which it begins, at `start_s` or up to the trigger's limit later. It then lasts for the rest
             of its planned time. None: it begins at `start_s`.
+        role: The role of the processes that it hits; None: it hits whole nodes.
+        order: The candidate nodes in a drawn order, which decides what the target and the leader leave open; empty if nothing
+            depends on it.
         options: The options of the kind, e.g. `{"probability": 0.8}` or the grudge of a partition.
     """
 
     id: int
     kind: str
-    target: str | Sequence[str]
+    target: PlanTarget
     start_s: float
     end_s: float
     trigger: Trigger | None = None
+    role: str | None = None
+    order: tuple[str, ...] = ()
     options: Mapping[str, Value] = field(default_factory=dict)
+
+    @property
+    def called(self) -> str:
+        """Returns its name for messages; see `called`."""
+        return called(self.kind, self.role)
 
     @property
     def wait_s(self) -> float:

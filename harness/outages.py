@@ -13,7 +13,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from harness.faults import ROLE
 from harness.op import OpType
 
 if TYPE_CHECKING:
@@ -58,7 +57,7 @@ class Serving:
 
     def is_outage(self, fault: FaultRecord) -> bool:
         """Returns whether a fault provably left fewer processes than a quorum, and no majority of them."""
-        if not fault.is_proven or fault.planned.options.get(ROLE) not in {None, self.role}:
+        if not fault.is_proven or fault.planned.role not in {None, self.role}:
             return False
         up = len(self.nodes.difference(fault.stopped))
         return up < min(self.quorum, len(self.nodes) // 2 + 1)

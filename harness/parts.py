@@ -18,7 +18,6 @@ from harness.blame import Plugin, blaming
 from harness.console.plain import counted, counted_of
 from harness.ends import PROCESSES, processes
 from harness.errors import LabrysError, headline
-from harness.faults import called
 from harness.indexes import RAFT_INVARIANTS, raft_invariants
 from harness.leaders import claims, rivals
 from harness.op import FINAL_PHASE, OpType
@@ -88,7 +87,7 @@ def faults_effective(faults: Sequence[FaultRecord], plan: Sequence[PlannedFault]
 
 
 def _name(fault: PlannedFault) -> str:
-    return called(fault.kind, fault.options)
+    return fault.called
 
 
 def _not_begun(name: str, faults: Sequence[FaultRecord], plan: Sequence[PlannedFault]) -> str:

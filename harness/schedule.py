@@ -28,6 +28,7 @@ from harness.fault_events import event_name
 from harness.faults import FaultRecord, Proof, Sight, unseen_at_the_end
 from harness.op import NEMESIS, OpType
 from harness.slowness import slowed
+from harness.targets import names_of
 from harness.units import NS_PER_S
 
 if TYPE_CHECKING:
@@ -120,7 +121,7 @@ class _Performance:
         self._stop = stop
         self._end_s = fault.end_s
         self._in_turn = False
-        self._targets: Sequence[str] = () if isinstance(fault.target, str) else tuple(fault.target)
+        self._targets: Sequence[str] = names_of(fault.target)
         self._fired: Fired | None = None
         self._details: Mapping[str, Value] = {}
         self._effect = ""

@@ -21,7 +21,7 @@ from nemesis.faults import (
     succession,
     threads,
 )
-from nemesis.kinds import Kind
+from nemesis.kinds import Kind, Variant
 from nemesis.triggers import TriggerKind
 
 TRIGGERS = (
@@ -55,27 +55,55 @@ KINDS = (
         aliases=("fixed-partition",),
         in_all=False,
     ),
-    Kind(name="kill", fault=process.Kill, target=tgt.RANDOM, aliases=("random-kill",)),
-    Kind(name="leader-kill", fault=process.Kill, target=tgt.LEADER, aliases=("kill-leader",), in_all=False),
+    Kind(
+        name="kill",
+        fault=process.Kill,
+        target=tgt.RANDOM,
+        aliases=("random-kill",),
+        variants=(
+            Variant(name="leader-kill", target=tgt.LEADER, aliases=("kill-leader",)),
+            Variant(name="minor-kill", target=tgt.MINORITY),
+            Variant(name="major-kill", target=tgt.MAJORITY),
+            Variant(name="fixed-kill", target=None),
+        ),
+    ),
     Kind(name="leaders-kill", fault=succession.KillLeaders, target=tgt.LEADER_MINORITY, in_all=False),
-    Kind(name="minor-kill", fault=process.Kill, target=tgt.MINORITY, in_all=False),
-    Kind(name="major-kill", fault=process.Kill, target=tgt.MAJORITY, in_all=False),
-    Kind(name="fixed-kill", fault=process.Kill, target=None, in_all=False),
     Kind(name="crash", fault=process.Crash, target=tgt.RANDOM, aliases=("random-crash",)),
-    Kind(name="pause", fault=process.Pause, target=tgt.RANDOM, aliases=("hammer-time", "random-suspend", "suspend")),
-    Kind(name="leader-pause", fault=process.Pause, target=tgt.LEADER, aliases=("leader-suspend",), in_all=False),
-    Kind(name="minor-pause", fault=process.Pause, target=tgt.MINORITY, aliases=("minor-suspend",), in_all=False),
-    Kind(name="major-pause", fault=process.Pause, target=tgt.MAJORITY, aliases=("major-suspend",), in_all=False),
-    Kind(name="fixed-pause", fault=process.Pause, target=None, aliases=("fixed-suspend",), in_all=False),
+    Kind(
+        name="pause",
+        fault=process.Pause,
+        target=tgt.RANDOM,
+        aliases=("hammer-time", "random-suspend", "suspend"),
+        variants=(
+            Variant(name="leader-pause", target=tgt.LEADER, aliases=("leader-suspend",)),
+            Variant(name="minor-pause", target=tgt.MINORITY, aliases=("minor-suspend",)),
+            Variant(name="major-pause", target=tgt.MAJORITY, aliases=("major-suspend",)),
+            Variant(name="fixed-pause", target=None, aliases=("fixed-suspend",)),
+        ),
+    ),
     Kind(name="thread-stall", fault=threads.HoldThreads, target=tgt.RANDOM, in_all=False),
-    Kind(name="packet-loss", fault=loss.Loss, target=tgt.RANDOM, aliases=("random-loss", "loss", "flaky")),
-    Kind(name="minor-loss", fault=loss.Loss, target=tgt.MINORITY, in_all=False),
-    Kind(name="major-loss", fault=loss.Loss, target=tgt.MAJORITY, in_all=False),
-    Kind(name="fixed-loss", fault=loss.Loss, target=None, in_all=False),
-    Kind(name="packet-delay", fault=egress.Delay, target=tgt.RANDOM, aliases=("random-delay", "delay", "slow")),
-    Kind(name="minor-delay", fault=egress.Delay, target=tgt.MINORITY, in_all=False),
-    Kind(name="major-delay", fault=egress.Delay, target=tgt.MAJORITY, in_all=False),
-    Kind(name="fixed-delay", fault=egress.Delay, target=None, in_all=False),
+    Kind(
+        name="packet-loss",
+        fault=loss.Loss,
+        target=tgt.RANDOM,
+        aliases=("random-loss", "loss", "flaky"),
+        variants=(
+            Variant(name="minor-loss", target=tgt.MINORITY),
+            Variant(name="major-loss", target=tgt.MAJORITY),
+            Variant(name="fixed-loss", target=None),
+        ),
+    ),
+    Kind(
+        name="packet-delay",
+        fault=egress.Delay,
+        target=tgt.RANDOM,
+        aliases=("random-delay", "delay", "slow"),
+        variants=(
+            Variant(name="minor-delay", target=tgt.MINORITY),
+            Variant(name="major-delay", target=tgt.MAJORITY),
+            Variant(name="fixed-delay", target=None),
+        ),
+    ),
     Kind(name="packet-duplicate", fault=egress.Duplicate, target=tgt.RANDOM),
     Kind(name="packet-reorder", fault=egress.Reorder, target=tgt.RANDOM),
     Kind(name="packet-corrupt", fault=egress.Corrupt, target=tgt.RANDOM),

@@ -2,33 +2,33 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, fields, replace
 from pathlib import Path  # noqa: TC003 - `harness.declare` reads the types
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from harness.capabilities import FAKETIME, JAVA, LEADER, TRANSFER
 from harness.console import plugins
-from harness.console.documents import read_text, shown
+from harness.console.documents import read_text
 from harness.console.parameters import Completed, PluginName, Seconds
 from harness.console.sources import as_written
 from harness.declare import Topic, option, with_option
 from harness.errors import InputError
-from harness.faults import RARE_MESSAGE
+from harness.faults import RARE_MESSAGE, Trigger
+from nemesis.asked import ALL_KINDS, NO_KIND, WITHOUT, ByKind, KindOptions, Quiet, Request, Span
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     import click
 
     from harness.capabilities import Capabilities
     from harness.console.choices import LoadOptions
     from harness.console.sources import Origin
-    from harness.op import Value
     from harness.system import System
     from nemesis.kinds import Choice
     from nemesis.planfile import Plan
     from nemesis.rhythm import Rhythm
+    from nemesis.targets import Layout
     from nemesis.triggers import Subject
 
 
@@ -51,13 +51,33 @@ class _OwnKinds(PluginName):
         return place
 
 
+class Parsed(Completed):
+    """A text about faults. Its conversion makes the value of it, which the rest of the program has in its place."""
+
+    def __init__(self, parser: str, candidates: Callable[[str], Iterable[str]] | None = None) -> None:
+        """Takes the name of a function of `nemesis.parsing`, and what a shell completes."""
+        super().__init__(candidates or (lambda _: ()))
+        self.parser = parser
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Returns the value of a text; what is none is a value already."""
+        if not isinstance(value, str):
+            return value
+        from nemesis import parsing  # noqa: PLC0415 - `--help` needs no kinds
+
+        try:
+            return getattr(parsing, self.parser)(value)
+        except InputError as error:
+            self.fail(str(error), param, ctx)
+
+
 def kinds_like(text: str) -> list[str]:
     """Returns the completions of a list of kinds whose last kind is incomplete."""
-    from nemesis.kinds import ALL_KINDS, NO_KIND, WITHOUT, all_kinds, of_all  # noqa: PLC0415 - only completion needs it
+    from nemesis.kinds import all_called, of_all  # noqa: PLC0415 - only completion needs it
 
     before, comma, _ = text.rpartition(",")
     without = [f"{WITHOUT}{kind.name}" for kind in of_all() if comma]
-    return [f"{before}{comma}{kind}" for kind in (*all_kinds(), *without, *([] if comma else [ALL_KINDS, NO_KIND]))]
+    return [f"{before}{comma}{kind}" for kind in (*all_called(), *without, *([] if comma else [ALL_KINDS, NO_KIND]))]
 
 
 def triggers_like(text: str) -> list[str]:
@@ -76,11 +96,12 @@ class FaultOptions:
 
     TOPIC: ClassVar = Topic.FAULTS
 
-    nemesis: str = option(
-        "",
+    nemesis: Request = option(
+        Request(),
         "The kinds of faults, e.g. kill,pause:leader,kill:broker+minority; `labrys faults` lists them. "
         "`all` is every kind that heals and that the nodes support; all,-crash leaves one out.  [default: none]",
-        kind=Completed(kinds_like),
+        kind=Parsed("request_of", kinds_like),
+        shown=False,
         metavar="KIND[:TARGET],...",
         main=True,
     )
@@ -89,19 +110,26 @@ class FaultOptions:
         "A kind of fault of your own, or a list of kinds; --nemesis, --among and plans then know their names.",
         kind=_OwnKinds(plugins.FAULTS),
         metavar=f"{plugins.IN_MODULE}|{plugins.IN_FILE}",
+        early=True,
     )
-    fault_on: str = option(
-        "6-15",
+    fault_on: ByKind[Span] = option(
+        ByKind(Span(6.0, 15.0)),
         "The duration of a fault in seconds; a kind can have its own range, e.g. 6-15,pause=0.2-2.",
+        kind=Parsed("spans_of"),
         metavar="SECONDS,...",
         main=True,
     )
-    fault_off: str = option(
-        "4-12", "The seconds between two faults, in the same form.", metavar="SECONDS,...", main=True
+    fault_off: ByKind[Span] = option(
+        ByKind(Span(4.0, 12.0)),
+        "The seconds between two faults, in the same form.",
+        kind=Parsed("spans_of"),
+        metavar="SECONDS,...",
+        main=True,
     )
-    fault_quiet: str = option(
-        "5-10",
+    fault_quiet: Quiet = option(
+        Quiet(5.0, 10.0),
         "The seconds without faults at the start and at the end of the workload.",
+        kind=Parsed("quiet_of"),
         metavar="BEFORE-AFTER",
         main=True,
     )
@@ -112,17 +140,20 @@ class FaultOptions:
         f"or {DEFAULT_WAIT_S:g} s with --fault-trigger.",
         kind=Seconds(0, MAX_WAIT_S),
     )
-    fault_trigger: str = option(
-        "",
+    fault_trigger: ByKind[Trigger] = option(
+        ByKind(),
         "The conditions with which faults begin, e.g. log-line:elected, or kill=log-line:snapshot,pause=new-leader. The "
         "target `trigger` is the node that fired it: --nemesis kill:trigger. `labrys faults` lists triggers.  [default: none]",
-        kind=Completed(triggers_like),
+        kind=Parsed("triggers_of", triggers_like),
+        shown=False,
         metavar="[KIND=]TRIGGER[:VALUE],...",
         main=True,
     )
-    fault_options: str = option(
-        "",
+    fault_options: KindOptions = option(
+        KindOptions(),
         "Options of kinds, e.g. packet-loss.probability=0.5,partition-leader.side=alone; `labrys faults KIND` lists them.",
+        kind=Parsed("options_of"),
+        shown=False,
         metavar="KIND.OPTION=VALUE,...",
     )
     in_turn: bool = option(
@@ -154,37 +185,7 @@ PLAN_FILE: Final = "plan_file"
 DRAWING: Final = frozenset(field.name for field in fields(FaultOptions)) - {PLAN_FILE, "fault"}
 
 
-def parse_options(text: str) -> dict[str, dict[str, Value]]:
-    """Reads options of kinds: `kind.option=value`, with commas between them. A value is JSON, or a text if it is not JSON.
-
-    Returns:
-        The value of each option of each kind. A kind has the name that the text gives it.
-
-    Raises:
-        InputError: A part has another form, or repeats an option.
-    """
-    options: dict[str, dict[str, Value]] = {}
-    for part in (part.strip() for part in text.split(",")):
-        if not part:
-            continue
-        name, equals, value = part.partition("=")
-        kind, dot, option = name.strip().partition(".")
-        if not (equals and dot and kind and option):
-            raise InputError(
-                f"expected KIND.OPTION=VALUE in --fault-options, e.g. packet-loss.probability=0.5; found {shown(part)}"
-            )
-        if option in options.setdefault(kind, {}):
-            raise InputError(f"the option {kind}.{option} is given twice")
-        try:
-            options[kind][option] = json.loads(value)
-        except (ValueError, RecursionError):
-            options[kind][option] = value.strip()
-    return options
-
-
-def given_plan(
-    options: FaultOptions, nodes: Sequence[str], roles: Mapping[str, Sequence[str]] | None = None
-) -> Plan | None:
+def given_plan(options: FaultOptions, where: Layout) -> Plan | None:
     """Reads the plan from the file that the options name; None if they name no file.
 
     Raises:
@@ -195,7 +196,7 @@ def given_plan(
     path = options.plan_file
     if path is None:
         return None
-    return from_json(read_text(path, MAX_BYTES), nodes=nodes, source=str(path), roles=roles)
+    return from_json(read_text(path, MAX_BYTES), where=where, source=str(path))
 
 
 def follow_plan(
@@ -237,23 +238,20 @@ def follow_plan(
 def check(
     options: FaultOptions,
     *,
-    nodes: Sequence[str],
+    where: Layout,
     seed: int,
     time_limit_s: float,
     given: Plan | None,
-    roles: Mapping[str, Sequence[str]] | None = None,
 ) -> None:
     """Refuses options that give no plan on nodes with these names, whatever the nodes support.
 
     Raises:
         InputError: There is no such plan.
     """
-    from nemesis.kinds import asks_for_all  # noqa: PLC0415 - `--help` needs no fault
-
-    if given is None and asks_for_all(options.nemesis):
-        _chosen(options, nodes, None, roles)  # the kinds that share the time depend on the nodes
+    if given is None and options.nemesis.every_kind:
+        _chosen(options, where, None)  # the kinds that share the time depend on the nodes
     else:
-        make_plan(options, nodes=nodes, seed=seed, time_limit_s=time_limit_s, given=given, roles=roles)
+        make_plan(options, where=where, seed=seed, time_limit_s=time_limit_s, given=given)
 
 
 def check_triggers(options: FaultOptions, given: Plan | None, subject: Subject) -> None:
@@ -269,12 +267,10 @@ def check_triggers(options: FaultOptions, given: Plan | None, subject: Subject) 
     """
     if given is None and not options.fault_trigger:
         return
-    from nemesis.kinds import all_kinds  # noqa: PLC0415 - `--help` needs no fault
-    from nemesis.rhythm import triggers_of  # noqa: PLC0415
-    from nemesis.triggers import find_trigger  # noqa: PLC0415
+    from nemesis.triggers import find_trigger  # noqa: PLC0415 - `--help` needs no fault
 
     triggers = (
-        triggers_of(options.fault_trigger, all_kinds(), DEFAULT_WAIT_S).values()
+        options.fault_trigger.values()
         if given is None
         else [fault.trigger for fault in given.faults if fault.trigger is not None]
     )
@@ -282,13 +278,7 @@ def check_triggers(options: FaultOptions, given: Plan | None, subject: Subject) 
         find_trigger(trigger.name).condition.check(trigger, subject)
 
 
-def requested_kinds(
-    options: FaultOptions,
-    *,
-    nodes: Sequence[str],
-    given: Plan | None,
-    roles: Mapping[str, Sequence[str]] | None = None,
-) -> tuple[str, ...]:
+def requested_kinds(options: FaultOptions, *, where: Layout, given: Plan | None) -> tuple[str, ...]:
     """Returns the kinds of faults that the options ask for, whatever the nodes support.
 
     Raises:
@@ -296,30 +286,28 @@ def requested_kinds(
     """
     if given is not None:
         return tuple(dict.fromkeys(fault.kind for fault in given.faults))
-    choices, _ = _chosen(options, nodes, None, roles)
+    choices, _ = _chosen(options, where, None)
     return tuple(dict.fromkeys(choice.kind.name for choice in choices))
 
 
 def make_plan(
     options: FaultOptions,
     *,
-    nodes: Sequence[str],
+    where: Layout,
     seed: int,
     time_limit_s: float,
     capabilities: Mapping[str, Capabilities] | None = None,
     given: Plan | None = None,
-    roles: Mapping[str, Sequence[str]] | None = None,
 ) -> Plan:
     """Draws the plan of the options, or completes the given plan.
 
     Args:
         options: The options about faults.
-        nodes: The names of all nodes.
+        where: The nodes, and the nodes of each role; see `harness.system.System.roles`.
         seed: The run's root seed.
         time_limit_s: The duration of the workload.
         capabilities: The capabilities of the nodes, if known; then `all` leaves out the kinds that they do not support.
         given: The plan to run instead of a drawn one.
-        roles: Role to the names of the nodes that run it; see `harness.system.System.roles`.
 
     Returns:
         The plan, with the seed and the time limit of the run, and with the kinds that `all` left out.
@@ -327,16 +315,16 @@ def make_plan(
     Raises:
         InputError: There is no such plan.
     """
-    from nemesis.kinds import LeftOut, asks_for_all, left_out  # noqa: PLC0415 - `--help` needs no fault
+    from nemesis.kinds import LeftOut, left_out  # noqa: PLC0415 - `--help` needs no fault
     from nemesis.plan import draw_plan  # noqa: PLC0415
     from nemesis.planfile import Plan, check_end  # noqa: PLC0415
 
     if given is not None:
         check_end(given, time_limit_s, source=str(options.plan_file))
         return replace(given, seed=seed, time_limit_s=time_limit_s)
-    all_kinds = asks_for_all(options.nemesis)
-    left = left_out(capabilities, options.nemesis, nodes) if all_kinds and capabilities else ()
-    choices, each = _chosen(options, nodes, capabilities, roles)
+    all_kinds = options.nemesis.every_kind
+    left = left_out(capabilities, options.nemesis, where.nodes) if all_kinds and capabilities else ()
+    choices, each = _chosen(options, where, capabilities)
     if all_kinds and not choices:
         reasons = "\n  ".join(f"{item.kind}: {item.reason}" for item in left)
         raise InputError(
@@ -346,51 +334,45 @@ def make_plan(
         )
     faults = draw_plan(
         choices,
-        nodes,
+        where,
         seed=seed,
         time_limit_s=time_limit_s,
         rhythms=each,
         keep_majority=options.keep_majority,
         take_majority=options.take_majority,
         in_turn=options.in_turn,
-        roles=roles,
     )
     placed = {fault.kind for fault in faults}
     idle = [name for name in dict.fromkeys(choice.kind.name for choice in choices) if name not in placed]
     no_room = f"{time_limit_s:g} s are too short for it and the other faults"
     left += tuple(LeftOut(kind=name, nodes=(), missing=no_room) for name in idle)
     return Plan(
-        nodes=tuple(nodes),
+        layout=where,
         seed=seed,
         time_limit_s=time_limit_s,
         faults=faults,
         left_out=left,
         in_turn=options.in_turn,
-        roles={role: tuple(names) for role, names in (roles or {}).items()},
     )
 
 
 def _chosen(
-    options: FaultOptions,
-    nodes: Sequence[str],
-    capabilities: Mapping[str, Capabilities] | None,
-    roles: Mapping[str, Sequence[str]] | None,
+    options: FaultOptions, where: Layout, capabilities: Mapping[str, Capabilities] | None
 ) -> tuple[tuple[Choice, ...], dict[str, Rhythm]]:
     """Returns the requested kinds, and their rhythms."""
     from nemesis.kinds import choose_all  # noqa: PLC0415 - `--help` needs no fault
-    from nemesis.rhythm import EVERY_KIND, rhythms, triggers_of  # noqa: PLC0415
+    from nemesis.rhythm import rhythms  # noqa: PLC0415
     from nemesis.triggers import check_target, make_trigger  # noqa: PLC0415
 
-    own = parse_options(options.fault_options)
-    choices = choose_all([options.nemesis], nodes, options=own, capabilities=capabilities, roles=roles)
-    kinds = [choice.kind.name for choice in choices]
+    choices = choose_all(options.nemesis, where, options=options.fault_options, capabilities=capabilities)
+    kinds = [choice.name for choice in choices]
     wait_s: float = options.fault_wait
-    triggers = triggers_of(options.fault_trigger, kinds, wait_s or DEFAULT_WAIT_S)
+    triggers = options.fault_trigger.map(lambda trigger: replace(trigger, limit_s=wait_s or DEFAULT_WAIT_S))
     if wait_s and not triggers:
-        triggers = {EVERY_KIND: make_trigger(RARE_MESSAGE, wait_s)}
+        triggers = ByKind(make_trigger(RARE_MESSAGE, wait_s))
     each = rhythms(options.fault_on, options.fault_off, kinds, quiet=options.fault_quiet, triggers=triggers)
     for choice in choices:
-        check_target(choice.kind.name, choice.target, each[choice.kind.name].trigger)
+        check_target(choice.name, choice.target, each[choice.name].trigger)
     return choices, each
 
 

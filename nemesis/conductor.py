@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING
 from harness.blame import Plugin, blaming
 from harness.capabilities import CLOCK, JAVA, SIMULATED_POWER
 from harness.errors import InputError
-from harness.faults import ROLE, lasting, unseen_at_the_end
+from harness.faults import lasting, unseen_at_the_end
 from harness.healing import detach_volume, forget_environment, undo_everything
 from harness.slowness import slowed
+from harness.targets import ByLeader, names_of
 from harness.world import world_of
 from nemesis import fakeclock, threadholds
 from nemesis import targets as tgt
@@ -26,7 +27,6 @@ from nemesis.evidence import STOPPED
 from nemesis.fault import Occupied, brief, sentence, too_damaged
 from nemesis.field import Field
 from nemesis.kinds import find_kind, members_of, missing_capabilities
-from nemesis.options import ORDER
 from nemesis.triggers import find_trigger
 from nemesis.volume import attach
 
@@ -78,7 +78,7 @@ class Conductor:
             if any(effect is not None and SIMULATED_POWER in effect.NEEDS for effect in effects):
                 self._world.prepare_loss()
             return
-        planned = [(find_kind(fault.kind).fault, fault.options.get(ROLE)) for fault in plan]
+        planned = [(find_kind(fault.kind).fault, fault.role) for fault in plan]
         on_volumes = {role for kind, role in planned if kind.PREPARES}
         if on_volumes:
             await self._prepare_volumes(on_volumes)
@@ -166,11 +166,10 @@ class Conductor:
         """Waits for the trigger of a fault; see `harness.faults.Nemesis`."""
         if fault.trigger is None:
             raise FaultError(f"fault {fault.id}-{fault.kind} has no trigger to wait for")
-        role = fault.options.get(ROLE)
         condition = find_trigger(fault.trigger.name).condition(
             trigger=fault.trigger,
-            targets=self._field.layout.of(role) if isinstance(fault.target, str) else fault.target,
-            role=role,
+            targets=names_of(fault.target) or self._field.layout.of(fault.role),
+            role=fault.role,
             field=self._field,
             world=self._world,
             sight=sight,
@@ -294,17 +293,14 @@ class Conductor:
         lacking = missing_capabilities([planned], await self._field.capabilities(), self._field.nodes)
         if lacking:
             raise FaultError(f"fault {planned.id} is refused: {lacking[0]}")
-        role = planned.options.get(ROLE)
-        names = members_of(kind, role, self._field.layout)
-        target = planned.target if isinstance(planned.target, str) else tuple(planned.target)
         targets = tgt.resolve(
-            target,
-            names,
-            order=planned.options.get(ORDER, names),
-            leader=await self._leader_for(planned, target),
+            planned.target,
+            members_of(kind, planned.role, self._field.layout),
+            order=planned.order,
+            leader=await self._leader_for(planned),
             met=self._met.get(planned.id),
         )
-        occupied = Occupied(groups=kind.fault.GROUPS, role=role, nodes=frozenset(targets))
+        occupied = Occupied(groups=kind.fault.GROUPS, role=planned.role, nodes=frozenset(targets))
 
         async def let_go() -> bool:
             return not any(other.id in self._ending for other in self._field.holders(occupied))
@@ -322,12 +318,11 @@ class Conductor:
         made.problems.update({node: f"left out, because {held[node]} affects it" for node in targets if node in held})
         return made
 
-    async def _leader_for(self, planned: PlannedFault, target: str | tuple[str, ...]) -> str | None:
+    async def _leader_for(self, planned: PlannedFault) -> str | None:
         """Finds the leader if the target depends on it. It waits for a leader, but leaves some of the fault's time."""
-        if not tgt.by_leader(target):
+        if not isinstance(planned.target, ByLeader):
             return None
-        patience_s = _patience_s(planned)
-        role = planned.options.get(ROLE)
+        patience_s, role = _patience_s(planned), planned.role
         leader = await self._field.leader(patience_s, role)
         if leader is None:
             who = f"no {role}" if role else "no node"
@@ -339,7 +334,7 @@ class Conductor:
 
     def _allow_damage(self, planned: PlannedFault, targets: tuple[str, ...]) -> None:
         """Records the permanently damaged nodes. It refuses to damage more than a minority of a role's nodes."""
-        role = planned.options.get(ROLE)
+        role = planned.role
         together = {**self._damaged, role: self._damaged.get(role, frozenset()) | set(targets)}
         refusal = too_damaged(self._field.layout, together)
         if refusal:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import abc
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from harness.capabilities import ROOT
 from harness.console.plain import listed
 from harness.errors import LabrysError
-from harness.faults import ROLE, Proof
+from harness.faults import Proof
+from harness.targets import AtTrigger, ByLeader, Named
 from nemesis import options as opt
 from nemesis import targets as tgt
 from nemesis.errors import FaultError, PlanError
@@ -31,10 +32,11 @@ if TYPE_CHECKING:
     from harness.faults import Begun, PlannedFault
     from harness.node import Node
     from harness.op import Value
+    from harness.targets import PlanTarget
     from nemesis.field import Field, NodeResults
     from nemesis.grudges import Grudge
     from nemesis.simulated.effect import Effect
-    from nemesis.targets import Layout
+    from nemesis.targets import Layout, Target
 
     T = TypeVar("T")
 
@@ -58,7 +60,7 @@ class Drawing:
     Attributes:
         nodes: The candidate nodes, in order: all, or those with a role.
         rng: The kind's stream.
-        target: The requested spec or names.
+        target: The requested target.
         options: The options, with defaults.
         at_most: The maximum number of targets, if the kind chooses the number.
         pool: The only nodes that the fault may affect.
@@ -69,12 +71,46 @@ class Drawing:
 
     nodes: tuple[str, ...]
     rng: Random
-    target: str | tuple[str, ...]
+    target: Target
     options: Mapping[str, Value]
     at_most: int
     pool: tuple[str, ...]
     held: frozenset[str] = frozenset()
     worn: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drawn:
+    """What one fault of a plan is: its target and its options.
+
+    Attributes:
+        target: Named nodes, or a target that its start decides.
+        options: Its options.
+        order: The candidate nodes in a drawn order, if the nodes that it hits depend on more than the target.
+    """
+
+    target: PlanTarget
+    options: Mapping[str, Value]
+    order: tuple[str, ...] = ()
+
+    def with_usual(self, usual: Mapping[str, Value]) -> Drawn:
+        """Returns the same with drawn values of options. A given value wins."""
+        return replace(self, options={**usual, **self.options})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hit:
+    """The nodes of one fault when it begins.
+
+    Attributes:
+        nodes: The candidate nodes, in order: all, or those with a role.
+        targets: The nodes that it hits.
+        order: The candidate nodes in the order of the plan.
+    """
+
+    nodes: Sequence[str]
+    targets: tuple[str, ...]
+    order: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,11 +189,11 @@ class Fault(Actor):
         DAMAGES: Whether the damage is permanent; then it hits at most a minority.
         PREPARES: Whether the system's data must be on a volume of Labrys from the start of the run.
         LEAST_NODES: The fewest nodes with which it can have an effect. A fault between nodes needs two.
-        TARGETS: The possible target specs; names are always possible if this is not empty.
+        TARGETS: The possible targets; names are always possible if this is not empty.
         SIMULATED: Its effect in a simulated world; None: none, so it is refused there unless it needs no capability. A subclass
             inherits the effect.
         WHOLE_NODE: The reason why its target cannot be a role, as a clause; None: it can be a role.
-        OPTIONS: Its options, without those that a plan adds.
+        OPTIONS: Its options.
         role: The role of the targeted processes; None: the fault affects whole nodes.
         in_force: Whether the effect on packets can be in place, so that probes of other faults allow for it.
         proof: The proof so far; None before the first measurement.
@@ -174,7 +210,7 @@ class Fault(Actor):
     DAMAGES: ClassVar[bool] = False
     PREPARES: ClassVar[bool] = False
     LEAST_NODES: ClassVar[int] = 1
-    TARGETS: ClassVar[tuple[str, ...]] = tgt.WORDS
+    TARGETS: ClassVar[tuple[Target, ...]] = tgt.EVERY
     SIMULATED: ClassVar[type[Effect] | None] = None
     WHOLE_NODE: ClassVar[str | None] = "it acts on whole nodes"
     OPTIONS: ClassVar[Mapping[str, opt.Option]] = {}
@@ -183,8 +219,8 @@ class Fault(Actor):
         self.planned = planned
         self.targets = targets
         self.field = field
-        self.options = {**planned.options, **opt.settle(planned.kind, self.OPTIONS, opt.own(planned.options))}
-        self.role: str | None = planned.options.get(ROLE)
+        self.options = opt.settle(planned.kind, self.OPTIONS, planned.options)
+        self.role = planned.role
         self.problems: dict[str, str] = {}
         self.in_force = False
         self.proof: Proof | None = None
@@ -195,8 +231,8 @@ class Fault(Actor):
         return cls.NEEDS
 
     @classmethod
-    def draw(cls, drawing: Drawing) -> tuple[str | tuple[str, ...], dict[str, Value]]:
-        """Draws one fault: names, or a target that its start resolves; for a leader with an order of the nodes in the options.
+    def draw(cls, drawing: Drawing) -> Drawn:
+        """Draws one fault: names, or a target that its start decides; for a leader with an order of the nodes.
 
         Raises:
             PlanError: The fault is impossible on this cluster.
@@ -204,23 +240,23 @@ class Fault(Actor):
         return draw_nodes(drawing)
 
     @classmethod
-    def impact(cls, nodes: Sequence[str], targets: tuple[str, ...], options: Mapping[str, Value]) -> Impact:  # noqa: ARG003
+    def impact(cls, hit: Hit, options: Mapping[str, Value]) -> Impact:  # noqa: ARG003
         """Returns the fault's effect on the quorum while it is on."""
-        return Impact(down=frozenset(targets) if cls.DISABLES else frozenset())
+        return Impact(down=frozenset(hit.targets) if cls.DISABLES else frozenset())
 
     @classmethod
-    def check_target(cls, kind: str, target: str | Sequence[str], nodes: Sequence[str]) -> str | tuple[str, ...]:
-        """Returns a target in the form that a plan has.
+    def check_target(cls, kind: str, target: Target, nodes: Sequence[str]) -> None:
+        """Checks a target.
 
         Raises:
             PlanError: The kind cannot have this target.
         """
-        if isinstance(target, str):
-            if target not in cls.TARGETS:
-                known = f"Possible are: {', '.join(cls.TARGETS)}, or names of nodes." if cls.TARGETS else "It has none."
-                raise PlanError(f"{kind} cannot be aimed at {target!r}. {known}")
-            return target
-        return tgt.check_names(target, nodes)
+        if isinstance(target, Named):
+            tgt.check_names(target.nodes, nodes)
+        elif target not in cls.TARGETS:
+            possible = ", ".join(map(str, cls.TARGETS))
+            known = f"Possible are: {possible}, or names of nodes." if possible else "It has none."
+            raise PlanError(f"{kind} cannot be aimed at '{target}'. {known}")
 
     @property
     def id(self) -> int:
@@ -236,6 +272,11 @@ class Fault(Actor):
     def occupied(self) -> Occupied:
         """Returns what it keeps to itself."""
         return Occupied(groups=self.GROUPS, role=self.role, nodes=frozenset(self.targets))
+
+    @property
+    def hit(self) -> Hit:
+        """Returns its nodes."""
+        return Hit(nodes=self.members, targets=self.targets, order=self.planned.order or self.members)
 
     @property
     def members(self) -> tuple[str, ...]:
@@ -333,20 +374,21 @@ class Fault(Actor):
         return outcomes
 
 
-def draw_nodes(drawing: Drawing) -> tuple[str | tuple[str, ...], dict[str, Value]]:
-    """Draws a target: names of nodes, or a target that its start resolves. For a leader it draws an order."""
-    if drawing.target == tgt.TRIGGER:
-        return tgt.TRIGGER, dict(drawing.options)
-    if isinstance(drawing.target, str) and tgt.by_leader(drawing.target):
+def draw_nodes(drawing: Drawing) -> Drawn:
+    """Draws a target: names of nodes, or a target that its start decides. For a leader it draws an order."""
+    target = drawing.target
+    if isinstance(target, AtTrigger):
+        return Drawn(target=target, options=drawing.options)
+    if isinstance(target, ByLeader):
         order = drawing.rng.sample(drawing.nodes, len(drawing.nodes))
-        return drawing.target, {**drawing.options, opt.ORDER: order}
+        return Drawn(target=target, options=drawing.options, order=tuple(order))
     nodes = drawing.nodes
-    if drawing.pool != drawing.nodes and drawing.target == tgt.MINORITY:
-        return drawing.pool, dict(drawing.options)
-    if drawing.pool != drawing.nodes and isinstance(drawing.target, str):
+    if drawing.pool != drawing.nodes and target == tgt.MINORITY:
+        return Drawn(target=Named(drawing.pool), options=drawing.options)
+    if drawing.pool != drawing.nodes and not isinstance(target, Named):
         nodes = drawing.pool
-    names = tgt.draw(drawing.target, nodes, drawing.rng, at_most=drawing.at_most, held=drawing.held, worn=drawing.worn)
-    return names, dict(drawing.options)
+    names = tgt.draw(target, nodes, drawing.rng, at_most=drawing.at_most, held=drawing.held, worn=drawing.worn)
+    return Drawn(target=Named(names), options=drawing.options)
 
 
 def damage_pool(where: Layout, role: str | None, rng: Random, named: Sequence[str]) -> tuple[str, ...]:

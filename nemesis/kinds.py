@@ -1,9 +1,10 @@
 """The kinds of faults by name, and what they need.
 
-A kind is a class of faults with a default target: `leader-kill` is `kill` of the leader. On the command line, a kind can have
-another target (`kill:minority`, `pause:n1+n3`, `kill:broker+leader`). Kinds come by entry points of the group `labrys.faults`;
-those of Labrys are in `nemesis.builtin`. An unknown name is an error with a suggestion. Labrys refuses a kind that a node does
-not support before the run, and names the node and what it lacks. `all` leaves such a kind out, and the output names it.
+A kind is a class of faults with a default target. On the command line, a kind can have another target (`kill:minority`,
+`pause:n1+n3`, `kill:broker+leader`). Some kinds have variants, which are names with a target: `leader-kill` is `kill:leader`.
+Kinds come by entry points of the group `labrys.faults`; those of Labrys are in `nemesis.builtin`. An unknown name is an error
+with a suggestion. Labrys refuses a kind that a node does not support before the run, and names the node and what it lacks.
+`all` leaves such a kind out, and the output names it.
 """
 
 from __future__ import annotations
@@ -18,10 +19,11 @@ from harness.capabilities import LEADER, SIMULATED, SIMULATED_CALLS
 from harness.console import plugins
 from harness.console.documents import shown
 from harness.console.suggest import did_you_mean
-from harness.faults import ROLE
+from harness.targets import NAME_SEPARATOR, ByLeader
 from nemesis import options as opt
 from nemesis import targets as tgt
 from nemesis import triggers
+from nemesis.asked import AIM_SEPARATOR, ALL_KINDS, NO_KIND, WITHOUT, Asked, EveryKind, KindOptions, Request
 from nemesis.errors import PlanError
 from nemesis.fault import Occupied
 
@@ -33,11 +35,8 @@ if TYPE_CHECKING:
     from harness.node import Node
     from harness.op import Value
     from nemesis.fault import Fault
+    from nemesis.targets import Target
 
-ALL_KINDS = "all"
-NO_KIND = "none"
-WITHOUT = "-"
-TARGET_SEPARATOR = ":"
 PAGE = "docs/guide/new-fault.md"
 # What no node but a simulated one has, with the reason.
 NEVER_REAL: Mapping[str, str] = MappingProxyType(
@@ -48,22 +47,78 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Variant:
+    """Another name of a kind, with a target of its own.
+
+    Attributes:
+        name: The name, in requests and in old plans.
+        target: The default target of this name; None: names of nodes are required.
+        aliases: Its other names.
+    """
+
+    name: str
+    target: Target | None
+    aliases: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
     """A kind of fault.
 
     Attributes:
         name: Its name in plans, histories and reports.
         fault: The class of its faults.
-        target: Its default target; None: a target is required.
+        target: Its default target; None: names of nodes are required.
         aliases: Its other names.
+        variants: Its other names with a target of their own.
         in_all: Whether `all` includes it.
     """
 
     name: str
     fault: type[Fault]
-    target: str | None
+    target: Target | None
     aliases: tuple[str, ...] = ()
+    variants: tuple[Variant, ...] = ()
     in_all: bool = True
+
+    def __post_init__(self) -> None:
+        if isinstance(self.target, str):  # a plug-in is not checked by mypy
+            raise PlanError(
+                f"the kind of fault {shown(self.name)} has the text {shown(self.target)} as its target; take the one of "
+                f"nemesis.targets that it means, e.g. nemesis.targets.RANDOM. {PAGE} has an example."
+            )
+        for name, option in self.fault.OPTIONS.items():
+            other = self.fault.OPTIONS.get(option.drawn_with or name)
+            if other is None or len(other.hunted) != len(option.hunted):
+                raise PlanError(
+                    f"the kind of fault {shown(self.name)} draws its option {name!r} with {option.drawn_with!r}, which must be "
+                    f"another option with as many values"
+                )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Called:
+    """What a name in a request means.
+
+    Attributes:
+        name: The name of the kind or of its variant. Options, ranges of seconds and triggers belong to this name.
+        kind: The kind.
+        target: The default target; None: names of nodes are required.
+    """
+
+    name: str
+    kind: Kind
+    target: Target | None
+
+    @property
+    def is_variant(self) -> bool:
+        """Returns whether it is the name of a variant."""
+        return self.name != self.kind.name
+
+    @property
+    def meaning(self) -> str:
+        """Returns the kind and the target that it stands for, e.g. `kill:leader`, or `kill:NODE+...`."""
+        return f"{self.kind.name}{AIM_SEPARATOR}{self.target or 'NODE+...'}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,8 +126,9 @@ class Choice:
     """A requested kind.
 
     Attributes:
+        name: The name that requests it; see `Called`.
         kind: The kind.
-        target: Its target: a spec or names.
+        target: Its target.
         options: Its options, with defaults.
         role: The role of the targeted processes; None: whole nodes.
         label: The name of its random stream: the text of the request.
@@ -80,8 +136,9 @@ class Choice:
         beside: The same kind at further roles. Each of its faults begins and ends together with one at each of them.
     """
 
+    name: str
     kind: Kind
-    target: str | tuple[str, ...]
+    target: Target
     options: Mapping[str, Value] = field(default_factory=dict)
     role: str | None = None
     label: str
@@ -127,12 +184,14 @@ class Registry:
 
     Attributes:
         kinds: The kinds by name, those of Labrys first.
+        called: What each name of a kind or of a variant means: each kind, and then its variants.
         aliases: The name of each alias.
         packages: The packages that have each name or alias; a name with several packages is ambiguous.
         broken: For each entry point whose kinds cannot be loaded, a sentence about it.
     """
 
     kinds: Mapping[str, Kind]
+    called: Mapping[str, Called]
     aliases: Mapping[str, str]
     packages: Mapping[str, tuple[str, ...]]
     broken: Mapping[str, str]
@@ -146,16 +205,20 @@ def registry() -> Registry:
         InputError: No package has kinds, because Labrys is not installed.
     """
     kinds: dict[str, Kind] = {}
+    called: dict[str, Called] = {}
     aliases: dict[str, str] = {}
     packages: dict[str, tuple[str, ...]] = {}
     collection = plugins.collect(plugins.FAULTS, Kind, page=PAGE)
     for package, kind in collection.found:
-        for name in (kind.name, *kind.aliases):
-            packages[name] = (*packages.get(name, ()), package)
         kinds.setdefault(kind.name, kind)
-        for alias in kind.aliases:
-            aliases.setdefault(alias, kind.name)
-    return Registry(kinds=kinds, aliases=aliases, packages=packages, broken=collection.broken)
+        names: tuple[Kind | Variant, ...] = (kind, *kind.variants)
+        for one in names:
+            called.setdefault(one.name, Called(name=one.name, kind=kind, target=one.target))
+            for alias in one.aliases:
+                aliases.setdefault(alias, one.name)
+            for name in (one.name, *one.aliases):
+                packages[name] = (*packages.get(name, ()), package)
+    return Registry(kinds=kinds, called=called, aliases=aliases, packages=packages, broken=collection.broken)
 
 
 def use(place: str) -> None:
@@ -173,8 +236,18 @@ def all_kinds() -> Mapping[str, Kind]:
     return registry().kinds
 
 
+def all_called() -> Mapping[str, Called]:
+    """Returns what each name of a kind or of a variant means."""
+    return registry().called
+
+
 def find_kind(name: str) -> Kind:
-    """Returns a kind by its name or an alias.
+    """Returns a kind by its name, an alias or a variant; see `find_called`."""
+    return find_called(name).kind
+
+
+def find_called(name: str) -> Called:
+    """Returns what a name or an alias means.
 
     Raises:
         PlanError: There is no such kind, or several packages have one. The message has a suggestion, and the packages whose
@@ -186,51 +259,44 @@ def find_kind(name: str) -> Kind:
         raise PlanError(
             f"several packages have a kind of fault named {shown(name)}: {', '.join(owners)}; uninstall all but one"
         )
-    kind = known.kinds.get(known.aliases.get(name, name))
-    if kind is None:
+    called = known.called.get(known.aliases.get(name, name))
+    if called is None:
         broken = "".join(f" Also, {sentence}." for sentence in known.broken.values())
-        suggestion = did_you_mean(name, [*known.kinds, *known.aliases, ALL_KINDS, NO_KIND])
+        suggestion = did_you_mean(name, [*known.called, *known.aliases, ALL_KINDS, NO_KIND])
         own = " A kind in a file of your own needs --fault FILE.py:NAME."
         raise PlanError(f"unknown fault {shown(name)}. {suggestion}{own}{broken}")
-    return kind
+    return called
 
 
-def choose(
-    text: str,
-    nodes: Sequence[str],
-    options: Mapping[str, Value] | None = None,
-    *,
-    roles: Mapping[str, Sequence[str]] | None = None,
-) -> Choice:
-    """Parses one kind in the form of the command line: `kind` or `kind:target`. A target can be roles, or begin with them.
+def choose(asked: Asked, where: tgt.Layout, options: Mapping[str, Value] | None = None) -> Choice:
+    """Finds the roles and the target of a requested kind.
 
     Args:
-        text: The text.
-        nodes: The names of all nodes.
+        asked: The kind.
+        where: The nodes and their roles.
         options: The kind's options.
-        roles: The names of the nodes of each role.
 
     Raises:
         PlanError: The kind, its target or an option is unusable.
     """
-    where = tgt.layout(nodes, roles)
-    name, separator, aim = text.partition(TARGET_SEPARATOR)
-    kind = find_kind(name.strip())
-    roles_hit, target = tgt.parse_aim(aim.strip(), where) if separator else ((), None)
+    called = find_called(asked.kind)
+    kind = called.kind
+    roles_hit, target = ((), None) if asked.aim is None else tgt.placed(asked.aim, where)
     settled = opt.settle(kind.name, kind.fault.OPTIONS, options or {})
-    words = [*roles_hit, *aim.strip().split(tgt.NAME_SEPARATOR)[len(roles_hit) :]]
-    label = f"{kind.name}{separator}{tgt.NAME_SEPARATOR.join(words)}"
+    if roles_hit:  # a role may be in the plural
+        asked = replace(asked, aim=tgt.Words((*roles_hit, *str(asked.aim).split(NAME_SEPARATOR)[len(roles_hit) :])))
+    label = str(asked)
     parts = []
     for role in roles_hit or (None,):
         members = members_of(kind, role, where)
         if few := too_few(kind, members):
             raise PlanError(f"{kind.name} {few}" + (f" with the role {role}" if role else ""))
-        wanted = kind.target if target is None else target
+        wanted = called.target if target is None else target
         if wanted is None:
-            asked = f"{role}{tgt.NAME_SEPARATOR}{members[0]}" if role else members[0]
-            raise PlanError(f"{kind.name} needs the names of its nodes, e.g. {kind.name}{TARGET_SEPARATOR}{asked}")
-        wanted = kind.fault.check_target(kind.name, wanted, members)
-        parts.append(Choice(kind=kind, target=wanted, options=settled, role=role, label=label))
+            example = f"{role}{NAME_SEPARATOR}{members[0]}" if role else members[0]
+            raise PlanError(f"{called.name} needs the names of its nodes, e.g. {called.name}{AIM_SEPARATOR}{example}")
+        kind.fault.check_target(called.name, wanted, members)
+        parts.append(Choice(name=called.name, kind=kind, target=wanted, options=settled, role=role, label=label))
     first, *others = parts
     return replace(first, beside=tuple(others))
 
@@ -245,7 +311,7 @@ def members_of(kind: Kind, role: str | None, where: tgt.Layout) -> tuple[str, ..
     if role is not None and kind.fault.WHOLE_NODE is not None:
         raise PlanError(
             f"{kind.name} cannot be aimed at the role {role}: {kind.fault.WHOLE_NODE}. Aim it at nodes, e.g. "
-            f"{kind.name}{TARGET_SEPARATOR}{members[0]}"
+            f"{kind.name}{AIM_SEPARATOR}{members[0]}"
         )
     return members
 
@@ -257,66 +323,44 @@ def too_few(kind: Kind, nodes: Sequence[str]) -> str:
 
 
 def choose_all(
-    texts: Iterable[str],
-    nodes: Sequence[str],
+    request: Request,
+    where: tgt.Layout,
     *,
-    options: Mapping[str, Mapping[str, Value]] | None = None,
+    options: KindOptions | None = None,
     capabilities: Mapping[str, Capabilities] | None = None,
-    roles: Mapping[str, Sequence[str]] | None = None,
 ) -> tuple[Choice, ...]:
-    """Parses several kinds. Each text has one or more, with commas between them.
-
-    `all` means every kind, and `-KIND` beside it leaves a kind out. `none` alone means no faults.
+    """Finds the roles and targets of all requested kinds.
 
     Args:
-        texts: The texts.
-        nodes: The names of all nodes.
-        options: Options by kind name or alias.
+        request: The kinds. `all` means every kind, without those that the request leaves out.
+        where: The nodes and their roles.
+        options: Options by kind.
         capabilities: The capabilities of the nodes, if known. Then `all` leaves out the kinds that they do not support; see
             `left_out`.
-        roles: The names of the nodes of each role.
 
     Raises:
-        PlanError: A part is not valid, a kind occurs twice, or options belong to a kind that is not requested.
+        PlanError: A part is not possible here, a kind occurs twice, or options belong to a kind that is not requested.
     """
-    wanted = [part for text in texts for part in parts_of(text)]
-    if NO_KIND in wanted:
-        if len(wanted) > 1:
-            raise PlanError(f"{NO_KIND!r} among the faults excludes all others, and there are {', '.join(wanted)}")
-        wanted = []
-    given = {find_kind(name).name: values for name, values in (options or {}).items()}
-    without = excluded(wanted, of_all())
+    options = options or KindOptions()
+    without = excluded(request, of_all())
     choices: dict[str, Choice] = {}
-    for text in (part for part in wanted if not part.startswith(WITHOUT)):
-        if text == ALL_KINDS:
+    for part in request.parts:
+        if isinstance(part, EveryKind):
             for sentence in registry().broken.values():
                 logger.warning("%s", sentence)
-            able = [kind for kind in of_all() if kind.name not in without and not too_few(kind, nodes)]
-            able = [kind for kind in able if not _gaps(kind, capabilities or {})]
-            for kind in able:
-                choices.setdefault(
-                    kind.name, replace(choose(kind.name, nodes, given.get(kind.name), roles=roles), by_all=True)
-                )
-            continue
-        own = given.get(find_kind(text.partition(TARGET_SEPARATOR)[0].strip()).name)
-        choice = choose(text, nodes, own, roles=roles)
-        if choice.label in choices and ALL_KINDS not in wanted:
-            raise PlanError(f"--nemesis has the fault {choice.label!r} twice")
-        choices[choice.label] = choice
-    idle = sorted(given.keys() - {choice.kind.name for choice in choices.values()})
+            able = [kind for kind in of_all() if kind.name not in without and not too_few(kind, where.nodes)]
+            for kind in (kind for kind in able if not _gaps(kind, capabilities or {})):
+                choice = choose(Asked(kind=kind.name), where, options.of(kind.name))
+                choices.setdefault(kind.name, replace(choice, by_all=True))
+        elif isinstance(part, Asked):
+            choice = choose(part, where, options.of(part.kind))
+            if choice.label in choices and not request.every_kind:
+                raise PlanError(f"--nemesis has the fault {choice.label!r} twice")
+            choices[choice.label] = choice
+    idle = sorted(options.given.keys() - {choice.name for choice in choices.values()})
     if idle:
         raise PlanError(f"there are options for {idle[0]}, but --nemesis does not have this kind")
     return tuple(choices.values())
-
-
-def asks_for_all(text: str) -> bool:
-    """Returns whether `all` is among the kinds in a text."""
-    return ALL_KINDS in parts_of(text)
-
-
-def parts_of(text: str) -> list[str]:
-    """Returns the parts of a text with commas between them."""
-    return [part.strip() for part in text.split(",") if part.strip()]
 
 
 def of_all() -> list[Kind]:
@@ -324,42 +368,37 @@ def of_all() -> list[Kind]:
     return [kind for kind in all_kinds().values() if kind.in_all]
 
 
-def excluded(wanted: Sequence[str], included: Iterable[Kind]) -> frozenset[str]:
-    """Returns the names of the kinds that parts like `-clock-skew` take out of `all`.
+def excluded(request: Request, included: Iterable[Kind | Called]) -> frozenset[str]:
+    """Returns the names of the kinds that a request takes out of `all`.
 
     Args:
-        wanted: All parts of a request.
+        request: The request.
         included: The kinds that `all` means there.
 
     Raises:
-        PlanError: `all` is not among the parts, or a part names no kind, or a kind that `all` does not include.
+        PlanError: `all` does not include such a kind.
     """
-    found = set()
     names = {kind.name for kind in included}
-    for text in (part for part in wanted if part.startswith(WITHOUT)):
-        if ALL_KINDS not in wanted:
-            raise PlanError(f"{shown(text)} leaves a kind out of `all`, and `all` is not there; e.g. all,{text}")
-        kind = find_kind(text.removeprefix(WITHOUT).strip())
-        if kind.name not in names:
+    for name in request.without:
+        if name not in names:
             raise PlanError(
-                f"{shown(text)} leaves out {kind.name}, which `all` does not include; `labrys faults` lists them"
+                f"'{WITHOUT}{name}' leaves out {name}, which `all` does not include; `labrys faults` lists them"
             )
-        found.add(kind.name)
-    return frozenset(found)
+    return frozenset(request.without)
 
 
 def left_out(
-    capabilities: Mapping[str, Capabilities], text: str = ALL_KINDS, nodes: Sequence[str] | None = None
+    capabilities: Mapping[str, Capabilities], request: Request | None = None, nodes: Sequence[str] | None = None
 ) -> tuple[LeftOut, ...]:
     """Returns the kinds that `all` leaves out on these nodes, each with the nodes and what they lack.
 
     Args:
         capabilities: The capabilities of the nodes.
-        text: The request; the result does not have the kinds that it leaves out itself.
+        request: The request; the result does not have the kinds that it leaves out itself.
         nodes: The names of all nodes; None: they are enough for each kind.
     """
     found = []
-    without = excluded(parts_of(text), of_all())
+    without = excluded(request or Request(), of_all())
     for kind in of_all():
         few = "" if nodes is None or kind.name in without else too_few(kind, nodes)
         gaps = [] if few or kind.name in without else _gaps(kind, capabilities)
@@ -373,8 +412,10 @@ def left_out(
 
 
 def impossible(capabilities: Mapping[str, Capabilities]) -> frozenset[str]:
-    """Returns the kinds that some of these nodes do not support."""
-    return frozenset(kind.name for kind in all_kinds().values() if _gaps(kind, capabilities))
+    """Returns the names of kinds and variants that some of these nodes do not support."""
+    return frozenset(
+        called.name for called in all_called().values() if _gaps(called.kind, capabilities, target=called.target)
+    )
 
 
 def missing_capabilities(
@@ -391,7 +432,7 @@ def missing_capabilities(
         A sentence for each kind that a node does not support, with the node and the missing capability.
     """
     faults = tuple(faults)
-    needed = dict.fromkeys((fault.kind, ROLE in fault.options) for fault in faults)
+    needed = dict.fromkeys((fault.kind, fault.role is not None) for fault in faults)
     lines = [
         line for name, at_role in needed for line in _lacking(find_kind(name), capabilities, nodes, at_role=at_role)
     ]
@@ -410,7 +451,12 @@ class _Gap:
 
 
 def _gaps(
-    kind: Kind, capabilities: Mapping[str, Capabilities], nodes: Sequence[Node] = (), *, at_role: bool = False
+    kind: Kind,
+    capabilities: Mapping[str, Capabilities],
+    nodes: Sequence[Node] = (),
+    *,
+    at_role: bool = False,
+    target: Target | None = None,
 ) -> list[_Gap]:
     gaps = []
     needs = sorted(kind.fault.needs(nodes, at_role=at_role))
@@ -425,7 +471,7 @@ def _gaps(
         ]
     effect_needs = kind.fault.SIMULATED.NEEDS if simulated and kind.fault.SIMULATED is not None else frozenset()
     for capability in sorted(
-        effect_needs | kind.fault.OF_SYSTEM | ({LEADER} if kind.target in tgt.BY_LEADER else set())
+        effect_needs | kind.fault.OF_SYSTEM | ({LEADER} if isinstance(target or kind.target, ByLeader) else set())
     ):
         gaps += [
             _Gap(capability=capability, node=node, reason=can.missing[capability], instead=None, instead_reason="")

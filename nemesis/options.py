@@ -11,16 +11,14 @@ from typing import TYPE_CHECKING
 
 from harness.console.documents import shown
 from harness.console.suggest import did_you_mean
-from harness.faults import ROLE
 from nemesis.errors import PlanError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
+    from random import Random
 
     from harness.op import Value
 
-# A plan adds this option to those of the kind.
-ORDER = "order"
 MAX_TEXT = 200
 
 
@@ -34,6 +32,9 @@ class Option:
         expected: The accepted values, as a text.
         meaning: One line for the documentation.
         needed: Whether a trigger must have it, if it has no default.
+        hunted: The values that each run of `labrys hunt` draws one of, unless the user gives options; empty: it is not drawn.
+        drawn_with: Another option of the kind with as many values: both have their values at the same place.
+        shrinks_to: The value of the smallest fault, for a number; `labrys shrink` tries to reach it. None: the number stays.
     """
 
     default: Value
@@ -41,29 +42,77 @@ class Option:
     expected: str
     meaning: str
     needed: bool = True
+    hunted: Sequence[Value] = ()
+    drawn_with: str | None = None
+    shrinks_to: float | None = None
+
+    def __post_init__(self) -> None:
+        for value in (*self.hunted, *(() if self.shrinks_to is None else (self.shrinks_to,))):
+            if not self.accepts(value):
+                raise ValueError(f"an option takes {self.expected}, and hunts or shrinks would give it {shown(value)}")
 
 
-def number(default: float | None, low: float, high: float, meaning: str) -> Option:
-    """Returns an option that takes a number from `low` to `high`."""
+def number(
+    default: float | None,
+    low: float,
+    high: float,
+    meaning: str,
+    *,
+    hunted: Sequence[float] = (),
+    drawn_with: str | None = None,
+    shrinks_to: float | None = None,
+) -> Option:
+    """Returns an option that takes a number from `low` to `high`; see `Option`."""
 
     def accepts(value: Value) -> bool:
         return isinstance(value, int | float) and not isinstance(value, bool) and low <= value <= high
 
-    return Option(default=default, accepts=accepts, expected=f"a number from {low:g} to {high:g}", meaning=meaning)
+    return Option(
+        default=default,
+        accepts=accepts,
+        expected=f"a number from {low:g} to {high:g}",
+        meaning=meaning,
+        hunted=tuple(hunted),
+        drawn_with=drawn_with,
+        shrinks_to=shrinks_to,
+    )
 
 
-def integer(default: int | None, low: int, high: int, meaning: str) -> Option:
-    """Returns an option that takes a whole number from `low` to `high`."""
+def integer(
+    default: int | None,
+    low: int,
+    high: int,
+    meaning: str,
+    *,
+    hunted: Sequence[int] = (),
+    drawn_with: str | None = None,
+    shrinks_to: int | None = None,
+) -> Option:
+    """Returns an option that takes a whole number from `low` to `high`; see `Option`."""
 
     def accepts(value: Value) -> bool:
         return isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
 
-    return Option(default=default, accepts=accepts, expected=f"a whole number from {low} to {high}", meaning=meaning)
+    return Option(
+        default=default,
+        accepts=accepts,
+        expected=f"a whole number from {low} to {high}",
+        meaning=meaning,
+        hunted=tuple(hunted),
+        drawn_with=drawn_with,
+        shrinks_to=shrinks_to,
+    )
 
 
-def choice(default: str | None, known: tuple[str, ...], meaning: str) -> Option:
-    """Returns an option that takes one of several words."""
-    return Option(default=default, accepts=known.__contains__, expected=f"one of {', '.join(known)}", meaning=meaning)
+def choice(default: str | None, known: tuple[str, ...], meaning: str, *, hunted: Sequence[str] = ()) -> Option:
+    """Returns an option that takes one of several words; see `Option`."""
+    return Option(
+        default=default,
+        accepts=known.__contains__,
+        expected=f"one of {', '.join(known)}",
+        meaning=meaning,
+        hunted=tuple(hunted),
+    )
 
 
 def text(default: str | None, meaning: str, *, needed: bool = True) -> Option:
@@ -93,11 +142,6 @@ def mapping(meaning: str) -> Option:
     return Option(default=None, accepts=accepts, expected="a map from text to a list of texts", meaning=meaning)
 
 
-def own(options: Mapping[str, Value]) -> dict[str, Value]:
-    """Returns the options that belong to the kind, without the plan's order of nodes and its role."""
-    return {name: value for name, value in options.items() if name not in {ORDER, ROLE}}
-
-
 def settle(kind: str, known: Mapping[str, Option], given: Mapping[str, Value]) -> dict[str, Value]:
     """Returns the options of a fault: the given ones, and the defaults of the others.
 
@@ -121,3 +165,13 @@ def settle(kind: str, known: Mapping[str, Option], given: Mapping[str, Value]) -
 
 def _texts(value: Value) -> bool:
     return isinstance(value, list | tuple) and all(isinstance(item, str) for item in value)
+
+
+def draw(known: Mapping[str, Option], rng: Random) -> dict[str, Value]:
+    """Draws the options of a kind that declare values for hunts."""
+    places: dict[str, int] = {}
+    for name, option in known.items():
+        if option.hunted:
+            with_another = option.drawn_with is not None and option.drawn_with in places
+            places[name] = places[str(option.drawn_with)] if with_another else rng.randrange(len(option.hunted))
+    return {name: known[name].hunted[place] for name, place in places.items()}

@@ -13,19 +13,20 @@ start tests nothing, and its kind may have no effect in the whole run. So a plan
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from harness.targets import AtTrigger, ByLeader, names_of
 from nemesis import targets as tgt
+from nemesis.fault import Hit
 from nemesis.grudges import has_quorum, union
-from nemesis.options import ORDER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from harness.faults import Trigger
-    from harness.op import Value
-    from nemesis.fault import Impact
+    from harness.targets import PlanTarget
+    from nemesis.fault import Drawn, Impact
     from nemesis.kinds import Choice
     from nemesis.targets import Layout
 
@@ -46,17 +47,20 @@ class Placed:
         choice: The requested kind.
         start_s: The time of its start.
         end_s: The time of its healing.
-        target: Names, or a spec that the start of the fault resolves.
-        options: The options in the plan.
+        drawn: Its target and its options.
         trigger: The condition with which it begins; None: it begins at `start_s`.
     """
 
     choice: Choice
     start_s: float
     end_s: float
-    target: str | tuple[str, ...]
-    options: Mapping[str, Value] = field(default_factory=dict)
+    drawn: Drawn
     trigger: Trigger | None = None
+
+    @property
+    def target(self) -> PlanTarget:
+        """Returns its target."""
+        return self.drawn.target
 
     def lasts(self, at_s: float, *, after_s: float) -> bool:
         """Returns whether this fault is on at a time, or ended less than `after_s` before."""
@@ -135,14 +139,17 @@ def takes_majority(fault: Placed, where: Layout) -> bool:
 def impacts(fault: Placed, where: Layout) -> list[Impact]:
     """Returns the possible impacts of a fault: one, or one for each node that may lead or may be that of the trigger."""
     members = where.of(fault.choice.role)
-    return [fault.choice.kind.fault.impact(members, targets, fault.options) for targets in _possible(fault, where)]
+    kind, drawn = fault.choice.kind.fault, fault.drawn
+    return [
+        kind.impact(Hit(nodes=members, targets=targets, order=drawn.order or members), drawn.options)
+        for targets in _possible(fault, where)
+    ]
 
 
 def _possible(fault: Placed, where: Layout) -> list[tuple[str, ...]]:
     members = where.of(fault.choice.role)
-    order = fault.options.get(ORDER, members)
-    some = members if tgt.at_start(fault.target) else (None,)
-    return [tgt.resolve(fault.target, members, order=order, leader=node, met=node) for node in some]
+    some = members if isinstance(fault.target, ByLeader | AtTrigger) else (None,)
+    return [tgt.resolve(fault.target, members, order=fault.drawn.order, leader=node, met=node) for node in some]
 
 
 def _go_together(fault: Placed, holding: Sequence[Placed], where: Layout) -> bool:
@@ -151,17 +158,17 @@ def _go_together(fault: Placed, holding: Sequence[Placed], where: Layout) -> boo
     held = _named([other.target for other in holding]) & frozenset(nodes)
     if tgt.ALL in (fault.target, *(other.target for other in holding)):
         return False
-    if not isinstance(fault.target, str) and held & set(fault.target):
+    if held & set(names_of(fault.target)):
         return False
-    unnamed = sum(max(map(len, _possible(other, where))) for other in holding if isinstance(other.target, str))
+    unnamed = sum(max(map(len, _possible(other, where))) for other in holding if not names_of(other.target))
     down = all(other.choice.kind.fault.DISABLES for other in holding)
     if fault.target in (tgt.LEADER, tgt.LEADER_MINORITY) and down and len(held) + unnamed < len(nodes):
         return True  # a node that is down is not the leader
     return all(len(set(targets) - held) > unnamed for targets in _possible(fault, where))
 
 
-def _named(targets: Sequence[str | tuple[str, ...]]) -> frozenset[str]:
-    return frozenset(node for target in targets if not isinstance(target, str) for node in target)
+def _named(targets: Sequence[PlanTarget]) -> frozenset[str]:
+    return frozenset(node for target in targets for node in names_of(target))
 
 
 def _quorum(together: Sequence[Impact], nodes: Sequence[str]) -> bool:

@@ -12,10 +12,12 @@ import heapq
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from harness.faults import ROLE, PlannedFault
+from harness.console.documents import shown
+from harness.faults import PlannedFault
 from harness.randomness import stream
+from harness.targets import Named
 from nemesis.errors import PlanError
-from nemesis.fault import Drawing, damage_pool
+from nemesis.fault import Drawing, Drawn, damage_pool
 from nemesis.grudges import minority
 from nemesis.placement import (
     MATTERS_S,
@@ -28,7 +30,6 @@ from nemesis.placement import (
     takes_majority,
 )
 from nemesis.rhythm import Rhythm
-from nemesis.targets import layout
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -136,18 +137,16 @@ class _Candidate:
             worn=room.worn,
         )
         for _ in range(REDRAWS):
-            target, options = choice.kind.fault.draw(drawing)
-            drawn = Placed(
+            fault = Placed(
                 choice=choice,
                 start_s=self.start_s,
                 end_s=end_s,
                 trigger=self.rhythm.trigger,
-                target=target,
-                options=options,
+                drawn=_drawn(choice, drawing),
             )
-            kept = not keep_majority or keep_together([drawn], where)
-            if kept and (not take_majority or takes_majority(drawn, where)):
-                return drawn
+            kept = not keep_majority or keep_together([fault], where)
+            if kept and (not take_majority or takes_majority(fault, where)):
+                return fault
         if keep_majority:
             raise PlanError(
                 f"{choice.label} always takes the majority away from {len(nodes)} nodes, and it must be kept"
@@ -160,7 +159,7 @@ class _Candidate:
 
 def draw_plan(
     choices: Sequence[Choice],
-    nodes: Sequence[str],
+    where: Layout,
     *,
     seed: int,
     time_limit_s: float,
@@ -170,28 +169,25 @@ def draw_plan(
     each_at_least_once: bool = True,
     in_turn: bool = False,
     most: int = MAX_FAULTS,
-    roles: Mapping[str, Sequence[str]] | None = None,
 ) -> tuple[PlannedFault, ...]:
     """Draws the faults of a run.
 
     Args:
         choices: The requested kinds; see `kinds.choose_all`.
-        nodes: The names of all nodes, in order.
+        where: The nodes and their roles.
         seed: The run's root seed.
         time_limit_s: The duration of the workload.
-        rhythms: Rhythms by kind name; other kinds have the default one.
+        rhythms: Rhythms by the names of the choices; others have the default one.
         keep_majority: Whether, for each role, a node must always reach a running majority, whichever node leads.
         take_majority: Whether each fault alone must leave no node such a majority.
         each_at_least_once: Whether a kind without a fault in the plan is an error. A kind that only `all` requests is never an
             error.
         in_turn: Whether each kind has one fault, in the order of `choices`, one after the other.
         most: The maximum number of faults.
-        roles: The names of the nodes of each role.
 
     Raises:
         PlanError: A kind does not fit into the time, or is impossible with these nodes or these rules about the majority.
     """
-    where = layout(nodes, roles)
     if keep_majority and take_majority:
         raise PlanError("the majority cannot be both kept and taken away")
     heap: list[tuple[float, int, _Candidate]] = []
@@ -205,7 +201,7 @@ def draw_plan(
             )
             for part in choice.parts
         ]
-        candidate = _Candidate(parts, (rhythms or {}).get(choice.kind.name, Rhythm()), seed=seed)
+        candidate = _Candidate(parts, (rhythms or {}).get(choice.name, Rhythm()), seed=seed)
         candidate.first(time_limit_s, at_once=in_turn)
         heapq.heappush(heap, (candidate.start_s, index, candidate))
     placed: list[Placed] = []
@@ -255,7 +251,6 @@ def number(faults: Iterable[PlannedFault]) -> tuple[PlannedFault, ...]:
 
 def _entry(fault: Placed) -> PlannedFault:
     """Returns the fault as an entry of a plan."""
-    role = {} if fault.choice.role is None else {ROLE: fault.choice.role}
     return PlannedFault(
         id=0,
         kind=fault.choice.kind.name,
@@ -263,8 +258,24 @@ def _entry(fault: Placed) -> PlannedFault:
         start_s=fault.start_s,
         end_s=fault.end_s,
         trigger=fault.trigger,
-        options={**fault.options, **role},
+        role=fault.choice.role,
+        order=fault.drawn.order,
+        options=fault.drawn.options,
     )
+
+
+def _drawn(choice: Choice, drawing: Drawing) -> Drawn:
+    """Draws the target and the options of a fault of a kind, which may be a plug-in's.
+
+    Raises:
+        PlanError: The kind draws something else.
+    """
+    drawn: object = choice.kind.fault.draw(drawing)
+    if not isinstance(drawn, Drawn):
+        raise PlanError(
+            f"the kind {choice.kind.name} drew {shown(repr(drawn))}; its method draw must return nemesis.fault.Drawn"
+        )
+    return drawn
 
 
 def _at_most(choice: Choice, choices: Sequence[Choice], nodes: tuple[str, ...], *, keep_majority: bool) -> int:
@@ -282,5 +293,5 @@ def _pool(choice: Choice, choices: Sequence[Choice], where: Layout, seed: int) -
     if not choice.kind.fault.DAMAGES:
         return where.of(choice.role)
     damaging = [other for other in choices if other.kind.fault.DAMAGES and choice.occupied.meets(other.occupied)]
-    named = [node for other in damaging if not isinstance(other.target, str) for node in other.target]
+    named = [node for other in damaging if isinstance(other.target, Named) for node in other.target.nodes]
     return damage_pool(where, choice.role, stream(seed, "nemesis/damage"), named)

@@ -7,22 +7,27 @@ Two faults of one group must not share a node. Permanent damage can affect at mo
 
 from __future__ import annotations
 
-import itertools
 import json
 import math
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+from msgspec import Meta, Struct, to_builtins
 
 from harness.console.documents import parse_json, shown
+from harness.console.members import read
 from harness.console.parameters import MAX_RUN_S, MAX_SEED
 from harness.console.suggest import did_you_mean
 from harness.errors import InputError
-from harness.faults import RARE_MESSAGE, ROLE, PlannedFault
+from harness.faults import PlannedFault
+from harness.targets import NAME_SEPARATOR, AtTrigger, ByLeader, Named
+from harness.targets import to_json as target_json
 from nemesis import targets as tgt
+from nemesis.conflicts import check_together, check_turns
 from nemesis.errors import PlanError
-from nemesis.fault import Occupied, too_damaged
+from nemesis.fault import Hit
 from nemesis.kinds import LeftOut, find_kind, members_of
-from nemesis.options import ORDER, own, settle
+from nemesis.options import settle
 from nemesis.plan import number
 from nemesis.triggers import check_target, make_trigger
 
@@ -30,23 +35,63 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from harness.faults import FaultRecord, Trigger
-    from harness.op import Value
+    from harness.targets import PlanTarget
 
-FORMAT = "labrys-plan"
-VERSION = 2
-WITH_WAITS = 1  # plans of this version have a wait for a rare message, and no other triggers
-MAX_BYTES = 10_000_000
-MAX_FAULTS = 100_000
-LEAST_S = 1.0
-LEAST_LIMIT_S = 0.001
-_TOP = ("format", "version", "nodes", "roles", "seed", "time_limit_s", "in_turn", "left_out", "faults")
-_FAULT = ("id", "kind", "target", "start_s", "end_s", "trigger", "options")
-_TRIGGER = ("name", "limit_s", "parameters")
-_NEEDED = ("kind", "target", "start_s", "end_s")
-# These stand for nodes without names. No name of a node begins with an asterisk.
-_SOME = "*some"
-_EVERY = "*every"
-_LEFT_OUT = ("kind", "nodes", "missing")
+FORMAT: Final = "labrys-plan"
+VERSION: Final = 3
+MAX_BYTES: Final = 10_000_000
+MAX_FAULTS: Final = 100_000
+
+Seconds = Annotated[float, Meta(ge=0, le=MAX_RUN_S)]
+
+
+class StoredTrigger(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The condition with which a fault begins; see `harness.faults.Trigger`."""
+
+    name: str
+    limit_s: Annotated[float, Meta(ge=0.001, le=MAX_RUN_S)]
+    parameters: dict[str, Any] = {}
+
+
+class StoredFault(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One fault; see `harness.faults.PlannedFault`."""
+
+    id: int | None = None
+    kind: str
+    target: str | list[str]
+    start_s: Seconds
+    end_s: Seconds
+    trigger: StoredTrigger | None = None
+    role: str | None = None
+    order: list[str] = []
+    options: dict[str, Any] = {}
+
+
+class StoredLeftOut(Struct, frozen=True, kw_only=True):
+    """A kind that `all` left out; see `nemesis.kinds.LeftOut`."""
+
+    kind: str
+    nodes: list[str]
+    missing: str
+
+
+class StoredHead(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A plan without its faults; see `Plan`."""
+
+    format: str | None = None
+    version: int | None = None
+    nodes: list[str] | None = None
+    roles: dict[str, list[str]] = {}
+    seed: Annotated[int, Meta(ge=0, le=MAX_SEED)] | None = None
+    time_limit_s: Annotated[float, Meta(ge=1, le=MAX_RUN_S)] | None = None
+    in_turn: bool = False
+    left_out: list[StoredLeftOut] = []
+
+
+class StoredPlan(StoredHead, frozen=True, kw_only=True, omit_defaults=True):
+    """A plan; see `Plan`."""
+
+    faults: Annotated[list[StoredFault], Meta(max_length=MAX_FAULTS)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,58 +99,66 @@ class Plan:
     """A plan.
 
     Attributes:
-        nodes: The nodes of the plan, in order.
+        layout: The nodes of the plan, and the nodes of each role. A file has the roles only if a fault is aimed at one.
         seed: The root seed that it was drawn from; None if it was written by hand.
         time_limit_s: The duration of the workload; None if the file has none.
         faults: The faults, in the order of their start.
         left_out: The kinds that `all` left out when the plan was drawn.
-        roles: The names of the nodes of each role. A file has them only if a fault has a role as its target.
         in_turn: Whether a fault waits for the end of the one before it, if that one ends late.
     """
 
-    nodes: tuple[str, ...]
+    layout: tgt.Layout
     seed: int | None
     time_limit_s: float | None
     faults: tuple[PlannedFault, ...]
     left_out: tuple[LeftOut, ...] = ()
-    roles: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     in_turn: bool = False
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """Returns the names of the nodes, in order."""
+        return self.layout.nodes
 
 
 def to_json(plan: Plan) -> str:
     """Returns the plan as JSON text, with one line for each fault."""
-    head: dict[str, Value] = {"format": FORMAT, "version": VERSION, "nodes": list(plan.nodes)}
-    if any(ROLE in fault.options for fault in plan.faults):
-        head["roles"] = {role: list(names) for role, names in plan.roles.items()}
-    head |= {"seed": plan.seed, "time_limit_s": plan.time_limit_s}
-    if plan.in_turn:
-        head["in_turn"] = True
-    if plan.left_out:
-        head["left_out"] = [
-            {"kind": left.kind, "nodes": list(left.nodes), "missing": left.missing} for left in plan.left_out
-        ]
-    lines = [f"  {json.dumps(key)}: {json.dumps(value)}," for key, value in head.items()]
-    faults = ",\n".join(f"    {json.dumps(fault_json(fault))}" for fault in plan.faults)
+    at_role = any(fault.role is not None for fault in plan.faults)
+    head = StoredHead(
+        format=FORMAT,
+        version=VERSION,
+        nodes=list(plan.nodes),
+        roles={role: list(names) for role, names in plan.layout.roles.items()} if at_role else {},
+        seed=plan.seed,
+        time_limit_s=plan.time_limit_s,
+        in_turn=plan.in_turn,
+        left_out=[
+            StoredLeftOut(kind=left.kind, nodes=list(left.nodes), missing=left.missing) for left in plan.left_out
+        ],
+    )
+    lines = [f"  {json.dumps(key)}: {json.dumps(value)}," for key, value in to_builtins(head).items()]
+    faults = ",\n".join(f"    {json.dumps(to_builtins(_stored(fault)))}" for fault in plan.faults)
     body = f"[\n{faults}\n  ]" if faults else "[]"
     return "\n".join(["{", *lines, f'  "faults": {body}', "}\n"])
 
 
-def fault_json(fault: PlannedFault) -> dict[str, Value]:
-    """Returns one fault as JSON-like data."""
-    return {
-        "id": fault.id,
-        "kind": fault.kind,
-        "target": fault.target if isinstance(fault.target, str) else list(fault.target),
-        "start_s": fault.start_s,
-        "end_s": fault.end_s,
-        **({} if fault.trigger is None else {"trigger": fault.trigger.to_json()}),
-        "options": {name: fault.options[name] for name in sorted(fault.options)},
-    }
+def _stored(fault: PlannedFault) -> StoredFault:
+    trigger = fault.trigger
+    return StoredFault(
+        id=fault.id,
+        kind=fault.kind,
+        target=target_json(fault.target),
+        start_s=fault.start_s,
+        end_s=fault.end_s,
+        trigger=None
+        if trigger is None
+        else StoredTrigger(name=trigger.name, limit_s=trigger.limit_s, parameters=dict(trigger.parameters)),
+        role=fault.role,
+        order=list(fault.order),
+        options={name: fault.options[name] for name in sorted(fault.options)},
+    )
 
 
-def from_json(
-    text: str, *, nodes: Sequence[str], source: str, roles: Mapping[str, Sequence[str]] | None = None
-) -> Plan:
+def from_json(text: str, *, where: tgt.Layout, source: str) -> Plan:
     """Reads a plan, and checks that it is possible on these nodes.
 
     Ids can be missing or have gaps, for example if a user removed a fault. The faults get dense ids in the order of their
@@ -113,50 +166,35 @@ def from_json(
 
     Args:
         text: The JSON text.
-        nodes: The names of the cluster's nodes, in order.
+        where: The nodes of the cluster, and the nodes of each role; without roles, those in the plan count.
         source: The name of the file, for messages.
-        roles: The names of the nodes of each role; None: those in the plan.
 
     Raises:
         PlanError: A part of the plan is not valid; the message names the part and its place.
     """
-    top = _parse(text, source)
-    _keys(top, _TOP, ("faults",), f"{source}")
-    form, version = top.get("format", FORMAT), top.get("version", VERSION)
-    if form != FORMAT or version not in (VERSION, WITH_WAITS):
-        raise PlanError(
-            f"{source}: expected format {FORMAT!r} version {WITH_WAITS} or {VERSION}, not {shown(form)} version "
-            f"{shown(version)}"
-        )
-    seed, time_limit_s = top.get("seed"), top.get("time_limit_s")
-    if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed <= MAX_SEED):
-        raise PlanError(f"{source}: the seed must be a whole number from 0 to {MAX_SEED}, or null, not {shown(seed)}")
-    if time_limit_s is not None:
-        time_limit_s = _seconds(time_limit_s, f"{source}: time_limit_s", least_s=LEAST_S)
-    in_turn = top.get("in_turn", False)
-    if not isinstance(in_turn, bool):
-        raise PlanError(f"{source}: in_turn must be true or false, not {shown(in_turn)}")
-    _check_nodes(top.get("nodes"), nodes, source)
-    own_roles = _roles(top.get("roles", {}), nodes, source)
-    where = tgt.layout(nodes, own_roles if roles is None else roles)
-    if not isinstance(top["faults"], list):
-        raise PlanError(f"{source}: faults must be a list")
-    if len(top["faults"]) > MAX_FAULTS:
-        raise PlanError(f"{source}: {len(top['faults'])} faults are too many; a plan has at most {MAX_FAULTS}")
-    items = _with_triggers(top["faults"], source) if version == WITH_WAITS else top["faults"]
-    faults = number(_fault(item, where, f"{source}: faults[{index}]") for index, item in enumerate(items))
-    _check_together(faults, where, source)
-    if in_turn:
-        _check_turns(faults, source)
-    left_out = _left_out(top.get("left_out", []), source)
+    try:
+        return _plan(_parse(text, source), where)
+    except InputError as error:
+        raise PlanError(f"{source}: {str(error).removeprefix(f'{source}: ')}") from error
+
+
+def _plan(top: Any, where: tgt.Layout) -> Plan:
+    """Returns the plan of a document."""
+    stored = read(top, StoredPlan, "")
+    _check_nodes(stored.nodes, where.nodes)
+    own = _own_layout(stored.roles, where.nodes)
+    where = where if where.roles else own
+    faults = number(_fault(fault, where, f"faults[{index}]") for index, fault in enumerate(stored.faults))
+    check_together(faults, where)
+    if stored.in_turn:
+        check_turns(faults)
     return Plan(
-        nodes=tuple(nodes),
-        seed=seed,
-        time_limit_s=time_limit_s,
+        layout=where,
+        seed=stored.seed,
+        time_limit_s=stored.time_limit_s,
         faults=faults,
-        left_out=left_out,
-        roles=where.roles,
-        in_turn=in_turn,
+        left_out=_left_out(stored.left_out),
+        in_turn=stored.in_turn,
     )
 
 
@@ -180,7 +218,7 @@ def check_end(plan: Plan, time_limit_s: float, *, source: str) -> None:
 
 
 def by_name(faults: Iterable[PlannedFault], records: Iterable[FaultRecord]) -> tuple[PlannedFault, ...]:
-    """Replaces every target that the start of a fault resolves by the nodes that were affected in the run.
+    """Replaces every target that the start of a fault decides by the nodes that were affected in the run.
 
     Args:
         faults: The plan.
@@ -188,247 +226,158 @@ def by_name(faults: Iterable[PlannedFault], records: Iterable[FaultRecord]) -> t
     """
     hit = {record.planned.id: tuple(record.targets) for record in records}
     return tuple(
-        replace(fault, target=hit[fault.id]) if tgt.at_start(fault.target) and hit.get(fault.id) else fault
+        replace(fault, target=Named(hit[fault.id]))
+        if isinstance(fault.target, ByLeader | AtTrigger) and hit.get(fault.id)
+        else fault
         for fault in faults
     )
 
 
-def _parse(text: str, source: str) -> dict[str, Any]:
+def _parse(text: str, source: str) -> Any:
+    """Returns the document in a text, with known keys only."""
     if len(text) > MAX_BYTES:
-        raise PlanError(f"{source}: {len(text)} characters are no plan; at most {MAX_BYTES} are read")
-    try:
-        top = parse_json(text, source)
-    except InputError as error:
-        raise PlanError(str(error)) from error
+        raise PlanError(f"{len(text)} characters are no plan; at most {MAX_BYTES} are read")
+    top = parse_json(text, source)
     if isinstance(top, dict) and "faults" not in top:
         top = top.get("plan", top)  # the output of `labrys plan --format json` has the plan under this key
     if not isinstance(top, dict):
-        raise PlanError(f"{source}: expected an object with the key 'faults' at the top")
+        raise PlanError("expected an object with the key 'faults' at the top")
+    form, version = top.get("format", FORMAT), top.get("version", VERSION)
+    if form != FORMAT or version != VERSION:
+        raise PlanError(f"expected format {FORMAT!r} version {VERSION}, found {shown(form)} version {shown(version)}")
+    _check_keys(top, StoredPlan, "")
+    for key, form in (("faults", StoredFault), ("left_out", StoredLeftOut)):
+        items = top.get(key)
+        for index, item in enumerate(items if isinstance(items, list) else ()):
+            _check_keys(item, form, f"{key}[{index}]: ")
+            if isinstance(item, dict):
+                _check_keys(item.get("trigger"), StoredTrigger, f"{key}[{index}].trigger: ")
     return top
 
 
-def _fault(item: Any, layout: tgt.Layout, where: str) -> PlannedFault:
-    if not isinstance(item, dict):
-        raise PlanError(f"{where}: expected an object with the keys {', '.join(_NEEDED)}")
-    _keys(item, _FAULT, _NEEDED, where)
-    start_s = _seconds(item["start_s"], f"{where}: start_s")
-    end_s = _seconds(item["end_s"], f"{where}: end_s")
-    if end_s <= start_s:
-        raise PlanError(f"{where}: it ends at {end_s:g} s, which is not after its start at {start_s:g} s")
-    trigger = _trigger(item.get("trigger"), f"{where}: trigger")
-    if trigger is not None and trigger.limit_s >= end_s - start_s:
+def _check_keys(item: Any, form: type[Struct], place: str) -> None:
+    """Refuses keys that a form does not have, as they may be misspelled. What is no object has none."""
+    for key in item if isinstance(item, dict) else ():
+        if key not in form.__struct_fields__:
+            raise PlanError(f"{place}unknown key {shown(key)}. {did_you_mean(key, form.__struct_fields__)}")
+
+
+def _fault(stored: StoredFault, layout: tgt.Layout, place: str) -> PlannedFault:
+    if stored.end_s <= stored.start_s:
+        raise PlanError(f"{place}: it ends at {stored.end_s:g} s, which is not after its start at {stored.start_s:g} s")
+    trigger = _trigger(stored.trigger, f"{place}.trigger")
+    if trigger is not None and trigger.limit_s >= stored.end_s - stored.start_s:
         raise PlanError(
-            f"{where}: it waits for {trigger.limit_s:g} s, which must be less than its {end_s - start_s:g} s in all"
+            f"{place}: it waits for {trigger.limit_s:g} s, which must be less than its "
+            f"{stored.end_s - stored.start_s:g} s in all"
         )
-    options = item.get("options", {})
-    if not isinstance(item["kind"], str) or not isinstance(options, dict):
-        raise PlanError(f"{where}: the kind must be a text and the options an object")
     try:
-        role, target = _aim(item["target"], options.get(ROLE), layout)
-        checked = _checked(item["kind"], target, role, options, layout, start_s=start_s, end_s=end_s)
-        check_target(checked.kind, checked.target, trigger)
+        role, target = _aim(stored, layout)
+        return _checked(stored, trigger, role, target, layout)
     except PlanError as error:
-        raise PlanError(f"{where}: {error}") from error
-    return replace(checked, trigger=trigger)
+        raise PlanError(f"{place}: {error}") from error
 
 
-def _with_triggers(items: Sequence[Any], source: str) -> list[Any]:
-    """Returns the faults of version 1, with the trigger `rare-message` in place of each wait."""
-    found = []
-    for index, item in enumerate(items):
-        where = f"{source}: faults[{index}]"
-        if not isinstance(item, dict) or "wait_s" not in item:
-            found.append(item)
-            continue
-        wait_s = _seconds(item["wait_s"], f"{where}: wait_s")
-        rest = {key: value for key, value in item.items() if key != "wait_s"}
-        found.append(rest | ({"trigger": {"name": RARE_MESSAGE, "limit_s": wait_s}} if wait_s else {}))
-    return found
-
-
-def _trigger(given: Any, where: str) -> Trigger | None:
-    if given is None:
+def _trigger(stored: StoredTrigger | None, place: str) -> Trigger | None:
+    if stored is None:
         return None
-    if not isinstance(given, dict):
-        raise PlanError(f"{where}: expected an object with the keys {', '.join(_TRIGGER)}, or null, not {shown(given)}")
-    _keys(given, _TRIGGER, ("name", "limit_s"), where)
-    name, parameters = given["name"], given.get("parameters", {})
-    if not isinstance(name, str) or not isinstance(parameters, dict):
-        raise PlanError(f"{where}: the name must be a text and the parameters an object")
-    limit_s = _seconds(given["limit_s"], f"{where}: limit_s", least_s=LEAST_LIMIT_S)
     try:
-        return make_trigger(name, limit_s, parameters)
+        return make_trigger(stored.name, stored.limit_s, stored.parameters)
     except PlanError as error:
-        raise PlanError(f"{where}: {error}") from error
+        raise PlanError(f"{place}: {error}") from error
 
 
 def _checked(
-    name: str,
-    given: str | tuple[str, ...],
-    role: str | None,
-    options: dict[str, Value],
-    where: tgt.Layout,
-    *,
-    start_s: float,
-    end_s: float,
+    stored: StoredFault, trigger: Trigger | None, role: str | None, given: tgt.Target, where: tgt.Layout
 ) -> PlannedFault:
     """Checks a fault as far as possible without the cluster, and returns it."""
-    kind = find_kind(name)
+    kind = find_kind(stored.kind)
     nodes = members_of(kind, role, where)
-    if isinstance(given, str) and given not in (*tgt.AT_START, tgt.ALL):
-        raise PlanError(
-            f"{kind.name} in a plan is aimed at nodes by name, at 'all', or at one of {', '.join(tgt.AT_START)}, "
-            f"not at {given!r}"
-        )
-    target = kind.fault.check_target(kind.name, given, nodes)
-    order = options.get(ORDER, list(nodes))
-    if not isinstance(order, list) or sorted(map(str, order)) != sorted(nodes):
-        raise PlanError(f"the option 'order' must name every node once: {', '.join(nodes)}")
-    settled = settle(kind.name, kind.fault.OPTIONS, own(options))
-    if ORDER in options or tgt.by_leader(target):
-        settled[ORDER] = order
-    if role is not None:
-        settled[ROLE] = role
+    target = _of_plan(kind.name, given)
+    kind.fault.check_target(kind.name, target, nodes)
+    check_target(kind.name, target, trigger)
+    order = tuple(stored.order) or (nodes if isinstance(target, ByLeader) else ())
+    if order and sorted(order) != sorted(nodes):
+        raise PlanError(f"its order must name every node once: {', '.join(nodes)}")
+    options = settle(kind.name, kind.fault.OPTIONS, stored.options)
     some = nodes[0]  # any node serves to check that the fault is possible
-    kind.fault.impact(nodes, tgt.resolve(target, nodes, order=order, leader=some, met=some), settled)
-    return PlannedFault(id=0, kind=kind.name, target=target, start_s=start_s, end_s=end_s, options=settled)
+    targets = tgt.resolve(target, nodes, order=order, leader=some, met=some)
+    kind.fault.impact(Hit(nodes=nodes, targets=targets, order=order or nodes), options)
+    return PlannedFault(
+        id=0,
+        kind=kind.name,
+        target=target,
+        start_s=stored.start_s,
+        end_s=stored.end_s,
+        trigger=trigger,
+        role=role,
+        order=order,
+        options=options,
+    )
 
 
-def _aim(given: Any, role: Any, where: tgt.Layout) -> tuple[str | None, str | tuple[str, ...]]:
-    """Returns the role and the target of a fault. `given` is a text as on the command line, or a list of nodes with a role."""
-    if role is not None and not isinstance(role, str):
-        raise PlanError(f"a role is a text, not {shown(role)}")
+def _of_plan(kind: str, target: tgt.Target) -> PlanTarget:
+    """Returns a target of a plan.
+
+    Raises:
+        PlanError: The seed would have to draw it.
+    """
+    if isinstance(target, tgt.Counted):
+        raise PlanError(
+            f"{kind} in a plan is aimed at nodes by name, at 'all', or at one of {', '.join(map(str, tgt.AT_START))}, "
+            f"not at '{target}'"
+        )
+    return target
+
+
+def _aim(stored: StoredFault, where: tgt.Layout) -> tuple[str | None, tgt.Target]:
+    """Returns the role and the target of a fault. The target is a text as on the command line, or a list of nodes."""
+    given, role = stored.target, stored.role
     if role is None and isinstance(given, str):
-        roles, target = tgt.parse_aim(given, where)
+        roles, target = tgt.placed(tgt.parse_aim(given), where)
         if len(roles) > 1:
             raise PlanError(f"{shown(given)} names several roles; write a fault for each, with the same times")
         role = next(iter(roles), None)
         if target is None:
-            raise PlanError(
-                f"{shown(given)} names a role without nodes; write e.g. {role}{tgt.NAME_SEPARATOR}{tgt.ALL}"
-            )
+            raise PlanError(f"{shown(given)} names a role without nodes; write e.g. {role}{NAME_SEPARATOR}{tgt.ALL}")
         return role, target
     return role, _target(given, where.of(role))
 
 
-def _target(given: Any, nodes: Sequence[str]) -> str | tuple[str, ...]:
+def _target(given: str | list[str], nodes: Sequence[str]) -> tgt.Target:
     if isinstance(given, str):
         return tgt.parse_target(given, nodes)
-    if isinstance(given, list) and all(isinstance(name, str) for name in given):
-        specs = [name for name in given if name in tgt.WORDS and name not in nodes]
-        if specs and len(given) > 1:
-            raise PlanError(f'a list holds node names; write "target": "{specs[0]}" alone')
-        return specs[0] if specs else tgt.check_names(given, nodes)
-    raise PlanError(f"a target is a text or a list of node names, not {shown(given)}")
+    words = [name for name in given if name in tgt.WORDS and name not in nodes]
+    if words and len(given) > 1:
+        raise PlanError(f'a list holds node names; write "target": "{words[0]}" alone')
+    return tgt.WORDS[words[0]] if words else Named(tgt.check_names(given, nodes))
 
 
-def _keys(item: Mapping[str, Any], known: Sequence[str], needed: Sequence[str], where: str) -> None:
-    for key in item:
-        if key not in known:
-            raise PlanError(f"{where}: unknown key {shown(key)}. {did_you_mean(key, known)}")
-    for key in needed:
-        if key not in item:
-            raise PlanError(f"{where}: the key {key!r} is missing")
-
-
-def _seconds(value: Any, where: str, *, least_s: float = 0.0) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not least_s <= value <= MAX_RUN_S:
+def _check_nodes(given: Sequence[str] | None, nodes: Sequence[str]) -> None:
+    if given is not None and list(given) != list(nodes):
         raise PlanError(
-            f"{where} must be a number of seconds, {least_s:g} or more and at most {MAX_RUN_S:g}, not {shown(value)}"
-        )
-    return float(value)
-
-
-def _check_nodes(given: Any, nodes: Sequence[str], source: str) -> None:
-    if given is None:
-        return
-    if not isinstance(given, list) or not all(isinstance(name, str) for name in given):
-        raise PlanError(f"{source}: nodes must be a list of names, not {shown(given)}")
-    if given != list(nodes):
-        raise PlanError(
-            f"{source}: the plan is for the nodes {', '.join(given)}, and the cluster has {', '.join(nodes)}, in this order. "
+            f"the plan is for the nodes {', '.join(given)}, and the cluster has {', '.join(nodes)}, in this order. "
             "Run it on the nodes of the plan (--nodes sets the size of a local cluster), or draw a plan for these nodes."
         )
 
 
-def _roles(given: Any, nodes: Sequence[str], source: str) -> dict[str, tuple[str, ...]]:
-    known = isinstance(given, dict) and all(
-        isinstance(names, list) and names and all(name in nodes for name in names) for names in given.values()
-    )
-    if not known:
-        raise PlanError(f"{source}: roles must be an object of lists of node names, not {shown(given)}")
-    return {role: tuple(names) for role, names in given.items()}
+def _own_layout(roles: Mapping[str, Sequence[str]], nodes: Sequence[str]) -> tgt.Layout:
+    """Returns the layout with the roles of a plan."""
+    for role, names in roles.items():
+        if not names or not set(names) <= set(nodes):
+            raise PlanError(f"roles.{role}: expected names of nodes among {', '.join(nodes)}, found {shown(names)}")
+    return tgt.layout(nodes, roles)
 
 
-def _left_out(given: Any, source: str) -> tuple[LeftOut, ...]:
-    if not isinstance(given, list):
-        raise PlanError(f"{source}: left_out must be a list of objects with the keys {', '.join(_LEFT_OUT)}")
-    found: dict[str, LeftOut] = {}
-    for index, item in enumerate(given):
-        where = f"{source}: left_out[{index}]"
-        if not isinstance(item, dict):
-            raise PlanError(f"{where}: expected an object with the keys {', '.join(_LEFT_OUT)}")
-        _keys(item, _LEFT_OUT, _LEFT_OUT, where)
-        kind, names, missing = (item[key] for key in _LEFT_OUT)
-        if not isinstance(kind, str) or not isinstance(missing, str):
-            raise PlanError(f"{where}: the kind and what is missing must be texts")
-        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-            raise PlanError(f"{where}: nodes must be a list of names, not {shown(names)}")
+def _left_out(stored: Sequence[StoredLeftOut]) -> tuple[LeftOut, ...]:
+    kinds: dict[str, LeftOut] = {}
+    for index, left in enumerate(stored):
+        place = f"left_out[{index}]"
         try:
-            name = find_kind(kind).name
+            name = find_kind(left.kind).name
         except PlanError as error:
-            raise PlanError(f"{where}: {error}") from error
-        if name in found:
-            raise PlanError(f"{where}: {name} was left out twice")
-        found[name] = LeftOut(kind=name, nodes=tuple(names), missing=missing)
-    return tuple(found.values())
-
-
-def _check_together(faults: Sequence[PlannedFault], where: tgt.Layout, source: str) -> None:
-    # For each group, role and node, the fault with the latest end.
-    holders: dict[tuple[str, str | None, str], PlannedFault] = {}
-    for later in faults:
-        groups, role = find_kind(later.kind).fault.GROUPS, later.options.get(ROLE)
-        names = () if isinstance(later.target, str) else later.target
-        rivals = [_SOME] if later.target == tgt.ALL else [_EVERY, *names]
-        roles = {None, role} if role else {None, *where.roles}
-        for fault in (holders[held] for held in itertools.product(groups, roles, rivals) if held in holders):
-            shared = _shared(fault, later, where) if later.start_s < fault.end_s else []
-            if shared:
-                raise PlanError(
-                    f"{source}: {fault.kind} from {fault.start_s:g} to {fault.end_s:g} s and {later.kind} from "
-                    f"{later.start_s:g} s both hold {', '.join(shared)}; let one end before the other begins"
-                )
-        own_names = [_SOME, *([_EVERY] if later.target == tgt.ALL else names)]
-        for held in itertools.product(groups, (role,), own_names):
-            if held not in holders or holders[held].end_s < later.end_s:
-                holders[held] = later
-    damaged: dict[str | None, set[str]] = {}
-    for fault in faults:
-        if find_kind(fault.kind).fault.DAMAGES:
-            damaged.setdefault(fault.options.get(ROLE), set()).update(fault.target)
-    refusal = too_damaged(where, damaged)
-    if refusal:
-        raise PlanError(f"{source}: {refusal}")
-
-
-def _check_turns(faults: Sequence[PlannedFault], source: str) -> None:
-    for fault, later in itertools.pairwise(faults):
-        if later.start_s < fault.end_s and not later.goes_with(fault):
-            raise PlanError(
-                f"{source}: {fault.kind} ends at {fault.end_s:g} s and {later.kind} begins at {later.start_s:g} s, but the "
-                "plan has in_turn; let one end before the other begins, or remove in_turn"
-            )
-
-
-def _shared(one: PlannedFault, other: PlannedFault, where: tgt.Layout) -> list[str]:
-    own, others = _occupied(one, where), _occupied(other, where)
-    if tgt.ALL in {one.target, other.target} and own.role == others.role and own.meets(others):
-        return ["all nodes"]
-    return sorted(own.shared(others))
-
-
-def _occupied(fault: PlannedFault, where: tgt.Layout) -> Occupied:
-    role = fault.options.get(ROLE)
-    names = where.of(role) if fault.target == tgt.ALL else () if tgt.at_start(fault.target) else fault.target
-    return Occupied(groups=find_kind(fault.kind).fault.GROUPS, role=role, nodes=frozenset(names))
+            raise PlanError(f"{place}: {error}") from error
+        if name in kinds:
+            raise PlanError(f"{place}: {name} was left out twice")
+        kinds[name] = LeftOut(kind=name, nodes=tuple(left.nodes), missing=left.missing)
+    return tuple(kinds.values())

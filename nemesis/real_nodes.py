@@ -10,12 +10,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from nemesis.kinds import NO_KIND
+from nemesis.asked import ByKind
 from nemesis.rhythm import no_shorter_than
-from nemesis.triggers import find_trigger, is_simulated
+from nemesis.triggers import find_trigger
 
 if TYPE_CHECKING:
-    from harness.faults import PlannedFault
+    from harness.faults import PlannedFault, Trigger
     from nemesis.choices import FaultOptions
     from nemesis.planfile import Plan
 
@@ -33,13 +33,17 @@ def changed_options(options: FaultOptions) -> tuple[dict[str, Any], list[str]]:
     """
     changes: dict[str, Any] = {}
     sentences: list[str] = []
-    if options.nemesis.strip() in {"", NO_KIND}:
+    if options.nemesis.none:
         return changes, sentences
-    triggers = [part.strip() for part in options.fault_trigger.split(",") if part.strip()]
-    kept = [part for part in triggers if not is_simulated(part.rpartition("=")[2])]
-    if len(kept) < len(triggers):
-        changes["fault_trigger"] = ",".join(kept)
-        sentences.append(f"It has no trigger {', '.join(part for part in triggers if part not in kept)}: {_UNSEEN}.")
+    triggers = options.fault_trigger
+    kept = ByKind(
+        None if triggers.usual is None or _is_simulated(triggers.usual) else triggers.usual,
+        {kind: trigger for kind, trigger in triggers.own.items() if not _is_simulated(trigger)},
+    )
+    gone = [part for part in triggers.parts() if part not in [*kept.parts()]]
+    if gone:
+        changes["fault_trigger"] = kept
+        sentences.append(f"It has no trigger {', '.join(gone)}: {_UNSEEN}.")
     if options.fault_wait and not kept:
         changes["fault_wait"] = 0.0
         if not triggers:
@@ -65,7 +69,7 @@ def changed_plan(plan: Plan) -> tuple[Plan, list[str]]:
     for fault in sorted(plan.faults, key=lambda fault: (fault.start_s, fault.end_s)):
         moved_s = sum(by_s for end_s, by_s in moves if end_s <= fault.start_s)
         trigger = fault.trigger
-        if trigger is not None and find_trigger(trigger.name).condition.ONLY_SIMULATED:
+        if trigger is not None and _is_simulated(trigger):
             untriggered, trigger = untriggered + 1, None
         wait_s = 0.0 if trigger is None else trigger.limit_s
         lasts_s = max(fault.lasts_s, LEAST_S)
@@ -85,6 +89,11 @@ def changed_plan(plan: Plan) -> tuple[Plan, list[str]]:
     limit_s = None if plan.time_limit_s is None else round(plan.time_limit_s + max(0.0, later_s), _DECIMALS)
     # The faults keep the order of their numbers: a fault that begins later still does.
     return replace(plan, faults=tuple(sorted(faults, key=lambda fault: fault.id)), time_limit_s=limit_s), sentences
+
+
+def _is_simulated(trigger: Trigger) -> bool:
+    """Returns whether a trigger needs what only simulated nodes show."""
+    return find_trigger(trigger.name).condition.ONLY_SIMULATED
 
 
 def _of(count: int, faults: list[PlannedFault]) -> str:

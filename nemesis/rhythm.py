@@ -1,28 +1,23 @@
-"""The durations of faults and pauses of a kind, and their form on the command line."""
+"""The durations of faults and pauses of a kind."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from harness.console.documents import shown
 from harness.console.parameters import MAX_RUN_S
 from harness.faults import wait_s
+from nemesis.asked import Span
 from nemesis.errors import PlanError
-from nemesis.kinds import find_kind
-from nemesis.triggers import parse_trigger
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-    from typing import TypeVar
+    from collections.abc import Iterable
+    from typing import Any
 
     from harness.faults import Trigger
-
-    T = TypeVar("T")
+    from nemesis.asked import ByKind, Quiet
 
 LEAST_S = 0.01
-EVERY_KIND = ""  # in values by kind, the name of the kinds that have no value of their own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,127 +64,58 @@ class Rhythm:
 
 
 def rhythms(
-    on: str,
-    off: str,
-    kinds: Iterable[str],
-    *,
-    quiet: str = "5-10",
-    triggers: Mapping[str, Trigger] | None = None,
+    on: ByKind[Span], off: ByKind[Span], kinds: Iterable[str], *, quiet: Quiet, triggers: ByKind[Trigger]
 ) -> dict[str, Rhythm]:
-    """Parses the rhythms of kinds.
+    """Returns the rhythms of kinds.
 
     Args:
-        on: Ranges of a fault's duration: `low-high`, or one number for both, and `kind=low-high` for single kinds, with commas
-            between them.
-        off: Ranges of the pause after it, in the same form.
+        on: The ranges of a fault's duration.
+        off: The ranges of the pause after it.
         kinds: The names of the requested kinds.
-        quiet: The seconds without faults, `BEFORE-AFTER`.
-        triggers: The condition with which faults of a kind begin; a kind without one begins at its time. See `triggers_of`.
+        quiet: The seconds without faults at the start and at the end.
+        triggers: The condition with which faults of a kind begin; a kind without one begins at its time.
 
     Raises:
-        PlanError: A part has another form, occurs twice, or names a kind that is not requested.
+        PlanError: A range is not possible, or there is a range or a trigger of a kind that is not requested.
     """
     kinds = list(kinds)
-    durations, pauses, triggers = _ranges(on, kinds), _ranges(off, kinds), triggers or {}
-    default = Rhythm()
-    quiet_s, tail_s = _both(quiet)
+    given: tuple[tuple[ByKind[Any], str], ...] = (
+        (on, "range of seconds"),
+        (off, "range of seconds"),
+        (triggers, "trigger"),
+    )
+    for values, called in given:
+        for kind in values.own:
+            if kind not in kinds:
+                raise PlanError(f"there is a {called} for {kind}, but --nemesis does not have this kind")
+    usual = Rhythm()
+    durations = {kind: _seconds(on.of(kind), usual.on_s) for kind in kinds}
+    pauses = {kind: _seconds(off.of(kind), usual.off_s) for kind in kinds}
     return {
         kind: Rhythm(
-            on_s=durations.get(kind, durations.get(EVERY_KIND, default.on_s)),
-            off_s=pauses.get(kind, pauses.get(EVERY_KIND, default.off_s)),
-            quiet_s=quiet_s,
-            tail_s=tail_s,
-            trigger=triggers.get(kind, triggers.get(EVERY_KIND)),
+            on_s=durations[kind],
+            off_s=pauses[kind],
+            quiet_s=quiet.before_s,
+            tail_s=quiet.after_s,
+            trigger=triggers.of(kind),
         )
         for kind in kinds
     }
 
 
-def no_shorter_than(on: str, least_s: float) -> str:
-    """Returns ranges of a fault's duration in the form of the command line, each of them raised to a least duration.
+def _seconds(span: Span | None, usual: tuple[float, float]) -> tuple[float, float]:
+    return usual if span is None else (span.low_s, span.high_s)
+
+
+def no_shorter_than(on: ByKind[Span], least_s: float) -> ByKind[Span]:
+    """Returns ranges of a fault's duration, each of them raised to a least duration.
 
     Args:
-        on: The ranges; see `rhythms`.
+        on: The ranges.
         least_s: The least duration in seconds.
-
-    Raises:
-        PlanError: A part has another form.
     """
-    return ",".join(_raised(part.strip(), least_s) for part in on.split(","))
 
+    def raised(span: Span) -> Span:
+        return Span(max(span.low_s, least_s), max(span.high_s, least_s))
 
-def _raised(part: str, least_s: float) -> str:
-    name, equals, seconds = part.rpartition("=")
-    low, high = _range(seconds.strip(), part)
-    if low >= least_s:
-        return part
-    return f"{name}{equals}{least_s:g}" + (f"-{high:g}" if high > least_s else "")
-
-
-def triggers_of(text: str, kinds: Iterable[str], limit_s: float) -> dict[str, Trigger]:
-    """Parses the triggers of kinds: `TRIGGER` for all kinds, and `KIND=TRIGGER` for single ones, with commas between them.
-
-    Args:
-        text: The text.
-        kinds: The names of the requested kinds.
-        limit_s: The longest time in seconds for which a fault waits.
-
-    Returns:
-        The trigger of each kind; under `EVERY_KIND`, that of all other kinds.
-
-    Raises:
-        PlanError: A part has another form, occurs twice, or names a kind that is not requested, or an unknown trigger.
-    """
-    if not text:
-        return {}
-    return _by_kind(text, list(kinds), lambda value, _: parse_trigger(value, limit_s), ("trigger", "triggers"))
-
-
-def _both(text: str) -> tuple[float, float]:
-    """Returns the two numbers of seconds in a text such as `5-10`."""
-    first, _, second = text.partition("-")
-    try:
-        both = float(first), float(second or first)
-    except ValueError:
-        both = (math.nan, math.nan)
-    if not all(0 <= seconds <= MAX_RUN_S for seconds in both):
-        raise PlanError(f"expected seconds of quiet before and after the faults such as 5-10, not {shown(text)}")
-    return both
-
-
-def _ranges(text: str, kinds: list[str]) -> dict[str, tuple[float, float]]:
-    """Returns ranges of seconds by kind."""
-    return _by_kind(text, kinds, _range, ("range of seconds", "ranges"))
-
-
-def _range(seconds: str, part: str) -> tuple[float, float]:
-    low, _, high = seconds.partition("-")
-    try:
-        return float(low), float(high or low)
-    except ValueError:
-        raise PlanError(
-            f"expected a range of seconds such as 6-15, or one number, or KIND=6-15; not {shown(part)}"
-        ) from None
-
-
-def _by_kind(text: str, kinds: list[str], parse: Callable[[str, str], T], called: tuple[str, str]) -> dict[str, T]:
-    """Returns values by kind; under `EVERY_KIND`, the value of all other kinds.
-
-    Args:
-        text: Values, and `kind=value`, with commas between them.
-        kinds: The names of the requested kinds.
-        parse: Makes the value of its text; the second text is the whole part, for errors.
-        called: What messages call one value and several.
-    """
-    one, several = called
-    given: dict[str, T] = {}
-    for part in (part.strip() for part in text.split(",")):
-        name, equals, value = part.rpartition("=")
-        kind = find_kind(name.strip()).name if equals else EVERY_KIND
-        parsed = parse(value.strip(), part)
-        if kind in given:
-            raise PlanError(f"{shown(text)} has two {several} for {kind or 'all kinds'}")
-        if kind and kind not in kinds:
-            raise PlanError(f"there is a {one} for {kind}, but --nemesis does not have this kind")
-        given[kind] = parsed
-    return given
+    return on.map(raised)

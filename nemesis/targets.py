@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final, TypeAlias, assert_never
 
 from harness.console.documents import shown
 from harness.console.plain import counted
 from harness.console.suggest import did_you_mean
+from harness.targets import NAME_SEPARATOR, AllNodes, AtTrigger, ByLeader, Lead, Named, PlanTarget
 from nemesis.errors import PlanError
 from nemesis.grudges import majority, minority
 
@@ -23,22 +25,57 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
     from random import Random
 
-ALL = "all"
-ONE = "one"
-RANDOM = "random"
-MINORITY = "minority"
-MAJORITY = "majority"
-LEADER = "leader"
-LEADER_MINORITY = "leader+minority"
-FOLLOWER = "follower"
-FOLLOWERS = "followers"
-TRIGGER = "trigger"
 
-COUNTED = (ALL, ONE, RANDOM, MINORITY, MAJORITY)
-BY_LEADER = (LEADER, LEADER_MINORITY, FOLLOWER, FOLLOWERS)
-AT_START = (*BY_LEADER, TRIGGER)  # the start of a fault resolves them
-WORDS = (*COUNTED, *AT_START)
-NAME_SEPARATOR = "+"
+class Count(StrEnum):
+    """How many nodes the seed draws for a target."""
+
+    ONE = "one"
+    RANDOM = "random"
+    MINORITY = "minority"
+    MAJORITY = "majority"
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """So many nodes, which the seed draws with the plan. A plan has their names in its place."""
+
+    count: Count
+
+    def __str__(self) -> str:
+        """Returns its word."""
+        return str(self.count)
+
+
+Target: TypeAlias = PlanTarget | Counted
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """Roles, and names of nodes or a target after them. Only the nodes of a run tell which is which."""
+
+    words: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """Returns its form on the command line, e.g. `broker+n1`."""
+        return NAME_SEPARATOR.join(self.words)
+
+
+Aim: TypeAlias = Target | Words
+
+ALL: Final = AllNodes()
+ONE: Final = Counted(Count.ONE)
+RANDOM: Final = Counted(Count.RANDOM)
+MINORITY: Final = Counted(Count.MINORITY)
+MAJORITY: Final = Counted(Count.MAJORITY)
+LEADER: Final = ByLeader(Lead.LEADER)
+LEADER_MINORITY: Final = ByLeader(Lead.LEADER_MINORITY)
+FOLLOWER: Final = ByLeader(Lead.FOLLOWER)
+FOLLOWERS: Final = ByLeader(Lead.FOLLOWERS)
+TRIGGER: Final = AtTrigger()
+
+AT_START: Final[tuple[Target, ...]] = (LEADER, LEADER_MINORITY, FOLLOWER, FOLLOWERS, TRIGGER)
+EVERY: Final[tuple[Target, ...]] = (ALL, ONE, RANDOM, MINORITY, MAJORITY, *AT_START)
+WORDS: Final[Mapping[str, Target]] = {str(target): target for target in EVERY}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,26 +124,31 @@ def _plurals(role: str) -> tuple[str, ...]:
     return (f"{role}s", f"{role}es", f"{role[:-1]}ies") if role.endswith("y") else (f"{role}s", f"{role}es")
 
 
-def parse_aim(text: str, where: Layout) -> tuple[tuple[str, ...], str | tuple[str, ...] | None]:
-    """Parses the text after a kind: a target, or roles and a target among the nodes of each role, joined by `+`.
+def parse_aim(text: str) -> Aim:
+    """Parses the text after a kind: a target, or words that only the nodes of a run give a meaning; see `placed`."""
+    return WORDS.get(text) or Words(tuple(text.split(NAME_SEPARATOR)))
+
+
+def placed(aim: Aim, where: Layout) -> tuple[tuple[str, ...], Target | None]:
+    """Finds the roles and the target of an aim: a target, or roles and a target among the nodes of each role.
 
     Returns:
-        The roles, empty without one; and the target, or None if the text has only roles.
+        The roles, empty without one; and the target, or None if there are only roles.
 
     Raises:
-        PlanError: The text is none of these, or is ambiguous. The message has a suggestion.
+        PlanError: A word is neither, or is ambiguous. The message has a suggestion.
     """
-    rest = text.split(NAME_SEPARATOR)
+    rest = list(aim.words) if isinstance(aim, Words) else str(aim).split(NAME_SEPARATOR)
     roles: list[str] = []
     while rest and (role := _role_called(rest[0], where)) is not None:
         if role in roles:
-            raise PlanError(f"a target names the role {role} twice: {shown(text)}")
+            raise PlanError(f"a target names the role {role} twice: {shown(str(aim))}")
         roles.append(role)
         rest = rest[1:]
-    if text in WORDS:
-        return (), text
+    if not isinstance(aim, Words):
+        return (), aim
     if not roles:
-        return (), check_names(rest, where.nodes, roles=where.roles)
+        return (), Named(check_names(rest, where.nodes, roles=where.roles))
     if not rest:
         return tuple(roles), None
     for name, role in itertools.product(rest, roles):
@@ -133,15 +175,15 @@ def _verb(names: Sequence[str]) -> str:
     return "does" if len(names) == 1 else "do"
 
 
-def parse_target(text: str, nodes: Sequence[str]) -> str | tuple[str, ...]:
-    """Parses a target: a spec, or node names joined by `+`.
+def parse_target(text: str, nodes: Sequence[str]) -> Target:
+    """Parses a target: a word, or node names joined by `+`.
 
     Raises:
         PlanError: It is neither. The message has a suggestion.
     """
     if text in WORDS:
-        return text
-    return check_names(text.split(NAME_SEPARATOR), nodes)
+        return WORDS[text]
+    return Named(check_names(text.split(NAME_SEPARATOR), nodes))
 
 
 def check_names(names: Sequence[str], nodes: Sequence[str], *, roles: Iterable[str] = ()) -> tuple[str, ...]:
@@ -170,23 +212,13 @@ def check_names(names: Sequence[str], nodes: Sequence[str], *, roles: Iterable[s
     return tuple(names)
 
 
-def by_leader(target: str | Sequence[str]) -> bool:
-    """Returns whether a target depends on the leader at the start of its fault."""
-    return isinstance(target, str) and target in BY_LEADER
-
-
-def at_start(target: str | Sequence[str]) -> bool:
-    """Returns whether only the start of its fault resolves a target."""
-    return isinstance(target, str) and target in AT_START
-
-
 def no_minority(nodes: Sequence[str]) -> str:
     """Returns that so few nodes have no minority, as a clause."""
     return f"{counted(len(nodes), 'node')} {'has' if len(nodes) == 1 else 'have'} no minority"
 
 
 def draw(
-    target: str | Sequence[str],
+    target: Counted | AllNodes | Named,
     nodes: Sequence[str],
     rng: Random,
     *,
@@ -197,7 +229,7 @@ def draw(
     """Turns a target that the seed decides into names, in the nodes' order.
 
     Args:
-        target: A counted spec, or names.
+        target: The target.
         nodes: All nodes, in order.
         rng: The fault's stream.
         at_most: The maximum number of nodes of `random`.
@@ -208,13 +240,12 @@ def draw(
     Raises:
         PlanError: There are too few nodes for the target.
     """
-    if not isinstance(target, str):
-        return check_names(target, nodes)
+    if isinstance(target, Named):
+        return check_names(target.nodes, nodes)
     order = rng.sample(nodes, len(nodes))
-    sizes = {ALL: len(nodes), ONE: 1, MINORITY: minority(len(nodes)), MAJORITY: majority(len(nodes))}
-    size = sizes[target] if target in sizes else rng.randint(1, min(len(nodes), at_most or len(nodes)))
+    size = _size(target, nodes, rng, at_most)
     if size == 0:
-        raise PlanError(f"{no_minority(nodes)}; choose the target {ONE!r} or {ALL!r}")
+        raise PlanError(f"{no_minority(nodes)}; choose the target '{ONE}' or '{ALL}'")
     free = [node for node in order if node not in held]
     if target == RANDOM and free:
         size = min(size, len(free))
@@ -226,48 +257,74 @@ def draw(
     return _in_order(chosen, nodes)
 
 
+def _size(target: Counted | AllNodes, nodes: Sequence[str], rng: Random, at_most: int | None) -> int:
+    """Returns how many nodes a target has; `random` draws it."""
+    if isinstance(target, AllNodes):
+        return len(nodes)
+    match target.count:
+        case Count.ONE:
+            return 1
+        case Count.MINORITY:
+            return minority(len(nodes))
+        case Count.MAJORITY:
+            return majority(len(nodes))
+        case Count.RANDOM:
+            return rng.randint(1, min(len(nodes), at_most or len(nodes)))
+        case _:
+            assert_never(target.count)
+
+
 def resolve(
-    target: str | Sequence[str],
+    target: PlanTarget,
     nodes: Sequence[str],
     *,
-    order: Sequence[str],
+    order: Sequence[str] = (),
     leader: str | None = None,
     met: str | None = None,
 ) -> tuple[str, ...]:
     """Turns a target in a plan into names: given names unchanged, a leader first, others in order.
 
     Args:
-        target: A target that the start of its fault resolves, `all`, or names.
+        target: The target.
         nodes: All nodes, in order.
-        order: All nodes in the order in the plan.
+        order: All nodes in the order of the plan; without one, in their own order.
         leader: The current leader; None if the target does not depend on it.
         met: The node that the fault's trigger met; None if the target does not depend on it.
 
     Raises:
-        PlanError: A target that depends on the leader or the trigger has none, or the target is a counted spec, which a plan
-            cannot have.
+        PlanError: A target that depends on the leader or the trigger has none, or a name is no node.
     """
-    if not isinstance(target, str):
-        return check_names(target, nodes)
-    if target == ALL:
-        return tuple(nodes)
-    if target == TRIGGER:
-        if met is None or met not in nodes:
-            raise PlanError(f"the target {TRIGGER!r} needs the node of a trigger, one of {', '.join(nodes)}, not {met}")
-        return (met,)
-    if target not in BY_LEADER:
-        raise PlanError(
-            f"the target {target!r} is drawn with the plan and cannot be in one. Name the nodes, or use one of "
-            f"{', '.join(AT_START)}."
-        )
-    if leader is None:
-        raise PlanError(f"the target {target!r} needs a leader, and no leader is known")
-    followers = [node for node in order if node != leader]
-    if target == LEADER:
-        return (leader,)
-    if target == LEADER_MINORITY:
-        return (leader, *_in_order(followers[: max(1, minority(len(nodes))) - 1], nodes))
-    return tuple(followers[:1]) if target == FOLLOWER else _in_order(followers, nodes)
+    match target:
+        case Named(names):
+            return check_names(names, nodes)
+        case AllNodes():
+            return tuple(nodes)
+        case AtTrigger():
+            if met is None or met not in nodes:
+                raise PlanError(
+                    f"the target '{target}' needs the node of a trigger, one of {', '.join(nodes)}, not {met}"
+                )
+            return (met,)
+        case ByLeader(lead):
+            if leader is None:
+                raise PlanError(f"the target '{target}' needs a leader, and no leader is known")
+            return _by_leader(lead, leader, [node for node in order or nodes if node != leader], nodes)
+        case _:
+            assert_never(target)
+
+
+def _by_leader(lead: Lead, leader: str, followers: Sequence[str], nodes: Sequence[str]) -> tuple[str, ...]:
+    match lead:
+        case Lead.LEADER:
+            return (leader,)
+        case Lead.LEADER_MINORITY:
+            return (leader, *_in_order(followers[: max(1, minority(len(nodes))) - 1], nodes))
+        case Lead.FOLLOWER:
+            return tuple(followers[:1])
+        case Lead.FOLLOWERS:
+            return _in_order(followers, nodes)
+        case _:
+            assert_never(lead)
 
 
 def _in_order(names: Sequence[str], nodes: Sequence[str]) -> tuple[str, ...]:

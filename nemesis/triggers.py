@@ -18,9 +18,10 @@ from harness.console import plugins
 from harness.console.documents import shown
 from harness.console.suggest import did_you_mean
 from harness.faults import Trigger
+from harness.targets import AtTrigger
 from nemesis.errors import PlanError
 from nemesis.options import settle
-from nemesis.targets import ALL, TRIGGER
+from nemesis.targets import ALL
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from harness.world import World
     from nemesis.field import Field
     from nemesis.options import Option
+    from nemesis.targets import Target
 
 
 SEPARATOR = ":"
@@ -215,15 +217,6 @@ def parse_trigger(text: str, limit_s: float) -> Trigger:
     return make_trigger(name, limit_s, dict(zip(known, map(_value, values), strict=False)))
 
 
-def is_simulated(text: str) -> bool:
-    """Returns whether a trigger in the form of the command line needs what only simulated nodes show.
-
-    Raises:
-        PlanError: There is no such trigger.
-    """
-    return find_trigger(text.partition(SEPARATOR)[0].strip()).condition.ONLY_SIMULATED
-
-
 def for_hunts(text: str, subject: Subject, capabilities: Mapping[str, Capabilities]) -> tuple[Trigger, ...]:
     """Returns the triggers that the runs of a hunt draw from. Their limits are 0.
 
@@ -238,11 +231,11 @@ def for_hunts(text: str, subject: Subject, capabilities: Mapping[str, Capabiliti
     """
     found: dict[str, Trigger] = {}
     for part in (part.strip() for part in text.split(",") if part.strip()):
-        names = list(all_triggers()) if part == ALL else [part]
+        names = list(all_triggers()) if part == str(ALL) else [part]
         for name in names:
             drawn = [] if SEPARATOR in name else find_trigger(name).condition.drawn(subject)
             triggers = [make_trigger(name, 0.0, parameters) for parameters in drawn]
-            if part != ALL:
+            if part != str(ALL):
                 triggers = triggers or [parse_trigger(name, 0.0)]
                 condition = find_trigger(triggers[0].name).condition
                 for trigger in triggers:
@@ -264,23 +257,23 @@ def _value(text: str) -> Value:
         return text
 
 
-def check_target(kind: str, target: str | Sequence[str], trigger: Trigger | None) -> None:
+def check_target(kind: str, target: Target, trigger: Trigger | None) -> None:
     """Refuses a fault at the node of its trigger if no trigger names one.
 
     Raises:
         PlanError: The fault has no trigger, or one without a node.
     """
-    if target != TRIGGER:
+    if not isinstance(target, AtTrigger):
         return
     if trigger is None:
         raise PlanError(
-            f"{kind} at the target {TRIGGER!r} needs a trigger that names a node, e.g. --fault-trigger new-leader; "
+            f"{kind} at the target '{target}' needs a trigger that names a node, e.g. --fault-trigger new-leader; "
             "`labrys faults` lists triggers"
         )
     if not find_trigger(trigger.name).condition.NAMES_NODE:
         able = [name for name, each in all_triggers().items() if each.condition.NAMES_NODE]
         raise PlanError(
-            f"{kind} at the target {TRIGGER!r} needs a trigger that names a node, and {trigger.name} names none. "
+            f"{kind} at the target '{target}' needs a trigger that names a node, and {trigger.name} names none. "
             f"Triggers that do: {', '.join(able)}."
         )
 

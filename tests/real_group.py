@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from harness.cluster import on_all
 from harness.faults import PlannedFault
 from harness.leaders import leaders_by_term
+from harness.targets import Named
 from nemesis import threadholds
 from nemesis.conductor import Conductor
 from tests.held_threads import HeldThreads
@@ -34,7 +35,7 @@ CUT, SECOND_CUT, POWER, FULL, KILL, PREPARED = range(6)  # the numbers of faults
 
 def planned(number: int, kind: str, *nodes: Node) -> PlannedFault:
     """Returns a fault of these nodes."""
-    return PlannedFault(id=number, kind=kind, target=[node.name for node in nodes], start_s=0.0, end_s=10.0)
+    return PlannedFault(id=number, kind=kind, target=Named(tuple(node.name for node in nodes)), start_s=0.0, end_s=10.0)
 
 
 async def found_in_time(find: Callable[[], Awaitable[T | None]], what: str) -> T:

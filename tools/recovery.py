@@ -104,7 +104,7 @@ def losses(run: Run, options: Sequence[str] = ()) -> list[Loss]:
         found.append(
             Loss(
                 system=system_of(test, options),
-                kind=" and ".join(called(fault.kind, fault.planned.options) for fault in several),
+                kind=" and ".join(called(fault.kind, fault.planned.role or None) for fault in several),
                 changes=_gaps([each - start_s for each in times[False]], after_s),
                 reads=_gaps([each - start_s for each in times[True]], after_s),
                 sustained_s=sustained_s(several),

@@ -26,6 +26,7 @@ from harness.declare import Topic, click_options, hunted
 from harness.errors import ExitCode
 from harness.suites.thresholds import MEASURES
 from nemesis.builtin import KINDS, TRIGGERS
+from nemesis.kinds import Called
 from tools import site
 from workloads.bank import judge as of_banks
 from workloads.ledger import judge as of_ledgers
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from nemesis.fault import Fault
-    from nemesis.kinds import Kind
+    from nemesis.kinds import Kind, Variant
 
 TABLE = re.compile(r"(<!-- table ([\w-]+), made by tools/tables.py -->\n).*?(<!-- end of the table -->\n)", re.DOTALL)
 NAMED = "names"  # the target of a kind that needs the names of its nodes
@@ -55,6 +56,7 @@ def kinds() -> Rows:
     first: dict[str, str] = {}
     for fault, several in _by_fault():
         names = ", ".join(_with_aliases(kind) for kind in several)
+        names += "".join(f"; {_variant(kind, each)}" for kind in several for each in kind.variants)
         targets = ", ".join(NAMED if kind.target is None else f"`{kind.target}`" for kind in several)
         before = first.setdefault(fault.PROOF, several[0].name)
         proof = fault.PROOF if before == several[0].name else f"as for `{before}`"
@@ -71,6 +73,12 @@ def _by_fault() -> Iterator[tuple[type[Fault], list[Kind]]]:
 def _with_aliases(kind: Kind) -> str:
     others = ", ".join(f"`{alias}`" for alias in kind.aliases)
     return f"`{kind.name}`" + (f" ({others})" if others else "")
+
+
+def _variant(kind: Kind, variant: Variant) -> str:
+    others = "".join(f", `{alias}`" for alias in variant.aliases)
+    called = Called(name=variant.name, kind=kind, target=variant.target)
+    return f"`{variant.name}`{others} for `{called.meaning}`"
 
 
 def _needs(fault: type[Fault]) -> str:

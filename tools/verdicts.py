@@ -88,7 +88,7 @@ def _read(run: Run, row: SuiteRow, case: CaseRow) -> Case:
         workload=test["workload"],
         ended=case.ended,
         operations=results.counts.operations,
-        proved=Counter(called(fault.kind, fault.planned.options) for fault in results.faults if fault.effective),
+        proved=Counter(called(fault.kind, fault.planned.role or None) for fault in results.faults if fault.effective),
         unproved=sum(not fault.effective for fault in results.faults),
     )
 

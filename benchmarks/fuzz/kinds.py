@@ -189,7 +189,7 @@ class Kinds:
         self._jsonl = history
         self._documents = {name: json.loads((run.path / name).read_bytes()) for name in ("test.json", "results.json")}
         self._plan = {
-            "format": "labrys-plan", "version": 1, "nodes": ["n1", "n2", "n3", "n4", "n5"], "seed": 3, "time_limit_s": 60.0,
+            "format": "labrys-plan", "version": 3, "nodes": ["n1", "n2", "n3", "n4", "n5"], "seed": 3, "time_limit_s": 60.0,
 
             "left_out": [{"kind": "packet-delay", "nodes": ["n1"], "missing": "netem"}],
             "faults": [

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks.pipeline.histories import NODES
 from harness.faults import FaultRecord, PlannedFault, Proof
+from harness.targets import AllNodes
 from harness.units import NS_PER_S
 from harness.verdict import Part, Verdict
 from results.record.record import RunRecord, TestInfo, test_document
@@ -39,7 +40,7 @@ def record(made: Plan, folder: Path) -> None:
             planned=PlannedFault(
                 id=number,
                 kind="kill",
-                target="one",
+                target=AllNodes(),
                 start_s=number * width_ns / NS_PER_S,
                 end_s=(number + 0.5) * width_ns / NS_PER_S,
                 options={},

@@ -28,6 +28,8 @@ from harness.declare import with_option, with_options
 from harness.errors import ExitCode, InfrastructureError, InputError, worst_code
 from harness.randomness import fresh_seed
 from harness.verdict import Verdict
+from nemesis.asked import ByKind, Quiet, Span
+from nemesis.choices import Parsed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -42,9 +44,9 @@ if TYPE_CHECKING:
 DEFAULTS: Mapping[str, Any] = {
     choosing.SYSTEM: "sim-raft",
     "cluster_kind": clusters.options.SIMULATED,
-    "fault_on": "0.5-3",
-    "fault_off": "0.3-2",
-    "fault_quiet": "1-3",
+    "fault_on": ByKind(Span(0.5, 3.0)),
+    "fault_off": ByKind(Span(0.3, 2.0)),
+    "fault_quiet": Quiet(1.0, 3.0),
     "rate": 5.0,
     "time_limit": 12.0,
 }
@@ -79,6 +81,7 @@ MAX_ERRORS = 3  # runs in a row that break off
 )
 @click.option(
     "--among",
+    type=Parsed("request_of"),
     metavar="KIND,...",
     default=None,
     help="Draw only these kinds, e.g. kill,pause or all,-crash.  [default: all kinds that the nodes support]",
@@ -106,7 +109,7 @@ def hunt(ctx: click.Context, /, **values: Any) -> None:
     """
     from commands.hunt.draws import Chooser
 
-    shared = HuntOptions(options=_options(ctx, values), origins=opt.origins(ctx), root=ctx.find_root())
+    shared = HuntOptions.of(ctx.find_root(), _options(ctx, values), opt.origins(ctx))
     budget = _Budget.of(values, simulated=shared.options.cluster.simulated)
     console = open_console()
     given, among, triggers = shared.are_faults_given, values["among"], values["triggers"]

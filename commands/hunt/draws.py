@@ -32,10 +32,13 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from harness.faults import RARE_MESSAGE
+from harness.faults import RARE_MESSAGE, Trigger
 from harness.leaders import LEADER
 from harness.op import OpType
 from harness.randomness import SEED_BITS, stream
+from nemesis.asked import Asked, ByKind, KindOptions, Request, Span
+from nemesis.kinds import find_kind
+from nemesis.options import draw as draw_options
 from nemesis.targets import TRIGGER
 
 if TYPE_CHECKING:
@@ -45,6 +48,7 @@ if TYPE_CHECKING:
     from harness.op import Operation, Value
     from harness.run import RunResult
     from harness.watch import Sighting
+    from nemesis.targets import Target
 
 WAIT = "fault_wait"  # the parameter of --fault-wait
 MAX_KINDS = 4
@@ -53,10 +57,10 @@ CANDIDATES = 4  # kept runs, the most eventful of which is changed
 GAP_NS = 100_000_000
 AIMED_SHARE = 0.5  # the share of kinds that do not have their default target, if there is another one
 TRIGGERED_SHARE = 0.5  # the share of runs with a trigger, if runs draw triggers
-SIMULATED_RHYTHMS = (  # --fault-on and --fault-off, in seconds
-    ("0.5-3", "0.3-2"),
-    ("0.03-0.4", "0.05-0.6"),  # a process is back before an election timeout is over
-    ("0.4-1.2", "0.02-0.3"),  # one leader after another is hit
+SIMULATED_RHYTHMS = (  # --fault-on and --fault-off
+    (Span(0.5, 3.0), Span(0.3, 2.0)),
+    (Span(0.03, 0.4), Span(0.05, 0.6)),  # a process is back before an election timeout is over
+    (Span(0.4, 1.2), Span(0.02, 0.3)),  # one leader after another is hit
 )
 SIMULATED_RATES = (2.0, 8.0, 20.0)  # requests per second to each node
 SIMULATED_WAITS_S = (0.0, 0.5)  # --fault-wait
@@ -64,22 +68,12 @@ SIMULATED_LIMITS_S = (0.5, 2.0)  # --fault-wait of runs with a trigger, if it wo
 SIMULATED_NODES = (3, 5)  # with three nodes, a mistake of one node more often has an effect
 # A real process starts in seconds, and a real election takes seconds.
 RHYTHMS = (
-    ("6-15", "4-12"),
-    ("0.5-3", "0.5-4"),
-    ("2-6", "0.2-2"),
+    (Span(6.0, 15.0), Span(4.0, 12.0)),
+    (Span(0.5, 3.0), Span(0.5, 4.0)),
+    (Span(2.0, 6.0), Span(0.2, 2.0)),
 )
 RATES = (5.0, 20.0, 60.0)
 LIMITS_S = (3.0, 10.0)
-FAULT_OPTIONS: Mapping[str, Sequence[Mapping[str, float]]] = {  # for each kind, the choices of its options
-    "packet-delay": (
-        {"delay_ms": 20, "jitter_ms": 10},
-        {"delay_ms": 100, "jitter_ms": 50},
-        {"delay_ms": 400, "jitter_ms": 200},  # longer than many elections
-    ),
-    "packet-duplicate": ({"percent": 20}, {"percent": 80}),
-    "packet-loss": ({"probability": 0.2}, {"probability": 0.8}),
-    "packet-reorder": ({"delay_ms": 20}, {"delay_ms": 200}),
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,19 +87,19 @@ class Space:
         targets: For a kind, the targets besides its default target.
         settings: For a further option of the run, e.g. of the system, by parameter name, its values.
         needed: Groups of kinds, because of a planted bug. Each run has a kind of each group.
-        triggers: The conditions with which faults can begin, in the form of the command line; without one, runs draw none.
+        triggers: The conditions with which faults can begin; without one, runs draw none.
         limits_s: The longest times for which a fault waits for its trigger, if the run does not wait for rare messages.
-        naming: Those triggers that name a node.
+        naming: The names of those triggers that name a node.
         aimed: The kinds that can hit the node of their trigger.
     """
 
     kinds: Sequence[str] = ()
-    rhythms: Sequence[tuple[str, str]] = SIMULATED_RHYTHMS
+    rhythms: Sequence[tuple[Span, Span]] = SIMULATED_RHYTHMS
     rates: Sequence[float] = SIMULATED_RATES
-    targets: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    targets: Mapping[str, Sequence[Target]] = field(default_factory=dict)
     settings: Mapping[str, Sequence[Value]] = field(default_factory=dict)
     needed: Sequence[Sequence[str]] = ()
-    triggers: Sequence[str] = ()
+    triggers: Sequence[Trigger] = ()
     limits_s: Sequence[float] = SIMULATED_LIMITS_S
     naming: frozenset[str] = frozenset()
     aimed: frozenset[str] = frozenset()
@@ -121,8 +115,8 @@ class Draw:
         kinds: Its kinds of faults. If all runs of the hunt have given faults, this and the rest are empty or 0.
         targets: The targets of those kinds that do not have their default target.
         fault_options: The drawn options of its kinds.
-        fault_on: The length of its faults in seconds, e.g. `0.5-3`.
-        fault_off: The pauses between faults of one kind, in seconds.
+        fault_on: The length of its faults.
+        fault_off: The pauses between faults of one kind.
         rate: Requests per second to each node.
         settings: The other drawn options of the run, by parameter name.
         triggers: The trigger of the kind that has one.
@@ -132,29 +126,25 @@ class Draw:
     number: int
     seed: int
     kinds: tuple[str, ...] = ()
-    targets: Mapping[str, str] = field(default_factory=dict)
-    fault_options: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    fault_on: str = ""
-    fault_off: str = ""
+    targets: Mapping[str, Target] = field(default_factory=dict)
+    fault_options: Mapping[str, Mapping[str, Value]] = field(default_factory=dict)
+    fault_on: Span = SIMULATED_RHYTHMS[0][0]
+    fault_off: Span = SIMULATED_RHYTHMS[0][1]
     rate: float = 0.0
     settings: Mapping[str, Value] = field(default_factory=dict)
-    triggers: Mapping[str, str] = field(default_factory=dict)
+    triggers: Mapping[str, Trigger] = field(default_factory=dict)
     limit_s: float = 0.0
 
     @property
     def options(self) -> dict[str, Any]:
-        """Returns the drawn options of `labrys test`; none if all runs of the hunt have given faults."""
+        """Returns the drawn values of options, by parameter name; none if all runs of the hunt have given faults."""
         if not self.kinds:
             return {}
-        aims = (f"{kind}:{self.targets[kind]}" if kind in self.targets else kind for kind in self.kinds)
-        options = [
-            f"{kind}.{name}={value:g}" for kind, own in self.fault_options.items() for name, value in own.items()
-        ]
         return {
-            "nemesis": ",".join(aims),
-            "fault_options": ",".join(options),
-            "fault_on": self.fault_on,
-            "fault_off": self.fault_off,
+            "nemesis": Request(tuple(Asked(kind=kind, aim=self.targets.get(kind)) for kind in self.kinds)),
+            "fault_options": KindOptions(self.fault_options),
+            "fault_on": ByKind(self.fault_on),
+            "fault_off": ByKind(self.fault_off),
             "rate": self.rate,
             **self.settings,
             **self._trigger_options(),
@@ -165,9 +155,8 @@ class Draw:
         if not self.triggers:
             return {}
         wait_s = self.settings.get(WAIT)
-        every = [RARE_MESSAGE] if wait_s else []
-        own = [f"{kind}={trigger}" for kind, trigger in self.triggers.items()]
-        return {"fault_trigger": ",".join([*every, *own]), WAIT: wait_s or self.limit_s}
+        every = Trigger(name=RARE_MESSAGE, limit_s=0.0) if wait_s else None
+        return {"fault_trigger": ByKind(every, self.triggers), WAIT: wait_s or self.limit_s}
 
 
 class Chooser:
@@ -243,11 +232,8 @@ class Chooser:
             for kind in kinds
             if kind not in draw.kinds and self._space.targets.get(kind) and random.random() < AIMED_SHARE
         }
-        options = {
-            kind: draw.fault_options.get(kind) or random.choice(FAULT_OPTIONS[kind])
-            for kind in kinds
-            if kind in FAULT_OPTIONS
-        }
+        drawn = {kind: draw.fault_options.get(kind) or _options(kind, random) for kind in kinds}
+        options = {kind: values for kind, values in drawn.items() if values}
         triggers = {kind: trigger for kind, trigger in draw.triggers.items() if kind in kinds}
         return replace(draw, kinds=kinds, targets=targets, fault_options=options, triggers=triggers)
 
@@ -259,12 +245,12 @@ class Chooser:
         space = self._space
         if not space.triggers:
             return draw
-        triggers: dict[str, str] = {}
+        triggers: dict[str, Trigger] = {}
         targets = {kind: target for kind, target in draw.targets.items() if target != TRIGGER}
         if random.random() < TRIGGERED_SHARE:
             kind, trigger = random.choice(draw.kinds), random.choice(space.triggers)
             triggers = {kind: trigger}
-            if trigger in space.naming and kind in space.aimed and random.random() < AIMED_SHARE:
+            if trigger.name in space.naming and kind in space.aimed and random.random() < AIMED_SHARE:
                 targets[kind] = TRIGGER
         return replace(draw, triggers=triggers, targets=targets, limit_s=random.choice(space.limits_s))
 
@@ -301,6 +287,10 @@ class Chooser:
         if new and draw.kinds:
             self._kept.append((behaviour.eventful, draw.number, draw))
         return new
+
+
+def _options(kind: str, random: Random) -> Mapping[str, Value]:
+    return draw_options(find_kind(kind).fault.OPTIONS, random)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

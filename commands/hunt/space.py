@@ -12,14 +12,17 @@ from commands.options import subjects
 from commands.options.compose import settle
 from commands.options.needs import planted_bugs
 from commands.options.run_options import RUN
-from commands.run.test import recalled_options
+from commands.run.test import completed_options
 from harness.capabilities import LEADER as REPORTS_LEADER
 from harness.capabilities import SIMULATED_DISK, Capabilities
 from harness.console.terminal import echo
 from harness.declare import hunted
 from harness.errors import InputError
-from nemesis.kinds import ALL_KINDS, WITHOUT, all_kinds, excluded, find_kind, impossible, parts_of, too_few
-from nemesis.targets import ALL, BY_LEADER, LEADER, MAJORITY, TRIGGER
+from harness.targets import ByLeader
+from nemesis.asked import Asked, EveryKind, Request
+from nemesis.choices import FaultOptions
+from nemesis.kinds import all_called, excluded, impossible, too_few
+from nemesis.targets import ALL, LEADER, MAJORITY, TRIGGER
 from nemesis.triggers import find_trigger, for_hunts
 
 if TYPE_CHECKING:
@@ -29,9 +32,9 @@ if TYPE_CHECKING:
 
     from commands.options.compose import Settled
     from commands.options.needs import Lack, PlantedBug
-    from commands.options.run_options import RunOptions
+    from commands.options.run_options import RunOptions, Sources
     from harness.console.sources import Origin
-    from nemesis.kinds import Kind
+    from nemesis.kinds import Called, Kind
 
 # What the runs of a simulated hunt draw besides the options of the system and the workload, by parameter name.
 SIMULATED_SETTINGS: Final = {"nodes": draws.SIMULATED_NODES, draws.WAIT: draws.SIMULATED_WAITS_S}
@@ -43,13 +46,31 @@ class HuntOptions:
 
     Attributes:
         options: The options; those that a planted bug needs are set.
-        origins: The sources of the values that the user gives, by parameter name; a run draws the others.
-        root: The context of the group of all commands.
+        sources: Where their values come from.
+        origins: The sources of the values that the user gives to the hunt, by parameter name; a run draws the others.
     """
 
     options: RunOptions
+    sources: Sources
     origins: Mapping[str, Origin]
-    root: click.Context
+
+    @classmethod
+    def of(cls, root: click.Context, options: RunOptions, origins: Mapping[str, Origin]) -> HuntOptions:
+        """Makes them. Options that a hunt does not have, such as thresholds, have the values of `labrys test`.
+
+        Args:
+            root: The context of the group of all commands.
+            options: The options of the command.
+            origins: The sources of the values that the user gives.
+        """
+        own = (*RUN, options.system.type.Options, options.workload.type.Options)
+        names = {"store_dir", *(each.name for part in own for each in fields(part))}
+        if options.faults.plan_file is not None:  # a plan takes the place of the defaults of a hunt
+            names -= {*nemesis.choices.DRAWING, "time_limit"} - origins.keys()
+        known = {name: value for name, value in options.values().items() if name in names and value is not None}
+        known |= {name: value for name, value in asdict(options.place).items() if value}
+        made, sources = completed_options(root, known)
+        return cls(options=made, sources=sources, origins=origins)
 
     @property
     def are_faults_given(self) -> bool:
@@ -61,22 +82,11 @@ class HuntOptions:
         return {name: value for name, value in draw.options.items() if name not in self.origins}
 
     def settled(self, draw: draws.Draw | None) -> Settled:
-        """Returns the options of `labrys test` for a run of the hunt, or for all runs if `draw` is None.
-
-        Options that a hunt does not have, such as thresholds, have the values of `labrys test`.
-        """
+        """Returns the options of `labrys test` for a run of the hunt, or for all runs if `draw` is None."""
         return self._settled({} if draw is None else {"seed": draw.seed, **self.drawn(draw)})
 
     def _settled(self, changes: Mapping[str, Any]) -> Settled:
-        options = self.options
-        own = (*RUN, options.system.type.Options, options.workload.type.Options)
-        known = {"store_dir", *(each.name for part in own for each in fields(part))}
-        if options.faults.plan_file is not None:  # a plan takes the place of the defaults of a hunt
-            known -= {*nemesis.choices.DRAWING, "time_limit"} - self.origins.keys()
-        values = {name: value for name, value in options.values().items() if name in known}
-        values |= {name: value for name, value in asdict(options.place).items() if value}
-        given = {name: value for name, value in {**values, **changes}.items() if value is not None}
-        return settle(*recalled_options(self.root, given))
+        return settle(self.options.having(changes), self.sources)
 
     def simulated(self) -> Callable[[draws.Draw], tuple[Settled, Mapping[str, Any]]]:
         """Returns a function that returns the options that simulated runs share, and what a run draws.
@@ -84,21 +94,23 @@ class HuntOptions:
         The shared options are settled once for each number of nodes, without those that draw a plan. So a run whose faults do
         not fit into its time is refused when it begins, and the other runs go on.
         """
+        usual = FaultOptions()
         drawing = {name: getattr(self.options.faults, name) for name in sorted(nemesis.choices.DRAWING)}
+        open_values = {name: getattr(usual, name) for name in drawing}
         bases: dict[Any, Settled] = {}
 
         def options_of(draw: draws.Draw) -> tuple[Settled, Mapping[str, Any]]:
             own = {**drawing, **self.drawn(draw), "seed": draw.seed}
             nodes = own.get("nodes", self.options.cluster.nodes)
             if nodes not in bases:
-                bases[nodes] = self._settled({**dict.fromkeys(drawing), "nodes": nodes})
+                bases[nodes] = self._settled({**open_values, "nodes": nodes})
             return bases[nodes], own
 
         return options_of
 
 
 def prepare(
-    hunt: HuntOptions, among: str | None, triggers: str | None = None
+    hunt: HuntOptions, among: Request | None, triggers: str | None = None
 ) -> tuple[HuntOptions, draws.Space, list[str]]:
     """Returns the options of a hunt, what its runs draw from, and a sentence for each option that a planted bug sets.
 
@@ -175,7 +187,7 @@ def _settings(hunt: HuntOptions) -> dict[str, Sequence[Any]]:
 
 def _space(
     hunt: HuntOptions,
-    among: str | None,
+    among: Request | None,
     triggers: str | None,
     settings: Mapping[str, Sequence[Any]],
     bugs: Sequence[PlantedBug],
@@ -191,13 +203,13 @@ def _space(
     reports = not any(REPORTS_LEADER in each.missing for each in can.values())
     by_default = _by_default(possible, simulated=simulated, released=bool(subjects.thread_options(hunt.options)))
     chosen = by_default if among is None else named(possible, among, by_default)
-    kinds = {kind.name: kind for kind in chosen}
+    kinds = {called.name: called for called in chosen}
     needed = []
     for bug in bugs:
         able = bug.fitting([*kinds])
         if not able and among is None:
-            able = bug.fitting([kind.name for kind in possible])
-            kinds |= {kind.name: kind for kind in possible if kind.name in able}
+            able = bug.fitting([called.name for called in possible])
+            kinds |= {called.name: called for called in possible if called.name in able}
         if bug.needs.faults and not able:
             (lack,) = bug.lacks_faults([*kinds])
             raise _contradiction(bug, lack, "leave out --among, or name such a kind" if among else "use other nodes")
@@ -212,34 +224,36 @@ def _space(
             name: [
                 target
                 for target in ((ALL, LEADER, MAJORITY) if reports else (ALL, MAJORITY))
-                if target in kind.fault.TARGETS and target != kind.target
+                if target in called.kind.fault.TARGETS and target != called.target
             ]
-            for name, kind in kinds.items()
-            if kind.target not in BY_LEADER
+            for name, called in kinds.items()
+            if not isinstance(called.target, ByLeader)
         },
         settings=settings,
         needed=tuple(needed),
-        triggers=tuple(map(str, drawn)),
+        triggers=tuple(drawn),
         limits_s=draws.SIMULATED_LIMITS_S if simulated else draws.LIMITS_S,
-        naming=frozenset(str(trigger) for trigger in drawn if find_trigger(trigger.name).condition.NAMES_NODE),
+        naming=frozenset(trigger.name for trigger in drawn if find_trigger(trigger.name).condition.NAMES_NODE),
         aimed=frozenset(
-            name for name, kind in kinds.items() if TRIGGER in kind.fault.TARGETS and kind.target not in BY_LEADER
+            name
+            for name, called in kinds.items()
+            if TRIGGER in called.kind.fault.TARGETS and not isinstance(called.target, ByLeader)
         ),
     )
 
 
-def _possible(hunt: HuntOptions, can: Mapping[str, Capabilities]) -> Sequence[Kind]:
+def _possible(hunt: HuntOptions, can: Mapping[str, Capabilities]) -> Sequence[Called]:
     """Returns the kinds that all nodes support and that need no names of nodes."""
     nodes = hunt.settled(None).nodes
     lacking = impossible(can)
     return [
-        kind
-        for kind in all_kinds().values()
-        if kind.name not in lacking and kind.target is not None and not too_few(kind, nodes)
+        called
+        for called in all_called().values()
+        if called.name not in lacking and called.target is not None and not too_few(called.kind, nodes)
     ]
 
 
-def _by_default(possible: Sequence[Kind], *, simulated: bool, released: bool) -> Sequence[Kind]:
+def _by_default(possible: Sequence[Called], *, simulated: bool, released: bool) -> Sequence[Called]:
     """Returns the kinds that a hunt draws from without `--among`.
 
     These are the kinds of `all`, and those that aim at the leader. In the simulator, the kinds that damage files are included:
@@ -247,8 +261,14 @@ def _by_default(possible: Sequence[Kind], *, simulated: bool, released: bool) ->
     disks are full, some programs also exchange messages without end. The other kinds differ from one of these only in how many
     nodes they hit.
     """
-    kept = [kind for kind in possible if kind.in_all or kind.target in BY_LEADER or (simulated and kind.fault.DAMAGES)]
-    return [kind for kind in kept if not (simulated and released and _changes_disk(kind))]
+    kept = [
+        called
+        for called in possible
+        if (called.kind.in_all and not called.is_variant)
+        or isinstance(called.target, ByLeader)
+        or (simulated and called.kind.fault.DAMAGES)
+    ]
+    return [called for called in kept if not (simulated and released and _changes_disk(called.kind))]
 
 
 def _changes_disk(kind: Kind) -> bool:
@@ -268,25 +288,35 @@ def _capabilities(options: RunOptions) -> Mapping[str, Capabilities]:
         )
 
 
-def named(possible: Sequence[Kind], among: str, by_default: Sequence[Kind]) -> Sequence[Kind]:
-    """Returns the kinds with the names in a text, which has commas between them.
+def _without_target(asked: Asked) -> str:
+    """Returns the name of a kind among those to draw from.
+
+    Raises:
+        InputError: It has a target, which each run draws.
+    """
+    if asked.aim is not None:
+        raise InputError(f"--among names kinds without targets, which each run draws; leave {asked.aim} out of {asked}")
+    return asked.kind
+
+
+def named(possible: Sequence[Called], among: Request, by_default: Sequence[Called]) -> Sequence[Called]:
+    """Returns the requested kinds.
 
     `all` means the kinds of `by_default`, and `-KIND` beside it leaves one out.
 
     Raises:
         InputError: A name is not one of these kinds.
     """
-    parts = parts_of(among)
-    without = excluded(parts, by_default)
+    without = excluded(among, by_default)
     kinds: dict[str, None] = {}
-    for part in parts:
-        if part == ALL_KINDS:
-            kinds |= dict.fromkeys(kind.name for kind in by_default if kind.name not in without)
-        elif not part.startswith(WITHOUT):
-            kinds[find_kind(part).name] = None
+    for part in among.parts:
+        if part == EveryKind():
+            kinds |= dict.fromkeys(called.name for called in by_default if called.name not in without)
+        elif isinstance(part, Asked):
+            kinds[_without_target(part)] = None
     if not kinds:
         raise InputError("--among leaves no kind of fault to draw from")
-    known = {kind.name: kind for kind in possible}
+    known = {called.name: called for called in possible}
     for name in kinds:
         if name not in known:
             raise InputError(f"a hunt cannot draw {name}; --among takes: {', '.join(known)}")

@@ -35,10 +35,10 @@ TIERS: Final[Mapping[str | None, str]] = {
 
 
 def _kinds(_: str) -> list[str]:
-    from nemesis.kinds import all_kinds
+    from nemesis.kinds import all_called
     from nemesis.triggers import all_triggers
 
-    return [*all_kinds(), *all_triggers()]
+    return [*all_called(), *all_triggers()]
 
 
 _format = click.option(
@@ -90,7 +90,7 @@ def faults(*, kind: str | None, fault: str | None, output: str) -> None:  # noqa
 
     The description has the target, the options, the needs on the nodes, and the proof that the fault took effect.
     """
-    from nemesis.kinds import all_kinds, find_kind, registry
+    from nemesis.kinds import all_called, find_called, registry
     from nemesis.triggers import all_triggers
     from nemesis.triggers import registry as of_triggers
 
@@ -98,8 +98,12 @@ def faults(*, kind: str | None, fault: str | None, output: str) -> None:  # noqa
         for why in (*registry().broken.values(), *of_triggers().broken.values()):
             echo(one_line(why), err=True)
         rows = [
-            {"name": each.name, "target": each.target or "named", "summary": each.fault.SUMMARY}
-            for each in all_kinds().values()
+            {
+                "name": each.name,
+                "target": str(each.target or "named"),
+                "summary": f"Another name of {each.meaning}." if each.is_variant else each.kind.fault.SUMMARY,
+            }
+            for each in all_called().values()
         ]
         triggers = [
             {"name": each.name, "target": TRIGGER, "summary": each.condition.SUMMARY}
@@ -110,13 +114,16 @@ def faults(*, kind: str | None, fault: str | None, output: str) -> None:  # noqa
     if kind in all_triggers():
         _describe(_trigger(all_triggers()[kind]), output)
         return
-    found = find_kind(kind)
+    called = find_called(kind)
+    found = called.kind
+    variants = {variant.name: variant for variant in found.variants}
     row: dict[str, Any] = {
-        "name": found.name,
+        "name": called.name,
+        **({"stands for": called.meaning} if called.is_variant else {}),
         "summary": found.fault.SUMMARY,
-        "aliases": list(found.aliases),
-        "target": found.target or "names of nodes, which must be given",
-        "in all": found.in_all,
+        "aliases": list(variants[called.name].aliases if called.is_variant else found.aliases),
+        "target": str(called.target) if called.target else "names of nodes, which must be given",
+        "in all": found.in_all and not called.is_variant,
         "needs": sorted(found.fault.needs(())),
         "proof": found.fault.PROOF,
         "options": _options(found.fault.OPTIONS),

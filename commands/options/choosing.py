@@ -193,25 +193,29 @@ class ChoosingCommand(opt.DefaultsCommand):
         with blaming(*(Plugin(each.type, each.label) for each in getattr(ctx, "chosen", ()))):
             return super().invoke(ctx)
 
-    def context_of(self, root: click.Context, given: Mapping[str, Any]) -> ChoosingContext:
-        """Returns the context of this command with given values, which count as typed.
+    def completed(self, root: click.Context, known: Mapping[str, Any]) -> ChoosingContext:
+        """Returns the context of this command with known values, which count as typed. Nothing parses them again.
 
         All other options have their values from the environment, `labrys.toml`, or their built-in default.
 
         Args:
             root: The context of the group of all commands.
-            given: Values by parameter name, as text or as click converts it.
+            known: Values by parameter name, as click converts them.
 
         Raises:
-            UsageError: A value is not valid.
+            UsageError: A value of the environment or of `labrys.toml` is not valid.
             InputError: The system or the workload cannot be loaded, or `labrys.toml` is not valid.
         """
         ctx = ChoosingContext(self, info_name=self.name, parent=root, **self.context_settings)
         with ctx.scope(cleanup=False):
-            self._find_defaults(ctx, lambda: given, of_suite=SUITE_CASE in given)
+            self._find_defaults(ctx, lambda: known, of_suite=SUITE_CASE in known)
             for parameter in iter_params_for_processing([], self.get_params(ctx)):
-                parameter.handle_parse_result(ctx, given, [])
-            self._follow_promise(ctx, of_suite=SUITE_CASE in given)
+                if parameter.name in known:
+                    ctx.params[parameter.name] = known[parameter.name]
+                    ctx.set_parameter_source(parameter.name, ParameterSource.COMMANDLINE)
+                else:
+                    parameter.handle_parse_result(ctx, {}, [])
+            self._follow_promise(ctx, of_suite=SUITE_CASE in known)
         return ctx
 
     def _follow_promise(self, ctx: ChoosingContext, *, of_suite: bool) -> None:

@@ -9,7 +9,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import clusters.options
@@ -28,6 +27,7 @@ from harness.errors import PluginError
 from harness.phases import Phases
 from harness.randomness import fresh_seed
 from harness.suites.thresholds import Threshold, read_threshold, refuse_unknown_functions
+from nemesis.targets import layout
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from harness.run import Test
     from harness.system import System
     from nemesis.planfile import Plan
+    from nemesis.targets import Layout
     from results.record.record import TestInfo
 
 MAX_NAME = 100
@@ -51,16 +52,19 @@ class Settled:
     Attributes:
         options: The options; the seed and all else that was missing is filled in.
         sources: Where their values come from.
-        nodes: The names of the nodes.
-        roles: For each role, the names of the nodes that run a process of it.
+        layout: The names of the nodes, and the nodes that run a process of each role.
         given: The plan from a file; None if the plan is drawn from the seed.
     """
 
     options: RunOptions
     sources: Sources
-    nodes: tuple[str, ...]
-    roles: Mapping[str, Sequence[str]]
+    layout: Layout
     given: Plan | None
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """Returns the names of the nodes."""
+        return self.layout.nodes
 
     @property
     def reproduce(self) -> str:
@@ -79,19 +83,16 @@ class Settled:
         """Draws the plan, or completes the given one; see `nemesis.choices.make_plan`."""
         return nemesis.choices.make_plan(
             self.options.faults,
-            nodes=self.nodes,
+            where=self.layout,
             seed=self.options.seed,
             time_limit_s=self.options.load.time_limit,
             capabilities=capabilities,
             given=self.given,
-            roles=self.roles,
         )
 
     def requested_kinds(self) -> tuple[str, ...]:
         """Returns the kinds of faults that the options ask for, whatever the nodes support."""
-        return nemesis.choices.requested_kinds(
-            self.options.faults, nodes=self.nodes, given=self.given, roles=self.roles
-        )
+        return nemesis.choices.requested_kinds(self.options.faults, where=self.layout, given=self.given)
 
 
 def settle(options: RunOptions, sources: Sources, *, assume_nodes: bool = False) -> Settled:
@@ -129,8 +130,8 @@ def _fitted(options: RunOptions, sources: Sources, *, assume_nodes: bool) -> tup
     options, more = subjects.without_threads(options)
     lines = [*lines, *more]
     thresholds_of(options)
-    roles = subjects.roles_of(options, names)
-    given = nemesis.choices.given_plan(options.faults, names, roles)
+    where = subjects.layout_of(options, names)
+    given = nemesis.choices.given_plan(options.faults, where)
     if given is not None:
         faults, load, told = nemesis.choices.follow_plan(given, options.faults, options.load, given=sources.origins)
         options, lines = replace(options, faults=faults, load=load), lines + told
@@ -139,14 +140,13 @@ def _fitted(options: RunOptions, sources: Sources, *, assume_nodes: bool) -> tup
     nemesis.choices.check_triggers(options.faults, given, subjects.subject_of(options))
     nemesis.choices.check(
         options.faults,
-        nodes=names,
+        where=where,
         seed=options.seed,
         time_limit_s=options.load.time_limit,
         given=given,
-        roles=roles,
     )
     harness.console.choices.make_load(options.load, len(names))
-    return Settled(options=options, sources=sources, nodes=names, roles=roles, given=given), lines
+    return Settled(options=options, sources=sources, layout=where, given=given), lines
 
 
 def thresholds_of(options: RunOptions) -> tuple[Threshold, ...]:
@@ -224,7 +224,7 @@ def _composed(settled: Settled, cluster: Cluster, system: System) -> tuple[Test,
     names = tuple(node.name for node in cluster.nodes)
     workload, load = subjects.workload_of(options), options.load
     provable = nemesis.choices.supported(system, cluster.capabilities(), provable=True)
-    plan = replace(settled, nodes=names).plan(provable)
+    plan = replace(settled, layout=layout(names, settled.layout.roles)).plan(provable)
     able = nemesis.choices.supported(system, cluster.capabilities(), provable=False)
     nemesis.choices.refuse_impossible(plan, able, cluster.nodes)
     test = Test(
@@ -273,7 +273,7 @@ def info_of(settled: Settled, test: Test, plan: Plan) -> TestInfo:
         },
         artifact=built,
         options={
-            name: str(value) if isinstance(value, Path) else value
+            name: value if value is None or isinstance(value, bool | int | float | str | list | tuple) else str(value)
             for name, value in options.values().items()
             if name != SUITE_CASE
         },
@@ -309,7 +309,7 @@ def name_of(options: RunOptions) -> str:
     """Returns the name of the test: the given one, or else system, workload and faults."""
     if options.output.test_name:
         return options.output.test_name
-    kinds = options.faults.nemesis.replace(",", "+").replace(":", "-")
+    kinds = str(options.faults.nemesis).replace(",", "+").replace(":", "-")
     faults = "edited-plan" if options.faults.plan_file else kinds
     name = f"{options.system.name}-{options.workload.name}-{faults or 'no-faults'}"
     # A folder of the store begins with a letter or a digit; the place of a system may begin with `/`.

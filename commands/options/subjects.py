@@ -14,14 +14,16 @@ from harness.console.plain import name as plain_name
 from harness.declare import shrinking
 from harness.errors import InputError
 from harness.system import System
+from nemesis.targets import layout
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from commands.options.run_options import Picked, RunOptions
     from harness.builds import Artifact
     from harness.cluster import Cluster
     from harness.workload import Workload
+    from nemesis.targets import Layout
     from nemesis.triggers import Subject
 
 OF_PROGRAMS: Final = frozenset(
@@ -96,8 +98,8 @@ def goals_of(options: RunOptions) -> dict[str, float]:
     return {name: goal for each in types for name, goal in shrinking(each.Options).items()}
 
 
-def roles_of(options: RunOptions, nodes: Sequence[str]) -> Mapping[str, Sequence[str]]:
-    """Returns the roles of the system's processes, each with the names of its nodes.
+def layout_of(options: RunOptions, nodes: Sequence[str]) -> Layout:
+    """Returns the nodes, and the nodes of each role of the system's processes.
 
     Raises:
         InputError: The system's options are not valid, or it cannot run on these nodes.
@@ -106,8 +108,7 @@ def roles_of(options: RunOptions, nodes: Sequence[str]) -> Mapping[str, Sequence
     if system.type.__abstractmethods__:
         lacking = ", ".join(sorted(system.type.__abstractmethods__))
         raise InputError(f"the system {plain_name(system.name)} lacks {lacking}; see docs/guide/new-system.md")
-    roles: Mapping[str, Sequence[str]] = system.type.roles(nodes, system.options, workload.type.name, workload.options)
-    return roles
+    return layout(nodes, system.type.roles(nodes, system.options, workload.type.name, workload.options))
 
 
 def builder_of(system: Picked) -> Callable[[Callable[[str], object]], Artifact | None] | None:

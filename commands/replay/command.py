@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from commands.run.executions import Earlier
     from harness.op import Value
     from nemesis.planfile import Plan
+    from nemesis.targets import Layout
     from results.record.record import RunRecord
     from results.store.store import Run
 
@@ -147,7 +148,7 @@ def _earlier(found: Run, options: RunOptions, targets: str) -> Earlier | None:
     earlier = Earlier.of(found, record)
     if earlier is None or not subjects.by_programs(options):
         return None
-    plan = _plan_of(found, record, subjects.roles_of(options, record.test.nodes), _plan_text(found))
+    plan = _plan_of(found, subjects.layout_of(options, record.test.nodes), _plan_text(found))
     if targets == "name" or _edited(plan, record):
         why = "--targets name changes the plan" if targets == "name" else "its plan was edited"
         echo(f"replay     what the programs do is not compared with the run: {why}", err=True)
@@ -155,7 +156,7 @@ def _earlier(found: Run, options: RunOptions, targets: str) -> Earlier | None:
     return earlier
 
 
-def _plan_of(found: Run, record: RunRecord, roles: Mapping[str, Sequence[str]], text: str) -> Plan:
+def _plan_of(found: Run, where: Layout, text: str) -> Plan:
     """Returns the plan of a run from its text.
 
     Raises:
@@ -163,7 +164,7 @@ def _plan_of(found: Run, record: RunRecord, roles: Mapping[str, Sequence[str]], 
     """
     from nemesis.planfile import from_json
 
-    return from_json(text, nodes=record.test.nodes, source=str(found.plan_json), roles=roles)
+    return from_json(text, where=where, source=str(found.plan_json))
 
 
 def _plan_text(found: Run) -> str:
@@ -258,8 +259,7 @@ def recalled(
     known.setdefault(PROMISES, kept(known, _promised(system, workload, known)))
     values, missing = opt.recorded(options, known, places=PLACES, source=str(found.test_json))
     recorded = RunOptions.of(values)
-    roles = subjects.roles_of(recorded, record.test.nodes)
-    plan = _plan_of(found, record, roles, text)
+    plan = _plan_of(found, subjects.layout_of(recorded, record.test.nodes), text)
     faults = by_name(plan.faults, record.faults) if targets == "name" else plan.faults
     edited = _edited(plan, record)
     if plan.time_limit_s is not None and TIME_LIMIT in missing:
@@ -274,7 +274,7 @@ def recalled(
     if record.test.options.get("cluster_kind") == clusters.options.SIMULATED and not recorded.cluster.simulated:
         planned = _for_real_nodes(planned)
         given["time_limit"] = planned.time_limit_s
-    if always_plan or not _drawn_again(planned, recorded, roles):
+    if always_plan or not _drawn_again(planned, recorded):
         path = found.path / f"replay-by-{targets}.json"
         found.write_text(path, to_json(planned))
         given = {name: value for name, value in given.items() if name not in nemesis.choices.DRAWING}
@@ -282,7 +282,7 @@ def recalled(
     given |= {name: value for name, value in more.items() if name in origins and name in PLACES and value is not None}
     if more.get("test_name") is None and not edited and is_test_name(found.test_name):
         given["test_name"] = found.test_name
-    test = run_test.context_of(ctx.find_root(), {**given, "store_dir": store_dir})
+    test = run_test.completed(ctx.find_root(), {**given, "store_dir": store_dir})
     return (RunOptions.of(test.params), Sources.of(test)), build(RepeatOptions, test.params), found
 
 
@@ -344,21 +344,18 @@ def _edited(plan: Plan, record: RunRecord) -> bool:
     return any(fault not in plan.faults for fault in carried_out) or (all_began and len(carried_out) < len(plan.faults))
 
 
-def _drawn_again(plan: Plan, options: RunOptions, roles: Mapping[str, Sequence[str]]) -> bool:
+def _drawn_again(plan: Plan, options: RunOptions) -> bool:
     """Returns whether seed and options draw this same plan, so that no plan file is needed."""
-    from nemesis.kinds import asks_for_all
-
     try:
         drawn = nemesis.choices.make_plan(
             options.faults,
-            nodes=plan.nodes,
+            where=plan.layout,
             seed=plan.seed or 0,
             time_limit_s=options.load.time_limit,
-            roles=roles,
         )
     except InputError:
         return False
-    return (drawn.faults, drawn.in_turn) == (plan.faults, plan.in_turn) and not asks_for_all(options.faults.nemesis)
+    return (drawn.faults, drawn.in_turn) == (plan.faults, plan.in_turn) and not options.faults.nemesis.every_kind
 
 
 def _nearest(path: Path) -> Path:

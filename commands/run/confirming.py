@@ -82,11 +82,10 @@ def _drawn(settled: Settled) -> tuple[RunOptions, list[str]]:
         try:
             nemesis.choices.check(
                 options.faults,
-                nodes=settled.nodes,
+                where=settled.layout,
                 seed=options.seed,
                 time_limit_s=limit_s if times else usual_s,
                 given=None,
-                roles=settled.roles,
             )
         except InputError:
             continue

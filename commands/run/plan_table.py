@@ -9,7 +9,7 @@ import json
 from typing import TYPE_CHECKING
 
 from harness.console.plain import counted, name, one_line
-from harness.faults import ROLE, called
+from harness.targets import names_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -47,12 +47,13 @@ def lines(reproduce: str, plan: Plan, streams: Value) -> Iterator[str]:
 
 
 def _row(fault: PlannedFault) -> dict[str, str]:
-    options = [f"{key}={_text(value)}" for key, value in fault.options.items() if key != ROLE]
+    order = [f"order={_text(list(fault.order))}"] if fault.order else []
+    options = [*order, *(f"{key}={_text(value)}" for key, value in fault.options.items())]
     waits = [f"waits up to {fault.wait_s:g} s for {fault.trigger}"] if fault.trigger else []
     return {
         "fault": str(fault.id),
-        "kind": called(fault.kind, fault.options),
-        "target": fault.target if isinstance(fault.target, str) else " ".join(fault.target),
+        "kind": fault.called,
+        "target": " ".join(names_of(fault.target)) or str(fault.target),
         "from": f"{fault.start_s:.1f} s",
         "to": f"{fault.end_s:.1f} s",
         "options": ", ".join([*options, *waits]),

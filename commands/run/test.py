@@ -46,20 +46,20 @@ def run_test(ctx: click.Context, /, **values: Any) -> None:
     ctx.exit(run_tests(RunOptions.of(values), Sources.of(ctx), build(RepeatOptions, values)))
 
 
-def recalled_options(root: click.Context, given: Mapping[str, Any]) -> tuple[RunOptions, Sources]:
-    """Returns the options of `labrys test` with given values, as if they were typed, and where the values come from.
+def completed_options(root: click.Context, known: Mapping[str, Any]) -> tuple[RunOptions, Sources]:
+    """Returns the options of `labrys test` with known values, as if they were typed, and where the values come from.
 
     All other options have their values from the environment, the table [test] of `labrys.toml`, or their built-in default.
 
     Args:
         root: The context of the group of all commands.
-        given: Values by parameter name.
+        known: Values by parameter name, as click converts them.
 
     Raises:
-        UsageError: A value is not valid.
+        UsageError: A value of the environment or of `labrys.toml` is not valid.
         InputError: The system or the workload cannot be loaded, or `labrys.toml` is not valid.
     """
-    ctx = run_test.context_of(root, given)
+    ctx = run_test.completed(root, known)
     return RunOptions.of(ctx.params), Sources.of(ctx)
 
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from harness.targets import AtTrigger, Named, names_of
 from nemesis.errors import PlanError
 from nemesis.kinds import find_kind
 from nemesis.plan import number
-from nemesis.targets import TRIGGER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -110,7 +110,7 @@ def steps(candidate: Candidate) -> Iterator[Candidate]:
     yield from _earlier_faults(candidate)
     yield from _smaller_options(candidate)
     for place, fault in enumerate(candidate.faults):
-        for smaller in (*_shorter_fault(fault), *_fewer_targets(fault)):
+        for smaller in (*_shorter_fault(fault), *_fewer_targets(fault), *_smaller_options_of(fault)):
             yield replace(
                 candidate, faults=number([*candidate.faults[:place], smaller, *candidate.faults[place + 1 :]])
             )
@@ -174,7 +174,7 @@ def _earlier_faults(candidate: Candidate) -> Iterator[Candidate]:
 
 def _shorter_fault(fault: PlannedFault) -> Iterator[PlannedFault]:
     """Yields the fault without its trigger, if its target does not need one, and with its first or its second half only."""
-    if fault.trigger is not None and fault.target != TRIGGER:
+    if fault.trigger is not None and not isinstance(fault.target, AtTrigger):
         yield replace(fault, end_s=round(fault.end_s - fault.wait_s, DECIMALS), trigger=None)
     half_s = round((fault.end_s - fault.start_s) / 2, DECIMALS)
     wait_s = round(fault.wait_s / 2, DECIMALS)
@@ -186,18 +186,35 @@ def _shorter_fault(fault: PlannedFault) -> Iterator[PlannedFault]:
 
 def _fewer_targets(fault: PlannedFault) -> Iterator[PlannedFault]:
     """Yields the fault without one of its named targets, if its kind allows the other targets."""
-    if isinstance(fault.target, str) or len(fault.target) < 2:
-        return
-    for left_out in fault.target:
-        names = tuple(name for name in fault.target if name != left_out)
-        if _is_allowed(fault, names):
-            yield replace(fault, target=names)
+    nodes = names_of(fault.target)
+    for left_out in nodes if len(nodes) > 1 else ():
+        target = Named(tuple(name for name in nodes if name != left_out))
+        if _is_allowed(fault, target, nodes):
+            yield replace(fault, target=target)
 
 
-def _is_allowed(fault: PlannedFault, names: Sequence[str]) -> bool:
+def _smaller_options_of(fault: PlannedFault) -> Iterator[PlannedFault]:
+    """Yields the fault with a number among its options nearer to that of the smallest fault, which its kind declares."""
+    for name, option in find_kind(fault.kind).fault.OPTIONS.items():
+        value = fault.options.get(name)
+        if option.shrinks_to is not None and value is not None:
+            for nearer in _nearer(value, option.shrinks_to):
+                yield replace(fault, options={**fault.options, name: nearer})
+
+
+def _nearer(value: float, goal: float) -> Iterator[float]:
+    """Yields a goal, and the number halfway to it, of the type of a value; nothing for the goal itself."""
+    whole = isinstance(value, int)
+    halfway = (value + int(goal)) // 2 if whole else round((value + goal) / 2, DECIMALS)
+    for nearer in dict.fromkeys((int(goal) if whole else float(goal), halfway)):
+        if nearer != value:
+            yield nearer
+
+
+def _is_allowed(fault: PlannedFault, target: Named, nodes: Sequence[str]) -> bool:
     kind = find_kind(fault.kind)
     try:
-        kind.fault.check_target(kind.name, names, tuple(fault.target))
+        kind.fault.check_target(kind.name, target, nodes)
     except PlanError:
         return False
     return True

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from harness.faults import PlannedFault
     from harness.node import Node
-    from harness.op import Value
+    from nemesis.fault import Drawn
     from nemesis.field import Field
     from nemesis.simulated.effect import Effect
 
@@ -294,11 +294,11 @@ class Skew(ClockFault):
     }
 
     @classmethod
-    def draw(cls, drawing: Drawing) -> tuple[str | tuple[str, ...], dict[str, Value]]:
+    def draw(cls, drawing: Drawing) -> Drawn:
         """Draws the nodes and, if it is not given, the offset, log-uniformly."""
-        target, options = super().draw(drawing)
+        drawn = super().draw(drawing)
         size = LEAST_MS * (MOST_MS / LEAST_MS) ** drawing.rng.random()
-        return target, {"offset_ms": round(size) * drawing.rng.choice((-1, 1)), **options}
+        return drawn.with_usual({"offset_ms": round(size) * drawing.rng.choice((-1, 1))})
 
     def script(self, setter: Setter) -> str:
         """Returns the script that sets the clock once."""
@@ -357,14 +357,15 @@ class Strobe(ClockFault):
     }
 
     @classmethod
-    def draw(cls, drawing: Drawing) -> tuple[str | tuple[str, ...], dict[str, Value]]:
+    def draw(cls, drawing: Drawing) -> Drawn:
         """Draws the nodes and, if they are not given, jump and period, log-uniformly."""
-        target, options = super().draw(drawing)
-        drawn = {
-            "delta_ms": round(2 ** drawing.rng.uniform(6, 18)),
-            "period_ms": round(5 * 200 ** drawing.rng.random()),
-        }
-        return target, {**drawn, **options}
+        drawn = super().draw(drawing)
+        return drawn.with_usual(
+            {
+                "delta_ms": round(2 ** drawing.rng.uniform(6, 18)),
+                "period_ms": round(5 * 200 ** drawing.rng.random()),
+            }
+        )
 
     def script(self, setter: Setter) -> str:
         """Returns the script that makes the clock jump repeatedly."""

@@ -225,8 +225,12 @@ class Delay(Egress):
     SUMMARY: ClassVar[str] = "Delays the packets that the target sends, by a varying time."
     SIMULATED: ClassVar[type[Effect] | None] = network.Delay
     OPTIONS: ClassVar[Mapping[str, opt.Option]] = {
-        "delay_ms": opt.number(100, 1, 10_000, "The mean delay."),
-        "jitter_ms": opt.number(50, 0, 10_000, "The variation of the delay."),
+        "delay_ms": opt.number(
+            100, 1, 10_000, "The mean delay.", hunted=(20, 100, 400)
+        ),  # 400: longer than many elections
+        "jitter_ms": opt.number(
+            50, 0, 10_000, "The variation of the delay.", hunted=(10, 50, 200), drawn_with="delay_ms"
+        ),
     }
 
     def discipline(self) -> str:
@@ -249,7 +253,7 @@ class Duplicate(Egress):
     SUMMARY: ClassVar[str] = "Duplicates a random part of the packets that the target sends."
     SIMULATED: ClassVar[type[Effect] | None] = network.Duplicate
     OPTIONS: ClassVar[Mapping[str, opt.Option]] = {
-        "percent": opt.number(20, 1, 100, "The share of packets that is duplicated.")
+        "percent": opt.number(20, 1, 100, "The share of packets that is duplicated.", hunted=(20, 80))
     }
 
     def discipline(self) -> str:
@@ -295,7 +299,7 @@ class Reorder(Egress):
     SIMULATED: ClassVar[type[Effect] | None] = network.Reorder
     OPTIONS: ClassVar[Mapping[str, opt.Option]] = {
         "percent": opt.number(25, 1, 99, "The share of packets without a delay."),
-        "delay_ms": opt.number(20, 1, 10_000, "The delay of the other packets."),
+        "delay_ms": opt.number(20, 1, 10_000, "The delay of the other packets.", hunted=(20, 200)),
     }
     REORDERS: ClassVar[bool] = True
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from harness.faults import PlannedFault
     from harness.node import Node
     from harness.op import Value
+    from nemesis.fault import Drawn
     from nemesis.field import Field
     from nemesis.simulated.effect import Effect
 
@@ -106,7 +107,7 @@ class FileFault(Kill):
     DAMAGES: ClassVar[bool] = True
     LEAST_NODES: ClassVar[int] = 3  # fewer have no minority
     SIMULATED: ClassVar[type[Effect] | None] = process.Damaged
-    TARGETS: ClassVar[tuple[str, ...]] = (tgt.ONE, tgt.RANDOM, tgt.MINORITY)
+    TARGETS: ClassVar[tuple[tgt.Target, ...]] = (tgt.ONE, tgt.RANDOM, tgt.MINORITY)
     HOW: ClassVar[str]
     AMOUNT: ClassVar[str]
 
@@ -115,13 +116,13 @@ class FileFault(Kill):
         self.damages: dict[str, Damage] = {}
 
     @classmethod
-    def draw(cls, drawing: Drawing) -> tuple[str | tuple[str, ...], dict[str, Value]]:
+    def draw(cls, drawing: Drawing) -> Drawn:
         """Draws the nodes, and the numbers that select the file and, if the kind needs it, the bytes."""
-        target, options = super().draw(drawing)
-        drawn: dict[str, Value] = {"pick": round(drawing.rng.random() * MOST, 6)}
+        drawn = super().draw(drawing)
+        usual: dict[str, Value] = {"pick": round(drawing.rng.random() * MOST, 6)}
         if "seed" in cls.OPTIONS:
-            drawn["seed"] = drawing.rng.randint(0, SEEDS)
-        return target, {**drawn, **options}
+            usual["seed"] = drawing.rng.randint(0, SEEDS)
+        return drawn.with_usual(usual)
 
     def _damage(self, node: Node) -> None:
         running = {pid for seen in self.sights(node).values() for pid in seen.pids}

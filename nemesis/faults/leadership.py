@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 from harness.capabilities import TRANSFER
 from harness.faults import Begun, Proof
 from harness.slowness import slowed
+from harness.targets import Named
 from nemesis import targets as tgt
 from nemesis.errors import FaultError, PlanError
 from nemesis.fault import LEADERSHIP, Fault
@@ -34,7 +35,7 @@ class Transfer(Fault):
     GROUPS: ClassVar[frozenset[str]] = frozenset({LEADERSHIP})
     LEAST_NODES: ClassVar[int] = 2
     WHOLE_NODE: ClassVar[str | None] = None
-    TARGETS: ClassVar[tuple[str, ...]] = (tgt.FOLLOWER, tgt.ONE, tgt.TRIGGER)
+    TARGETS: ClassVar[tuple[tgt.Target, ...]] = (tgt.FOLLOWER, tgt.ONE, tgt.TRIGGER)
 
     def __init__(self, *, planned: PlannedFault, targets: tuple[str, ...], field: Field) -> None:
         super().__init__(planned=planned, targets=targets, field=field)
@@ -43,12 +44,11 @@ class Transfer(Fault):
         self._looked = False
 
     @classmethod
-    def check_target(cls, kind: str, target: str | Sequence[str], nodes: Sequence[str]) -> str | tuple[str, ...]:
-        """Returns the target: one node."""
-        checked = super().check_target(kind, target, nodes)
-        if not isinstance(checked, str) and len(checked) != 1:
-            raise PlanError(f"{kind} needs one node as the new leader, and {len(checked)} are named")
-        return checked
+    def check_target(cls, kind: str, target: tgt.Target, nodes: Sequence[str]) -> None:
+        """Checks a target: one node."""
+        super().check_target(kind, target, nodes)
+        if isinstance(target, Named) and len(target.nodes) != 1:
+            raise PlanError(f"{kind} needs one node as the new leader, and {len(target.nodes)} are named")
 
     async def begin(self) -> Begun:
         """Requests the transfer, within a limited time.

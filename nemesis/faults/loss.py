@@ -21,11 +21,12 @@ from nemesis.grudges import talks
 from nemesis.simulated import network
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from harness.faults import PlannedFault
     from harness.node import Node
     from harness.op import Value
+    from nemesis.fault import Hit
     from nemesis.field import Field
     from nemesis.simulated.effect import Effect
 
@@ -50,7 +51,7 @@ class Loss(RuleFault):
     )
     SIMULATED: ClassVar[type[Effect] | None] = network.Loss
     OPTIONS: ClassVar[Mapping[str, opt.Option]] = {
-        "probability": opt.number(0.8, 0.01, 1.0, "The share of the packets that is lost.")
+        "probability": opt.number(0.8, 0.01, 1.0, "The share of the packets that is lost.", hunted=(0.2, 0.8))
     }
 
     def __init__(self, *, planned: PlannedFault, targets: tuple[str, ...], field: Field) -> None:
@@ -58,10 +59,10 @@ class Loss(RuleFault):
         self.probability = float(self.options["probability"])
 
     @classmethod
-    def impact(cls, nodes: Sequence[str], targets: tuple[str, ...], options: Mapping[str, Value]) -> Impact:  # noqa: ARG003
+    def impact(cls, hit: Hit, options: Mapping[str, Value]) -> Impact:
         """Returns the targets as down if at least half of their packets are lost."""
         heavy = options["probability"] >= DISABLING
-        return Impact(down=frozenset(targets) if heavy else frozenset())
+        return Impact(down=frozenset(hit.targets) if heavy else frozenset())
 
     def blurs(self) -> frozenset[str]:
         """Returns the targets while the rules may be in place."""

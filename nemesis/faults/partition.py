@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from harness.faults import PlannedFault
     from harness.node import Node
     from harness.op import Value
+    from nemesis.fault import Hit
     from nemesis.field import Field
     from nemesis.grudges import Grudge
     from nemesis.simulated.effect import Effect
@@ -83,25 +84,24 @@ class Partition(RuleFault):
 
     def __init__(self, *, planned: PlannedFault, targets: tuple[str, ...], field: Field) -> None:
         super().__init__(planned=planned, targets=targets, field=field)
-        self.grudge = self.grudge_of(self.members, targets, self.options)
+        self.grudge = self.grudge_of(self.hit, self.options)
         self._probed = Probed(dropped=0, at_s=0.0)
         self._probed_again: tuple[Probed, Probed] | None = None  # before and after the second probes
 
     @classmethod
     @abc.abstractmethod
-    def grudge_of(cls, nodes: Sequence[str], targets: tuple[str, ...], options: Mapping[str, Value]) -> Grudge:
+    def grudge_of(cls, hit: Hit, options: Mapping[str, Value]) -> Grudge:
         """Returns the grudge of a target.
 
         Args:
-            nodes: The nodes to partition, in order: all, or those with a role.
-            targets: The names of the target.
-            options: The fault's options, with the plan's `order` if it has one.
+            hit: The nodes to partition, and those that the fault hits.
+            options: The fault's options.
         """
 
     @classmethod
-    def impact(cls, nodes: Sequence[str], targets: tuple[str, ...], options: Mapping[str, Value]) -> Impact:
+    def impact(cls, hit: Hit, options: Mapping[str, Value]) -> Impact:
         """Returns the cut links."""
-        return Impact(grudge=cls.grudge_of(nodes, targets, options))
+        return Impact(grudge=cls.grudge_of(hit, options))
 
     def cut(self) -> Grudge | None:
         """Returns the grudge while its rules may be in place."""

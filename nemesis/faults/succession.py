@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from harness.faults import Begun
+from harness.targets import Named
 from nemesis import options as opt
 from nemesis import targets as tgt
 from nemesis.errors import FaultError
@@ -22,8 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     from harness.faults import PlannedFault
-    from harness.op import Value
-    from nemesis.fault import Drawing
+    from nemesis.fault import Drawing, Drawn
     from nemesis.field import Field
     from nemesis.simulated.effect import Effect
 
@@ -39,7 +39,7 @@ class KillLeaders(Kill):
         "Kills the leader, and each next leader `after` seconds from its election, until a minority is down; starts them "
         "again at the end."
     )
-    TARGETS: ClassVar[tuple[str, ...]] = (tgt.LEADER_MINORITY,)
+    TARGETS: ClassVar[tuple[tgt.Target, ...]] = (tgt.LEADER_MINORITY,)
     SIMULATED: ClassVar[type[Effect] | None] = KilledLeaders
     OPTIONS: ClassVar[Mapping[str, opt.Option]] = {
         "after": opt.number(
@@ -52,11 +52,11 @@ class KillLeaders(Kill):
         self._after_s = float(self.options.get("after", LEAST_AFTER_S))
 
     @classmethod
-    def draw(cls, drawing: Drawing) -> tuple[str | tuple[str, ...], dict[str, Value]]:
+    def draw(cls, drawing: Drawing) -> Drawn:
         """Draws the order of nodes and, if it is not given, the life of a new leader, log-uniformly."""
-        target, options = super().draw(drawing)
+        drawn = super().draw(drawing)
         after_s = LEAST_AFTER_S * (MOST_AFTER_S / LEAST_AFTER_S) ** drawing.rng.random()
-        return target, {"after": round(after_s, 2), **options}
+        return drawn.with_usual({"after": round(after_s, 2)})
 
     async def begin(self) -> Begun:
         """Kills the leaders one after another."""
@@ -84,7 +84,7 @@ class KillLeaders(Kill):
         """
         loop = asyncio.get_running_loop()
         until_s = loop.time() + self.planned.lasts_s - PROVING_S
-        named = () if tgt.by_leader(self.planned.target) else self.targets
+        named = self.targets if isinstance(self.planned.target, Named) else ()
         killed: list[str] = []
         for turn in range(len(named) or minority(len(self.members))):
             wait_s = self._after_s if killed else 0.0

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from harness.faults import PlannedFault
     from harness.node import Node
     from harness.op import Value
+    from nemesis.fault import Drawn
     from nemesis.field import Field
 
 SEEDS = 2**31 - 1
@@ -60,10 +61,9 @@ class HoldThreads(Fault):
         self._work: list[asyncio.Task[object]] = []
 
     @classmethod
-    def draw(cls, drawing: Drawing) -> tuple[str | tuple[str, ...], dict[str, Value]]:
+    def draw(cls, drawing: Drawing) -> Drawn:
         """Draws the nodes, and the number that selects the lines and the times."""
-        target, options = super().draw(drawing)
-        return target, {"seed": drawing.rng.randint(0, SEEDS), **options}
+        return super().draw(drawing).with_usual({"seed": drawing.rng.randint(0, SEEDS)})
 
     async def begin(self) -> Begun:
         """Connects to the debugger of each process, and begins to hold threads."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from harness.console.plain import counted, listed, name
-from harness.faults import called
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -51,7 +50,7 @@ def clauses(faults: Sequence[FaultRecord]) -> str:
     what = list(dict.fromkeys(happened(fault) for fault in faults))
     if len(what) <= MAX_CLAUSES:
         return listed(what, "and")
-    kinds = list(dict.fromkeys(called(fault.planned.kind, fault.planned.options) for fault in faults))
+    kinds = list(dict.fromkeys(fault.planned.called for fault in faults))
     return f"{counted(len(faults), 'fault')} happened ({', '.join(_few(kinds))})"
 
 
@@ -65,5 +64,5 @@ def happened(fault: FaultRecord) -> str:
     """Returns what a fault did, as a clause; a record of an earlier version, or of another package, has only its kind."""
     if fault.effect:
         return name(fault.effect)
-    kind = name(called(fault.planned.kind, fault.planned.options))
+    kind = name(fault.planned.called)
     return f"the fault {kind} hit {name(', '.join(fault.targets)) or 'no node'}"

@@ -10,7 +10,6 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING
 
-from harness.faults import called
 from harness.leaders import LEADER, in_polls
 from harness.op import OpType
 from harness.units import NS_PER_S
@@ -166,7 +165,7 @@ def _position(node: str, place: int, positions: Positions) -> str | None:
 
 def named(fault: FaultRecord) -> str:
     """Returns a fault with its targets and its number: `kill of n1 (fault 0)`."""
-    what = called(fault.planned.kind, fault.planned.options)
+    what = fault.planned.called
     return f"{what} of {', '.join(fault.targets) or 'no node'} (fault {fault.planned.id})"
 
 

@@ -214,7 +214,7 @@ def _faults(document: Mapping[str, Value]) -> Table:
         during = around["during"] if around else None
         after = around["after"] if around else None
         table.add_row(
-            Text(label(called(fault["kind"], fault["planned"]["options"]))),
+            Text(label(called(fault["kind"], fault["planned"].get("role")))),
             Text(name(" ".join(fault["targets"]))),
             Text(seconds(fault["start_s"])),
             Text(seconds(fault["end_s"])),
@@ -240,7 +240,7 @@ def _gap(around: Mapping[str, Value]) -> str:
 def _fault(fault: Mapping[str, Value]) -> Text:
     """Returns a row of the table as two lines, for narrow consoles."""
     text = Text.assemble(
-        (label(called(fault["kind"], fault["planned"]["options"])), "bold"),
+        (label(called(fault["kind"], fault["planned"].get("role"))), "bold"),
         f" of {name(' '.join(fault['targets'])) or 'no node'}, ",
         f"{seconds(fault['start_s'])} to {seconds(fault['end_s'])}{f', {_fired(fault)}' if fault['fired'] else ''}\n  ",
         _effect(fault),

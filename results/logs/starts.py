@@ -10,7 +10,6 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from harness.faults import called
 from harness.parts import RECOVERED
 from harness.units import NS_PER_MS, NS_PER_S
 
@@ -50,7 +49,7 @@ def starts_of(record: RunRecord, node: str) -> list[Start]:
     for fault in record.faults:
         if node in fault.stopped:
             dying_ns = min(_DYING_NS, (fault.end_ns - fault.start_ns) // 2)
-            why = f"{called(fault.planned.kind, fault.planned.options)} (fault {fault.planned.id})"
+            why = f"{fault.planned.called} (fault {fault.planned.id})"
             found.append(Start(after_ns=fault.start_ns + dying_ns, why=why))
     for part in record.parts:
         restarted_s = part.details.get("restarted_s") if part.name == RECOVERED else None

@@ -20,7 +20,6 @@ from markupsafe import Markup
 
 from harness.console import below
 from harness.console.plain import capital, name
-from harness.faults import called
 from harness.phases import beside_workload_s
 from results.circumstances.faults import circumstances
 from results.circumstances.messages import NO_MESSAGES
@@ -332,7 +331,7 @@ def _faults(record: RunRecord, document: Mapping[str, Value], kinds: Sequence[st
         rows.append(
             {
                 **document_of_fault,
-                "called": called(fault.planned.kind, fault.planned.options),
+                "called": fault.planned.called,
                 "trigger": str(fault.planned.trigger or ""),
                 "picture": cluster_picture(fault, record.test.nodes, leader),
                 "colour": kinds.index(label(fault.planned.kind)) % len(plots.FAULT_COLOURS),

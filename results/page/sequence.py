@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final
 from markupsafe import Markup
 
 from harness.console.plain import name, one_line
-from harness.faults import called
 from harness.op import OpType
 from harness.units import NS_PER_S
 from results.circumstances.fates import KILLS, PAUSES, does
@@ -182,7 +181,7 @@ class _Drawing:
             ty=self._y(row) - 8 + 2,
             id=fault.planned.id,
             what="begins" if row.begins else "ends",
-            name=f"{label(called(fault.planned.kind, fault.planned.options))} on {', '.join(map(label, fault.targets[:6]))}",
+            name=f"{label(fault.planned.called)} on {', '.join(map(label, fault.targets[:6]))}",
         )
 
     def _times(self) -> list[Markup]:
@@ -308,7 +307,7 @@ class _Drawing:
 def fault_text(fault: FaultRecord) -> str:
     """Returns a fault with its targets and its times, e.g. `kill of n0, n1, 2.138 s to 4.903 s`."""
     on = ", ".join(map(label, fault.targets[:MAX_TARGETS])) or "no node"
-    what = label(called(fault.planned.kind, fault.planned.options))
+    what = label(fault.planned.called)
     return f"{what} of {on}, {fault.start_ns / NS_PER_S:.3f} s to {fault.end_ns / NS_PER_S:.3f} s"
 
 

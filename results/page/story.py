@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from harness.console.plain import listed
-from harness.faults import called
 from harness.leaders import LEADER as LEADING
 from harness.node_states import DEAD, RUNNING
 from harness.op import OpType
@@ -167,7 +166,7 @@ def _faults(faults: Sequence[FaultRecord], first_ns: int, last_ns: int) -> Itera
     around = [fault for fault in began if fault.start_ns < last_ns and fault.end_ns > first_ns]
     before = [fault for fault in began if fault.end_ns <= first_ns]
     for fault in around or before[-1:]:
-        what = f"{label(called(fault.planned.kind, fault.planned.options))} (fault {fault.planned.id})"
+        what = f"{label(fault.planned.called)} (fault {fault.planned.id})"
         nodes = tuple(label(target) for target in fault.targets)
         on = f" on {', '.join(nodes)}" if nodes else ""
         why = f", {fired(fault)}" if fault.fired else ""

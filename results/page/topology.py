@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup, escape
 
 from harness.console.plain import name
-from harness.faults import called
 from results.circumstances.grudges import groups, grudge_of, hears
 from results.words.bounds import MAX_NODES, label
 
@@ -83,7 +82,7 @@ def sentence(fault: FaultRecord, nodes: Sequence[str], leader: str | None) -> st
     """Returns the content of the picture as a sentence."""
     grudge = grudge_of(fault)
     hit = ", ".join(map(label, fault.targets[:MAX_NODES])) or "no node"
-    text = f"{label(called(fault.planned.kind, fault.planned.options))} hit {hit}"
+    text = f"{label(fault.planned.called)} hit {hit}"
     if grudge is not None:
         text = " | ".join(" ".join(map(label, group)) for group in groups(nodes, grudge))
         one_way = [

@@ -143,6 +143,8 @@ class StoredPlan(Struct, frozen=True, kw_only=True):
         trigger: The condition with which it begins, at start_s or later; null: it begins at start_s. Files of earlier versions
             have wait_s, or neither.
         wait_s: In files of earlier versions: the longest time from start_s for which it waits for a rare message.
+        role: The role of the processes that it hits; without it, it hits whole nodes.
+        order: The candidate nodes in a drawn order, if the nodes that it hits depend on more than the target.
         options: The options of its kind.
     """
 
@@ -151,6 +153,8 @@ class StoredPlan(Struct, frozen=True, kw_only=True):
     end_s: Seconds
     trigger: StoredTrigger | UnsetType | None = UNSET
     wait_s: Seconds | UnsetType = UNSET
+    role: str | UnsetType = UNSET
+    order: list[str] | UnsetType = UNSET
     options: dict[str, Any]
 
 

@@ -17,7 +17,6 @@ from harness.builds import Provenance  # noqa: TC001 - members are read by their
 from harness.console.documents import shown
 from harness.console.members import Whole, instant, read
 from harness.errors import InputError
-from harness.faults import ROLE
 from harness.promise import PromiseTested
 from harness.suites.expectation import Expectation, SuiteCase
 from harness.suites.thresholds import read_threshold
@@ -159,8 +158,8 @@ class RunRecord:
 
     def service_of(self, fault: FaultRecord) -> str | None:
         """Returns the service that a fault affects, if `other_sightings` has it; else None."""
-        role = fault.planned.options.get(ROLE)
-        return role if isinstance(role, str) and role in self.other_sightings else None
+        role = fault.planned.role
+        return role if role in self.other_sightings else None
 
 
 class StoredCase(Struct, frozen=True, kw_only=True):

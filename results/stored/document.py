@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from harness import targets
 from harness.leaders import rivals
 from harness.outcome import behind
 from harness.suites.thresholds import measured
@@ -244,10 +245,12 @@ def _fault(fault: FaultRecord, availability: FaultAvailability | None, elections
         else StoredFired(time_s=fired.time_ns / NS_PER_S, what=fired.what, measured=jsonable(fired.measured)),
         effect=fault.effect,
         planned=StoredPlan(
-            target=planned.target if isinstance(planned.target, str) else list(planned.target),
+            target=targets.to_json(planned.target),
             start_s=planned.start_s,
             end_s=planned.end_s,
             trigger=None if planned.trigger is None else StoredTrigger(**jsonable(planned.trigger.to_json())),
+            role=planned.role or msgspec.UNSET,
+            order=list(planned.order) or msgspec.UNSET,
             options=jsonable(planned.options),
         ),
     )

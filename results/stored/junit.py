@@ -126,7 +126,7 @@ def _availability_lines(document: Mapping[str, Value]) -> Iterator[str]:
     yield f"availability: {availability(document['availability'])}"
     for fault in document["faults"]:
         if fault["availability"] is not None:
-            kind = called(fault["kind"], fault["planned"]["options"])
+            kind = called(fault["kind"], fault["planned"].get("role"))
             what = f"fault {fault['id']}, {kind} of {', '.join(fault['targets']) or 'no node'}"
             yield f"{what}: {fault_availability(fault['availability'])}"
 

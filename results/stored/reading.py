@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import UNSET
 
+from harness import targets
 from harness.console.members import MAX_S, Duration, instant, read
 from harness.faults import RARE_MESSAGE, FaultRecord, Fired, PlannedFault, Proof, Trigger
 from harness.node_clocks import Clocks, NodeClock
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
     from harness.op import Value
     from harness.suites.expectation import Shown
+    from harness.targets import PlanTarget
 
 T = TypeVar("T")
 
@@ -95,10 +97,12 @@ def _fault(stored: StoredFault) -> FaultRecord:
         planned=PlannedFault(
             id=stored.id,
             kind=stored.kind,
-            target=planned.target if isinstance(planned.target, str) else tuple(planned.target),
+            target=_target(planned.target),
             start_s=planned.start_s,
             end_s=planned.end_s,
             trigger=_trigger(planned),
+            role=planned.role or None,
+            order=tuple(planned.order or ()),
             options=planned.options,
         ),
         targets=tuple(stored.targets),
@@ -112,6 +116,13 @@ def _fault(stored: StoredFault) -> FaultRecord:
         fired=_fired(stored),
         effect=stored.effect,
     )
+
+
+def _target(written: str | list[str]) -> PlanTarget:
+    try:
+        return targets.from_json(written)
+    except ValueError as error:
+        raise BadRecord(f"faults: {error}") from error
 
 
 def _trigger(planned: StoredPlan) -> Trigger | None:

@@ -19,6 +19,7 @@ from commands.run.trial import attempt
 from harness.console import sources as opt
 from harness.console.plain import listed
 from harness.errors import InputError
+from nemesis.parsing import request_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -159,6 +160,6 @@ def _prepared(words: tuple[str, ...], among: str | None, triggers: str | None) -
     """Returns the options that a hunt's runs share, and what the runs draw from."""
     given = ["--seed", "1", *words]
     with cli.labrys.make_context("labrys", ["hunt"]) as root, hunt.make_context("hunt", given, parent=root) as own:
-        options = HuntOptions(options=RunOptions.of(own.params), origins=opt.origins(own), root=root)
-        shared, space, _ = prepare(options, among, triggers)
+        options = HuntOptions.of(root, RunOptions.of(own.params), opt.origins(own))
+        shared, space, _ = prepare(options, None if among is None else request_of(among), triggers)
         return shared, space

@@ -13,6 +13,7 @@ from rich.console import Console
 
 from checker.formats.parquet import write_operations
 from harness.faults import FaultRecord, PlannedFault
+from harness.targets import AllNodes
 from harness.verdict import Part, Verdict
 from harness.watch import Sighting
 from results.pipeline.local import analyze_here
@@ -65,7 +66,7 @@ RECOVERED = Part(
 
 def make_results(folder: Path) -> None:
     """Gives a run a verdict, faults, sightings and a recovery."""
-    planned = PlannedFault(id=0, kind="kill", target="one", start_s=0.0, end_s=1.0)
+    planned = PlannedFault(id=0, kind="kill", target=AllNodes(), start_s=0.0, end_s=1.0)
     fault = FaultRecord(planned=planned, targets=("n1",), start_ns=1, end_ns=3, proof=None)
     sighting = Sighting(time_ns=1, node="n1", role="leader", term=1, leader="n1", until_ns=1)
     _write_results(folder, replace(_valid(), faults=[fault], sightings=[sighting]))

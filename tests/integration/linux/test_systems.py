@@ -125,7 +125,7 @@ def test_faults_have_their_effect_on_programs(tmp_path: Path) -> None:
     ]
     plan = {
         "format": "labrys-plan",
-        "version": 2,
+        "version": 3,
         "nodes": ["n1", "n2", "n3"],
         "seed": 1,
         "time_limit_s": 20,
@@ -275,7 +275,7 @@ def test_a_fault_begins_with_a_line_of_a_log(tmp_path: Path) -> None:
     ]
     plan = {
         "format": "labrys-plan",
-        "version": 2,
+        "version": 3,
         "nodes": ["n1", "n2", "n3"],
         "seed": 1,
         "time_limit_s": 14,

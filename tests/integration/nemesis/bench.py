@@ -20,6 +20,7 @@ from harness.node import Node
 from harness.process_clock import asked
 from harness.service import NodeStatus, first_status
 from harness.system import OneServiceSystem
+from harness.targets import from_json
 from nemesis.conductor import Conductor
 
 if TYPE_CHECKING:
@@ -235,6 +236,17 @@ class Versatile:
         self._cluster.close()
 
 
-def planned(kind: str, target: str | Sequence[str], **options: Any) -> PlannedFault:
-    """Returns a plan's entry."""
-    return PlannedFault(id=3, kind=kind, target=target, start_s=0.0, end_s=10.0, options=options)
+def planned(
+    kind: str, target: str | Sequence[str], *, order: Sequence[str] = (), role: str | None = None, **options: Any
+) -> PlannedFault:
+    """Returns a plan's entry. The target is a word or names."""
+    return PlannedFault(
+        id=3,
+        kind=kind,
+        target=from_json(target),
+        start_s=0.0,
+        end_s=10.0,
+        order=tuple(order),
+        role=role,
+        options=options,
+    )

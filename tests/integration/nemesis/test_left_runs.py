@@ -62,7 +62,7 @@ def in_the_middle(
     cluster: LocalCluster, directory: Path, faults: Sequence[dict[str, Any]], *options: str, on: int
 ) -> subprocess.Popen[str]:
     """Starts a run, and returns it when this number of its faults is on."""
-    plan = {"format": "labrys-plan", "version": 1, "nodes": ["n1", "n2", "n3"], "seed": 11}
+    plan = {"format": "labrys-plan", "version": 3, "nodes": ["n1", "n2", "n3"], "seed": 11}
     path = directory / "plan.json"
     path.write_text(json.dumps({**plan, "time_limit_s": 100.0, "faults": faults}))
     process = subprocess.Popen(

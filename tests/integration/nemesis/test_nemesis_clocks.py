@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -13,6 +13,7 @@ from harness.capabilities import Capabilities
 from harness.daemon import ENVIRONMENT
 from harness.errors import InputError
 from harness.service import first_status
+from harness.targets import names_of
 from nemesis.conductor import Conductor
 from nemesis.errors import FaultError
 from tests.integration.nemesis.bench import Echo, Versatile, planned
@@ -105,7 +106,7 @@ async def off_s(bench: Bench, name: str) -> float:
         ("clock-strobe", {"delta_ms": 5000, "period_ms": 40}, 0.0),
     ],
 )
-def test_clocks_are_set_aside_and_put_back(bench: Bench, kind: str, options: dict[str, int], late_s: float) -> None:
+def test_clocks_are_set_aside_and_put_back(bench: Bench, kind: str, options: dict[str, Any], late_s: float) -> None:
     """The nodes share this machine's clock, which never changes, so `date` and `bash` have an offset of their own.
 
     A clock that is set late, as on a slow machine, is right in the end.
@@ -155,7 +156,7 @@ def test_a_process_alone_has_another_time(bench: Bench, own_time: Conductor, off
     proof, seen = bench.run(work())
     assert proof.effective, proof.reason
     for name in bench.names:
-        assert seen[name] == pytest.approx(offset_ms / 1000 if name in fault.target else 0.0, abs=0.2)
+        assert seen[name] == pytest.approx(offset_ms / 1000 if name in names_of(fault.target) else 0.0, abs=0.2)
     assert abs(bench.run(off_s(bench, "n1"))) < 0.2
     bench.assert_clean()
 

@@ -10,6 +10,7 @@ import pytest
 
 from harness.faults import PlannedFault
 from harness.healing import CHAIN
+from harness.targets import Named
 from nemesis.errors import FaultError
 from tests.integration.nemesis.bench import ORDER, planned
 
@@ -22,9 +23,9 @@ pytestmark = pytest.mark.integration
 
 def test_overlapping_faults_heal_apart(bench: Bench) -> None:
     """The end of one partition leaves the other, and the proof considers the links that the other cuts."""
-    first = PlannedFault(id=1, kind="partition-fixed", target=["n1"], start_s=0, end_s=9)
-    second = PlannedFault(id=2, kind="partition-one-way", target=["n2"], start_s=0, end_s=9)
-    third = PlannedFault(id=3, kind="pause", target=["n3"], start_s=0, end_s=9)
+    first = PlannedFault(id=1, kind="partition-fixed", target=Named(("n1",)), start_s=0, end_s=9)
+    second = PlannedFault(id=2, kind="partition-one-way", target=Named(("n2",)), start_s=0, end_s=9)
+    third = PlannedFault(id=3, kind="pause", target=Named(("n3",)), start_s=0, end_s=9)
 
     async def work() -> None:
         conductor = bench.conductor()
@@ -47,9 +48,9 @@ def test_overlapping_faults_heal_apart(bench: Bench) -> None:
 
 def test_two_faults_of_a_process_never_share_a_node(bench: Bench) -> None:
     """A kill leaves out a paused node; without a free node, the error has the other fault."""
-    pause = PlannedFault(id=1, kind="pause", target=["n1", "n2"], start_s=0, end_s=9)
-    kill = PlannedFault(id=2, kind="kill", target=["n2", "n3"], start_s=0, end_s=9)
-    crash = PlannedFault(id=3, kind="crash", target=["n1"], start_s=0, end_s=9)
+    pause = PlannedFault(id=1, kind="pause", target=Named(("n1", "n2")), start_s=0, end_s=9)
+    kill = PlannedFault(id=2, kind="kill", target=Named(("n2", "n3")), start_s=0, end_s=9)
+    crash = PlannedFault(id=3, kind="crash", target=Named(("n1",)), start_s=0, end_s=9)
 
     async def work() -> None:
         conductor = bench.conductor()
@@ -69,8 +70,8 @@ def test_two_faults_of_a_process_never_share_a_node(bench: Bench) -> None:
 def test_the_next_start_heals_what_a_dead_nemesis_left(bench: Bench) -> None:
     """A new conductor finds rules and stopped processes on the nodes."""
     faults = [
-        PlannedFault(id=7, kind="bridge", target=ORDER, start_s=0, end_s=9),
-        PlannedFault(id=8, kind="pause", target=["n2", "n3"], start_s=0, end_s=9),
+        PlannedFault(id=7, kind="bridge", target=Named(tuple(ORDER)), start_s=0, end_s=9),
+        PlannedFault(id=8, kind="pause", target=Named(("n2", "n3")), start_s=0, end_s=9),
     ]
 
     async def break_and_forget() -> None:
@@ -112,8 +113,8 @@ def test_without_a_leader_a_leader_fault_hits_nobody(bench: Bench, monkeypatch: 
 def test_a_fault_that_is_interrupted_while_it_begins_is_healed(bench: Bench) -> None:
     """Healing waits for running commands, so that their effects do not outlive it."""
     faults = [
-        PlannedFault(id=1, kind="partition-halves", target=["n1", "n2"], start_s=0, end_s=9),
-        PlannedFault(id=2, kind="pause", target=["n3", "n4"], start_s=0, end_s=9),
+        PlannedFault(id=1, kind="partition-halves", target=Named(("n1", "n2")), start_s=0, end_s=9),
+        PlannedFault(id=2, kind="pause", target=Named(("n3", "n4")), start_s=0, end_s=9),
     ]
 
     async def work(after_s: float) -> None:

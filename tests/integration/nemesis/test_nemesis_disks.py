@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from harness.faults import PlannedFault
+from harness.targets import Named
 from nemesis.errors import FaultError
 from tests.integration.nemesis.bench import HOME, planned
 
@@ -224,9 +225,8 @@ def test_a_damaged_file_is_read_back(bench: Bench, kind: str) -> None:
     seen = []
     for _ in range(2):
         bench.shell("n4", make)
-        begun, proof, _ = bench.through(
-            planned(kind, ["n4"], pick=0.3, **({"seed": 7} if kind == "file-bitflip" else {}))
-        )
+        own: dict[str, Any] = {"seed": 7} if kind == "file-bitflip" else {}
+        begun, proof, _ = bench.through(planned(kind, ["n4"], pick=0.3, **own))
         assert proof.effective, proof.reason
         assert begun.details["damage"]["n4"]["file"] == log
         seen.append(bench.shell("n4", f"cmp -l /srv/before {log} 2>&1 | head -n 20; stat -c %s {log}"))
@@ -247,7 +247,9 @@ def test_files_are_damaged_on_a_minority_at_most(bench: Bench) -> None:
 
     async def work() -> None:
         conductor = bench.conductor()
-        first = PlannedFault(id=1, kind="file-bitflip", target=["n1", "n2"], start_s=0, end_s=9, options={"flips": 1})
+        first = PlannedFault(
+            id=1, kind="file-bitflip", target=Named(("n1", "n2")), start_s=0, end_s=9, options={"flips": 1}
+        )
         await conductor.begin(first)
         await conductor.end(first)
         with pytest.raises(FaultError, match="is refused: the plan damages files on n1, n2, n3"):

@@ -20,6 +20,7 @@ from harness.healing import CHAIN
 from harness.process_clock import asked, http_date_s
 from harness.service import NodeStatus, Service
 from harness.system import System
+from harness.targets import Named, from_json
 from nemesis.conductor import Conductor
 from nemesis.errors import FaultError
 from tests.slow_faults import forget_plugins, install_slow_faults
@@ -160,9 +161,20 @@ def site() -> Iterator[Site]:
         yield made
 
 
-def planned(kind: str, target: str | Sequence[str], role: str, **options: Any) -> PlannedFault:
-    """Returns a plan's entry."""
-    return PlannedFault(id=4, kind=kind, target=target, start_s=0.0, end_s=10.0, options={"role": role, **options})
+def planned(
+    kind: str, target: str | Sequence[str], role: str, *, order: Sequence[str] = (), **options: Any
+) -> PlannedFault:
+    """Returns a plan's entry. The target is a word or names."""
+    return PlannedFault(
+        id=4,
+        kind=kind,
+        target=from_json(target),
+        start_s=0.0,
+        end_s=10.0,
+        order=tuple(order),
+        role=role,
+        options=options,
+    )
 
 
 def test_a_killed_front_leaves_the_back_alone(site: Site) -> None:
@@ -203,7 +215,7 @@ def test_a_paused_back_leaves_the_front_alone(site: Site) -> None:
 
 def test_without_a_role_all_processes_of_a_node_are_hit(site: Site) -> None:
     """Each process has its own proof, with its role."""
-    _, proof, _ = site.through(PlannedFault(id=5, kind="kill", target=["n2", "n5"], start_s=0.0, end_s=10.0))
+    _, proof, _ = site.through(PlannedFault(id=5, kind="kill", target=Named(("n2", "n5")), start_s=0.0, end_s=10.0))
     assert proof.effective, proof.reason
     assert proof.measured["vanished"] == ["n2 (back)", "n2 (front)", "n5"]
     asyncio.run(readiness.until_ready(site.system, 10))
@@ -240,9 +252,9 @@ def test_a_partition_of_a_role_divides_its_nodes_only(site: Site) -> None:
 
 def test_two_roles_of_one_node_are_held_apart(site: Site) -> None:
     """A front can be paused while the back of its node is dead; two faults of the same front are refused."""
-    kill = PlannedFault(id=6, kind="kill", target=["n1"], start_s=0, end_s=3, options={"role": "back"})
-    pause = PlannedFault(id=7, kind="pause", target=["n1"], start_s=0, end_s=3, options={"role": "front"})
-    again = PlannedFault(id=8, kind="kill", target=["n1"], start_s=0, end_s=3)
+    kill = PlannedFault(id=6, kind="kill", target=Named(("n1",)), start_s=0, end_s=3, role="back")
+    pause = PlannedFault(id=7, kind="pause", target=Named(("n1",)), start_s=0, end_s=3, role="front")
+    again = PlannedFault(id=8, kind="kill", target=Named(("n1",)), start_s=0, end_s=3)
 
     async def work() -> list[Proof]:
         conductor = Conductor(cluster=site.cluster, system=site.system)
@@ -304,7 +316,9 @@ def test_the_clock_of_one_role_is_set_aside(site: Site) -> None:
     fault = planned("clock-skew", ["n1"], "front", offset_ms=60_000)
     if "faketime" not in site.cluster.capabilities()["n1"].available:
         pytest.skip("libfaketime is not installed")
-    whole = PlannedFault(id=9, kind="clock-skew", target=["n1"], start_s=0, end_s=9, options={"offset_ms": -5000})
+    whole = PlannedFault(
+        id=9, kind="clock-skew", target=Named(("n1",)), start_s=0, end_s=9, options={"offset_ms": -5000}
+    )
     for node in site.cluster.nodes:
         site.system.kill(node)
 

@@ -14,6 +14,7 @@ from harness.declare import NoOptions
 from harness.errors import InputError
 from harness.faults import PlannedFault
 from harness.system import OneServiceSystem
+from harness.targets import Named
 from nemesis.conductor import Conductor
 from nemesis.errors import FaultError
 
@@ -112,7 +113,9 @@ class Ticks(OneServiceSystem):
 def stall(target: list[str], **options: Any) -> PlannedFault:
     """Returns a fault that holds threads often and long."""
     given = {"per_second": 10, "most_ms": 900, "seed": 1, **options}
-    return PlannedFault(id=3, kind="thread-stall", target=target, start_s=0.0, end_s=LASTS_S, options=given)
+    return PlannedFault(
+        id=3, kind="thread-stall", target=Named(tuple(target)), start_s=0.0, end_s=LASTS_S, options=given
+    )
 
 
 @pytest.fixture

@@ -21,6 +21,7 @@ from harness.op import OpType
 from harness.outcome import RunOutcome
 from harness.parts import recovered
 from harness.recovery import Recovery
+from harness.targets import AllNodes
 from harness.watch import Positions
 from results.live.serve import StoreServer
 from results.pipeline.options import AnalysisOptions
@@ -60,7 +61,7 @@ def with_many_faults(made: RunRecord) -> RunRecord:
     more = [
         FaultRecord(
             planned=PlannedFault(
-                id=number, kind=KINDS[number % 4], target="minority",
+                id=number, kind=KINDS[number % 4], target=AllNodes(),
                 start_s=number * step_ns / S, end_s=(number + 3) * step_ns / S,
             ),
             targets=NODES if number % 4 == 0 else (NODES[number % 5],),

@@ -8,6 +8,7 @@ from checker.formats.columns import Columns, of_operations
 from checker.judging import Anomaly, Judgement, operation_at, part_of
 from harness.faults import FaultRecord, PlannedFault, Proof
 from harness.op import Operation, OpType, Value
+from harness.targets import AllNodes
 from harness.units import NS_PER_S as S
 from harness.verdict import Verdict
 
@@ -68,7 +69,7 @@ def test_rows_of_an_anomaly_belong_to_its_object() -> None:
 
 def test_an_anomaly_during_a_fault_is_shown_first() -> None:
     """A violation before any fault does not show a fault's effect."""
-    planned = PlannedFault(id=7, kind="kill", target="one", start_s=4, end_s=5)
+    planned = PlannedFault(id=7, kind="kill", target=AllNodes(), start_s=4, end_s=5)
     proof = Proof(effective=True, reason="seen")
     fault = FaultRecord(planned=planned, targets=("n1",), start_ns=4 * S, end_ns=5 * S, proof=proof)
     part = part_of(Lost("a", "b"), of_operations(HISTORY), faults=[fault])

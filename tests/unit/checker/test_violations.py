@@ -9,6 +9,7 @@ from checker.decide.independent import check_keys
 from checker.violations import Violation, When, count, of_keys, ranked
 from harness.faults import FaultRecord, PlannedFault, Proof
 from harness.op import Operation, OpType
+from harness.targets import AllNodes
 from harness.units import NS_PER_S as S
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def never_written(key: str, index: int, at_s: float) -> list[Operation]:
 
 def fault(number: int, start_s: float, end_s: float, *, effective: bool = True) -> FaultRecord:
     """Returns a fault that lasts from `start_s` to `end_s`."""
-    planned = PlannedFault(id=number, kind="kill", target="one", start_s=start_s, end_s=end_s)
+    planned = PlannedFault(id=number, kind="kill", target=AllNodes(), start_s=start_s, end_s=end_s)
     return FaultRecord(
         planned=planned, targets=("n1",), start_ns=round(start_s * S), end_ns=round(end_s * S),
         proof=Proof(effective=effective, reason="seen"),

@@ -34,7 +34,7 @@ LOST_ENTRIES = (
             "one-leader-per-term",
             [
                 r"The nodes that reported that they led:",
-                r"leader-kill \(fault \d\) begins on n\d",
+                r"kill \(fault \d\) begins on n\d",
                 r"n\d reported that it was the leader in term",
             ],
         ),

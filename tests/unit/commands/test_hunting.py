@@ -13,7 +13,6 @@ import pytest
 
 import cli
 from commands.hunt.draws import (
-    FAULT_OPTIONS,
     MAX_KINDS,
     SIMULATED_LIMITS_S,
     SIMULATED_RATES,
@@ -28,10 +27,14 @@ from commands.hunt.runs import BROKEN, INVALID, REFUSED, UNKNOWN, VALID, HuntRun
 from commands.hunt.space import named
 from harness.capabilities import Capabilities
 from harness.errors import InfrastructureError, InputError
+from harness.faults import Trigger
 from harness.outcome import RunOutcome
 from harness.verdict import Part, Verdict
+from nemesis.asked import ByKind, KindOptions
 from nemesis.errors import PlanError
-from nemesis.kinds import find_kind
+from nemesis.kinds import find_called, find_kind
+from nemesis.parsing import request_of
+from nemesis.targets import ALL, LEADER, MAJORITY, TRIGGER
 from nemesis.triggers import Subject, for_hunts
 from tests.catches.hunts import Hunt
 from tests.trials import TOY, trial
@@ -45,6 +48,7 @@ if TYPE_CHECKING:
     from harness.op import Value
 
 pytestmark = pytest.mark.usefixtures("without_plots")
+NEW_LEADER, RARE = (Trigger(name=name, limit_s=0.0) for name in ("new-leader", "rare-message"))
 KINDS = ("bridge", "kill", "packet-loss", "pause", "power-loss")
 SPACE = Space(kinds=KINDS)
 
@@ -72,19 +76,24 @@ def test_each_run_draws_its_rhythm_and_its_load() -> None:
     """All rhythms and rates are drawn, and options for the kinds that take them."""
     chooser = Chooser(Space(kinds=(*KINDS, "packet-delay")), seed=1, guided=False)
     draws = [chooser.draw() for _ in range(60)]
-    assert {(draw.options["fault_on"], draw.options["fault_off"]) for draw in draws} == set(SIMULATED_RHYTHMS)
+    assert {(draw.fault_on, draw.fault_off) for draw in draws} == set(SIMULATED_RHYTHMS)
+    assert all(draw.options["fault_on"] == ByKind(draw.fault_on) for draw in draws)
     assert {draw.options["rate"] for draw in draws} == set(SIMULATED_RATES)
     for draw in draws:
-        assert draw.fault_options.keys() == {*draw.kinds} & FAULT_OPTIONS.keys()
-        assert all(f"{kind}." in draw.options["fault_options"] for kind in draw.fault_options)
+        assert draw.fault_options.keys() == {*draw.kinds} & {"packet-delay", "packet-loss"}
+        assert draw.options["fault_options"] == KindOptions(draw.fault_options)
+    delays = {
+        (each["delay_ms"], each["jitter_ms"]) for draw in draws if (each := draw.fault_options.get("packet-delay"))
+    }
+    assert delays == {(20, 10), (100, 50), (400, 200)}, "the jitter is drawn with the delay"
 
 
 def test_each_run_draws_its_targets_and_settings() -> None:
     """Kinds have their default target or another one; every value of a setting is drawn."""
-    space = Space(kinds=KINDS, targets={"power-loss": ["all"], "kill": ["all", "leader"]}, settings={"batch": (1, 16)})
+    space = Space(kinds=KINDS, targets={"power-loss": [ALL], "kill": [ALL, LEADER]}, settings={"batch": (1, 16)})
     chooser = Chooser(space, seed=1, guided=False)
     options = [chooser.draw().options for _ in range(100)]
-    aims = {aim for each in options for aim in each["nemesis"].split(",")}
+    aims = {str(asked) for each in options for asked in each["nemesis"].parts}
     assert aims == {*KINDS, "power-loss:all", "kill:all", "kill:leader"}
     assert {each["batch"] for each in options} == {1, 16}
 
@@ -94,8 +103,8 @@ def test_a_hunt_draws_the_settings_that_are_left_open() -> None:
     drawn_from_all = Hunt((), seed=1).space
     of_system, of_workload = {"pre_vote", "snapshot_entries", "patience_ms"}, {"hot_share"}
     assert set(drawn_from_all.settings) == {*of_system, *of_workload, "nodes", "fault_wait"}
-    assert drawn_from_all.targets["power-loss"] == ["all", "leader", "majority"]
-    assert drawn_from_all.targets["packet-delay"] == ["all", "leader", "majority"]
+    assert drawn_from_all.targets["power-loss"] == [ALL, LEADER, MAJORITY]
+    assert drawn_from_all.targets["packet-delay"] == [ALL, LEADER, MAJORITY]
     assert "leader-kill" not in drawn_from_all.targets
     given = ("--patience-ms", "5", "--nodes", "4", "--fault-wait", "0", "--hot-share", "0.5")
     assert set(Hunt(given, seed=1).space.settings) == {"pre_vote", "snapshot_entries"}
@@ -121,8 +130,8 @@ def test_a_hunt_on_one_node_draws_no_fault_between_nodes() -> None:
 )
 def test_the_kinds_to_draw_from_can_leave_some_out(among: str, names: str) -> None:
     """`all` means the kinds that a hunt draws by default, and `-KIND` beside it leaves one out."""
-    possible = [find_kind(name) for name in ("kill", "pause", "crash")]
-    assert " ".join(kind.name for kind in named(possible, among, possible[:2])) == names
+    possible = [find_called(name) for name in ("kill", "pause", "crash")]
+    assert " ".join(called.name for called in named(possible, request_of(among), possible[:2])) == names
 
 
 @pytest.mark.parametrize(
@@ -137,7 +146,9 @@ def test_the_kinds_to_draw_from_can_leave_some_out(among: str, names: str) -> No
 def test_kinds_to_draw_from_are_checked(among: str, sentence: str) -> None:
     """The hunt refuses a name that is no kind, and a kind that it cannot draw."""
     with pytest.raises(InputError, match=sentence):
-        named([find_kind("kill"), find_kind("pause")], among, [find_kind("kill"), find_kind("pause")])
+        named(
+            [find_called("kill"), find_called("pause")], request_of(among), [find_called("kill"), find_called("pause")]
+        )
 
 
 def test_kinds_with_new_features_are_drawn_more_often() -> None:
@@ -171,7 +182,7 @@ def test_eventful_runs_are_changed_more_often() -> None:
 
 def test_a_change_keeps_the_rest() -> None:
     """Number and seed are new, and one value at most is another one."""
-    space = replace(SPACE, targets={"kill": ["all", "leader"]}, settings={"batch": (1, 16)})
+    space = replace(SPACE, targets={"kill": [ALL, LEADER]}, settings={"batch": (1, 16)})
     chooser, blind = Chooser(space, seed=5, guided=True), Chooser(space, seed=5, guided=False)
     first = chooser.draw()
     blind.draw()
@@ -194,10 +205,8 @@ def test_a_change_keeps_the_rest() -> None:
 def test_triggers_change_no_other_draw() -> None:
     """A run has the seed, kinds, options, rhythm, rate and settings that it has without triggers; only targets may differ."""
     settings: dict[str, Sequence[Value]] = {"batch": (1, 16), "fault_wait": (0.0, 0.5)}
-    plain = replace(SPACE, targets={"kill": ["all", "leader"]}, settings=settings)
-    space = replace(
-        plain, triggers=("new-leader", "rare-message"), naming=frozenset({"new-leader"}), aimed=frozenset({"kill"})
-    )
+    plain = replace(SPACE, targets={"kill": [ALL, LEADER]}, settings=settings)
+    space = replace(plain, triggers=(NEW_LEADER, RARE), naming=frozenset({"new-leader"}), aimed=frozenset({"kill"}))
     chooser, without = Chooser(space, seed=7, guided=False), Chooser(plain, seed=7, guided=False)
     aimed = triggered = 0
     for _ in range(100):
@@ -205,11 +214,11 @@ def test_triggers_change_no_other_draw() -> None:
         assert replace(draw, triggers={}, limit_s=0.0, targets=other.targets) == other
         assert draw.triggers.keys() <= {*draw.kinds}
         assert len(draw.triggers) <= 1
-        by_trigger = {kind for kind, target in draw.targets.items() if target == "trigger"}
-        assert all(kind == "kill" and draw.triggers[kind] == "new-leader" for kind in by_trigger)
+        by_trigger = {kind for kind, target in draw.targets.items() if target == TRIGGER}
+        assert all(kind == "kill" and draw.triggers[kind] == NEW_LEADER for kind in by_trigger)
         assert draw.options["fault_wait"] in (SIMULATED_LIMITS_S if draw.triggers else (0.0, 0.5))
         waits = draw.settings["fault_wait"] == 0.5
-        assert draw.options.get("fault_trigger", "").startswith("rare-message,") == (waits and bool(draw.triggers))
+        assert (draw.options.get("fault_trigger", ByKind()).usual == RARE) == (waits and bool(draw.triggers))
         triggered, aimed = triggered + bool(draw.triggers), aimed + bool(by_trigger)
     assert 30 < triggered < 70
     assert aimed > 1
@@ -217,15 +226,13 @@ def test_triggers_change_no_other_draw() -> None:
 
 def test_a_changed_run_has_triggers_of_its_own_kinds() -> None:
     """A target is that of a trigger only while the kind has a trigger that names a node."""
-    space = replace(
-        SPACE, triggers=("new-leader",), naming=frozenset({"new-leader"}), aimed=frozenset({"kill", "pause"})
-    )
+    space = replace(SPACE, triggers=(NEW_LEADER,), naming=frozenset({"new-leader"}), aimed=frozenset({"kill", "pause"}))
     chooser = Chooser(space, seed=5, guided=True)
     for number in range(200):
         draw = chooser.draw()
         chooser.learn(draw, Behaviour(features=frozenset({str(number)})))
         assert draw.triggers.keys() <= {*draw.kinds}
-        assert {kind for kind, target in draw.targets.items() if target == "trigger"} <= draw.triggers.keys()
+        assert {kind for kind, target in draw.targets.items() if target == TRIGGER} <= draw.triggers.keys()
 
 
 def test_a_hunt_draws_the_triggers_that_can_fire() -> None:
@@ -233,7 +240,8 @@ def test_a_hunt_draws_the_triggers_that_can_fire() -> None:
     space = Hunt((), seed=1, triggers="all").space
     lines = [f"log-line:{line}" for line in ("elected", "snapshot", "install", "start")]
     functions = [f"operation:{f}:1" for f in ("cas", "read", "write")]
-    assert {*space.triggers} == {
+    triggers = {*map(str, space.triggers)}
+    assert triggers == {
         *lines,
         *functions,
         *(
@@ -245,12 +253,10 @@ def test_a_hunt_draws_the_triggers_that_can_fire() -> None:
             "rare-message",
         ),
     }
-    assert space.naming == {*space.triggers} - {"rare-message"}
+    assert space.naming == {trigger.name for trigger in space.triggers} - {"rare-message"}
     assert {"kill", "pause", "partition-random-node"} <= space.aimed
-    assert Hunt((), seed=1, triggers="log-line:snapshot,operation:write:3").space.triggers == (
-        "log-line:snapshot",
-        "operation:write:3",
-    )
+    drawn_from = Hunt((), seed=1, triggers="log-line:snapshot,operation:write:3").space.triggers
+    assert [*map(str, drawn_from)] == ["log-line:snapshot", "operation:write:3"]
     assert not Hunt((), seed=1).space.triggers
 
 
@@ -265,7 +271,10 @@ def test_runs_of_a_hunt_begin_faults_with_triggers() -> None:
             continue
         faults = [record for record in trial.result.faults if record.planned.trigger is not None]
         if draw.triggers:
-            assert {str(record.planned.trigger) for record in faults} <= {"rare-message", *draw.triggers.values()}
+            assert {str(record.planned.trigger) for record in faults} <= {
+                "rare-message",
+                *map(str, draw.triggers.values()),
+            }
         fired += [
             record.planned.trigger.name for record in faults if record.fired is not None and record.planned.trigger
         ]
@@ -302,7 +311,7 @@ def test_triggers_that_the_nodes_lack_are_refused_by_name_and_left_out_of_all() 
 
 def test_a_hunt_of_one_kind_changes_the_rest() -> None:
     """There is no other kind to add."""
-    chooser = Chooser(Space(kinds=("kill",), targets={"kill": ["all"]}), seed=5, guided=True)
+    chooser = Chooser(Space(kinds=("kill",), targets={"kill": [ALL]}), seed=5, guided=True)
     for number in range(50):
         draw = chooser.draw()
         assert draw.kinds == ("kill",)

@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 FREEZE = """
 from nemesis.faults.process import Pause
 from nemesis.kinds import Kind
+from nemesis.targets import RANDOM
 
-FREEZE = Kind(name="freeze", fault=type("Freeze", (Pause,), {}), target="random")
+FREEZE = Kind(name="freeze", fault=type("Freeze", (Pause,), {}), target=RANDOM)
 """
 BANK = """
 from workloads.register.workload import RegisterWorkload

@@ -17,6 +17,7 @@ from commands.shrink.steps import MIN_FAULT_S, Candidate, shrink, shrinkable, st
 from harness.errors import InputError
 from harness.faults import RARE_MESSAGE, PlannedFault, Trigger
 from harness.randomness import stream
+from harness.targets import AtTrigger, Named, names_of
 from tests.trials import TOY
 
 if TYPE_CHECKING:
@@ -28,7 +29,9 @@ pytestmark = pytest.mark.usefixtures("without_plots")
 
 def fault(place: int, kind: str, *targets: str) -> PlannedFault:
     """Returns a fault of 4 s that begins at 5 s times its place, plus 1 s."""
-    return PlannedFault(id=place, kind=kind, target=targets, start_s=5.0 * place + 1, end_s=5.0 * place + 5)
+    return PlannedFault(
+        id=place, kind=kind, target=Named(tuple(targets)), start_s=5.0 * place + 1, end_s=5.0 * place + 5
+    )
 
 
 WHOLE = Candidate(
@@ -43,7 +46,7 @@ def test_only_what_matters_is_left() -> None:
     """If a pause of n3 alone has the finding, the result has a short pause in a short run and nothing else."""
     best = shrink(WHOLE, lambda each: any(fault.kind == "pause" for fault in each.faults), enough=lambda _: False)
     (left,) = best.faults
-    assert (left.kind, left.target, left.id) == ("pause", ("n3",), 0)
+    assert (left.kind, left.target, left.id) == ("pause", Named(("n3",)), 0)
     assert left.end_s - left.start_s < 2 * MIN_FAULT_S
     assert left.start_s < 1
     assert best.time_limit_s < 2
@@ -68,7 +71,9 @@ def test_a_fault_at_the_node_of_its_trigger_keeps_the_trigger() -> None:
     trigger = Trigger(name="log-line", limit_s=2.0, parameters={"line": "elected"})
     whole = replace(
         WHOLE,
-        faults=tuple(replace(each, trigger=trigger, target="trigger") for each in WHOLE.faults if each.kind == "kill"),
+        faults=tuple(
+            replace(each, trigger=trigger, target=AtTrigger()) for each in WHOLE.faults if each.kind == "kill"
+        ),
     )
     best = shrink(whole, lambda each: bool(each.faults), enough=lambda _: False)
     assert {str(fault.trigger) for fault in best.faults} == {"log-line:elected"}
@@ -91,10 +96,10 @@ def test_targets_are_left_out_one_by_one() -> None:
     """If the finding needs a kill of n2, the result does not kill n1."""
 
     def needs_n2(each: Candidate) -> bool:
-        return any(fault.kind == "kill" and "n2" in fault.target for fault in each.faults)
+        return any(fault.kind == "kill" and "n2" in names_of(fault.target) for fault in each.faults)
 
     (left,) = shrink(WHOLE, needs_n2, enough=lambda _: False).faults
-    assert left.target == ("n2",)
+    assert left.target == Named(("n2",))
 
 
 def test_a_run_that_cannot_be_smaller_stays_the_same() -> None:
@@ -268,4 +273,4 @@ def test_steps_stay_within_the_run() -> None:
     """Each fault of a step has targets, a positive duration, and ends within the run; ids are consecutive."""
     for each in (*steps(WHOLE), *steps(replace(WHOLE, options={}))):
         assert [fault.id for fault in each.faults] == list(range(len(each.faults)))
-        assert all(fault.target and fault.start_s < fault.end_s <= each.time_limit_s for fault in each.faults)
+        assert all(names_of(fault.target) and fault.start_s < fault.end_s <= each.time_limit_s for fault in each.faults)

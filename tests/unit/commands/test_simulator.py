@@ -149,7 +149,7 @@ def test_a_confirmation_of_a_plan_from_a_file_is_a_replay(tmp_path: Path) -> Non
     """Options draw no plan from a file, so the run is replayed on local nodes, which changes its plan."""
     fault = {"kind": "kill", "target": ["n1"], "start_s": 2, "end_s": 2.2}
     plan = tmp_path / "plan.json"
-    head = {"format": "labrys-plan", "version": 2, "nodes": ["n1", "n2", "n3"], "time_limit_s": 20}
+    head = {"format": "labrys-plan", "version": 3, "nodes": ["n1", "n2", "n3"], "time_limit_s": 20}
     plan.write_text(json.dumps({**head, "faults": [fault]}), encoding="utf-8")
     simulated = ("--cluster", "sim", "--system", "dledger", "--nodes", "3", "--plan", str(plan))
     with settled_by(*simulated) as settled:

@@ -12,6 +12,7 @@ import pytest
 from harness.daemon import Daemon, ends
 from harness.ends import MAX_LINE, MAX_LINES, End, Ended, ends_since, last_lines, processes, shell_status
 from harness.faults import FaultRecord, PlannedFault, Proof
+from harness.targets import Named
 from harness.units import NS_PER_S
 from harness.verdict import Part, Verdict, verdict_of
 
@@ -109,7 +110,7 @@ def test_a_fault_at_the_time_is_named() -> None:
     """A full disk may be why a program ends; a fault of another node or another time is not."""
     faults = [
         FaultRecord(
-            planned=PlannedFault(id=number, kind=kind, target=(node,), start_s=1, end_s=end_s),
+            planned=PlannedFault(id=number, kind=kind, target=Named((node,)), start_s=1, end_s=end_s),
             targets=(node,), start_ns=NS_PER_S, end_ns=end_s * NS_PER_S, proof=Proof(effective=True, reason="Seen."),
         )
         for number, (kind, node, end_s) in enumerate([("disk-full", "n1", 5), ("pause", "n2", 5), ("kill", "n1", 2)])

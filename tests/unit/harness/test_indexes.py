@@ -5,6 +5,7 @@ from __future__ import annotations
 from harness.faults import FaultRecord, PlannedFault
 from harness.indexes import Indexes, raft_invariants
 from harness.service import NodeStatus
+from harness.targets import Named
 from harness.units import NS_PER_S
 from harness.verdict import Verdict
 
@@ -28,7 +29,7 @@ def polled(*reports: tuple[int | None, int | None] | tuple[int, int, int] | None
 
 def fault(node: str, start_s: float, end_s: float) -> FaultRecord:
     """Returns the record of a kill."""
-    planned = PlannedFault(id=0, kind="kill", target=[node], start_s=start_s, end_s=end_s)
+    planned = PlannedFault(id=0, kind="kill", target=Named((node,)), start_s=start_s, end_s=end_s)
     start_ns, end_ns = int(start_s * NS_PER_S), int(end_s * NS_PER_S)
     return FaultRecord(planned=planned, targets=[node], start_ns=start_ns, end_ns=end_ns, proof=None)
 

@@ -13,6 +13,7 @@ from harness.faults import FaultRecord, PlannedFault, Proof
 from harness.op import FINAL_PHASE, Operation, OpType
 from harness.outages import Serving
 from harness.recovery import Recovery
+from harness.targets import AllNodes
 from harness.verdict import Verdict
 from workloads.set.workload import SetWorkload
 
@@ -39,9 +40,7 @@ def loss(
 ) -> FaultRecord:
     """Returns a loss of power with which processes vanished."""
     return FaultRecord(
-        planned=PlannedFault(
-            id=0, kind="power-loss", target="all", start_s=0, end_s=1, options={} if role is None else {"role": role}
-        ),
+        planned=PlannedFault(id=0, kind="power-loss", target=AllNodes(), start_s=0, end_s=1, role=role),
         targets=list(ALL),
         start_ns=start_ns,
         end_ns=end_ns,

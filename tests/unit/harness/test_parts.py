@@ -17,6 +17,7 @@ from harness.op import FINAL_PHASE, Operation, OpType
 from harness.recovery import Recovery
 from harness.replicas import Difference, Replicas
 from harness.run import RunResult
+from harness.targets import AllNodes
 from harness.verdict import CONTROL_NODE, Part, Verdict, worst
 from harness.watch import Sighting
 
@@ -46,7 +47,7 @@ def fault(
 ) -> FaultRecord:
     """Returns the record of a planned fault, with its proof."""
     return FaultRecord(
-        planned=PlannedFault(id=0, kind=kind, target="one", start_s=0.0, end_s=1.0),
+        planned=PlannedFault(id=0, kind=kind, target=AllNodes(), start_s=0.0, end_s=1.0),
         targets=["n1"],
         start_ns=start_ns,
         end_ns=end_ns,
@@ -87,7 +88,7 @@ def test_one_effective_fault_of_each_kind_is_enough() -> None:
 def test_each_role_of_a_kind_needs_a_proven_effect() -> None:
     """A kill of the brokers does not prove one of the controllers."""
     kills = [
-        replace(each, planned=replace(each.planned, options={"role": role}))
+        replace(each, planned=replace(each.planned, role=role))
         for role, each in {
             "broker": fault("kill", effective=True),
             "controller": fault("kill", effective=False),
@@ -115,8 +116,10 @@ def test_a_planned_fault_that_never_began_makes_the_run_unknown() -> None:
 @pytest.mark.parametrize(("end_s", "late"), [(22.3, "kill ended 14.3 s later than planned"), (9.0, None)])
 def test_a_fault_that_never_began_names_the_one_that_ended_late(end_s: float, late: str | None) -> None:
     """Faults that go in turn wait for each other. The reason names the last one, if it ended after the next one was due."""
-    killed = PlannedFault(id=0, kind="kill", target="one", start_s=3.0, end_s=8.0)
-    cut = [PlannedFault(id=i, kind="bridge", target="one", start_s=11.0 + 9 * i, end_s=16.0 + 9 * i) for i in (0, 1)]
+    killed = PlannedFault(id=0, kind="kill", target=AllNodes(), start_s=3.0, end_s=8.0)
+    cut = [
+        PlannedFault(id=i, kind="bridge", target=AllNodes(), start_s=11.0 + 9 * i, end_s=16.0 + 9 * i) for i in (0, 1)
+    ]
     record = replace(fault("kill", effective=True, end_ns=round(end_s * 1e9)), planned=killed)
     part = parts.faults_effective([record], [killed, *cut])
     expected = f"; {late}, so a longer --time-limit may help" if late else ""

@@ -35,6 +35,7 @@ from harness.process_clock import LogClock
 from harness.run import RunResult, Test, go
 from harness.service import NodeStatus, ReplicaState
 from harness.system import OneServiceSystem
+from harness.targets import AllNodes
 from harness.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -266,7 +267,7 @@ def perform(
     **changes: Any,
 ) -> tuple[RunResult, HistoryWriter, Screen]:
     """Runs a test of two seconds with one fault; in virtual time, if `carry_out` is not another runner."""
-    plan = (PlannedFault(id=0, kind="kill", target="one", start_s=0.5, end_s=1.0),)
+    plan = (PlannedFault(id=0, kind="kill", target=AllNodes(), start_s=0.5, end_s=1.0),)
     values: dict[str, Any] = {
         "seed": 1,
         "cluster": Cluster(),

@@ -17,6 +17,7 @@ from harness.history import MemoryHistory
 from harness.op import NEMESIS, Op, OpType
 from harness.parts import faults_effective
 from harness.schedule import BEGIN_TIMEOUT_S, END_TIMEOUT_S, LOOK_TIMEOUT_S, conduct
+from harness.targets import AllNodes, Named
 from harness.verdict import Verdict
 from nemesis.errors import FaultError
 
@@ -29,7 +30,7 @@ SEEN = Proof(effective=True, reason="4 packets dropped")
 
 def fault(number: int, start_s: float, end_s: float, kind: str = "kill") -> PlannedFault:
     """Returns a planned fault."""
-    return PlannedFault(id=number, kind=kind, target="one", start_s=start_s, end_s=end_s)
+    return PlannedFault(id=number, kind=kind, target=AllNodes(), start_s=start_s, end_s=end_s)
 
 
 def waiting(planned: PlannedFault, limit_s: float) -> PlannedFault:
@@ -248,7 +249,9 @@ def test_a_fault_leaves_two_events_at_each_end() -> None:
 
 def test_named_targets_are_known_from_the_first_event() -> None:
     """The plan already has the names."""
-    _, ops = carry_out([replace(fault(0, 1, 2), target=["n1", "n3"])], FakeNemesis(begin=InfrastructureError("no")))
+    _, ops = carry_out(
+        [replace(fault(0, 1, 2), target=Named(("n1", "n3")))], FakeNemesis(begin=InfrastructureError("no"))
+    )
     assert [op.value["targets"] for op in ops] == [["n1", "n3"]] * 3
 
 

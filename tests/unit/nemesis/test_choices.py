@@ -23,18 +23,21 @@ from nemesis.choices import (
     given_plan,
     kinds_like,
     make_plan,
-    parse_options,
     refuse_impossible,
     supported,
     triggers_like,
 )
 from nemesis.faults.leadership import Transfer
 from nemesis.kinds import all_kinds, choose_all
+from nemesis.parsing import options_of, request_of
 from nemesis.plan import draw_plan
 from nemesis.planfile import Plan, to_json
 from nemesis.rhythm import Rhythm
+from nemesis.targets import layout
+from tests.fault_options import parsed
 
 NODES = ["n1", "n2", "n3", "n4", "n5"]
+WHERE = layout(NODES)
 
 
 def poor(*available: str) -> dict[str, Capabilities]:
@@ -45,9 +48,9 @@ def poor(*available: str) -> dict[str, Capabilities]:
 
 def make(capabilities: dict[str, Capabilities] | None = None, **changes: Any) -> Plan:
     """Makes a plan from the options' defaults, with changes."""
-    options = FaultOptions(**{"nemesis": "kill"} | changes)
-    given = given_plan(options, NODES)
-    return make_plan(options, nodes=NODES, seed=1, time_limit_s=60, capabilities=capabilities, given=given)
+    options = parsed(**{"nemesis": "kill"} | changes)
+    given = given_plan(options, WHERE)
+    return make_plan(options, where=WHERE, seed=1, time_limit_s=60, capabilities=capabilities, given=given)
 
 
 @pytest.mark.parametrize("nothing", ["", "none"])
@@ -154,8 +157,8 @@ def test_a_plan_has_a_bounded_number_of_faults() -> None:
     """A duration that is too long is an error with a fix."""
     with pytest.raises(InputError, match="room for more than 100 faults; give less time"):
         draw_plan(
-            choose_all(["kill"], NODES),
-            NODES,
+            choose_all(request_of("kill"), WHERE),
+            WHERE,
             seed=1,
             time_limit_s=604_800,
             rhythms={"kill": Rhythm(on_s=(0.01, 0.01), off_s=(0.01, 0.01))},
@@ -184,7 +187,7 @@ def test_options_reach_their_kind() -> None:
 def test_a_malformed_option_is_refused(text: str, message: str) -> None:
     """The error has the form and an example."""
     with pytest.raises(InputError, match=message):
-        parse_options(text)
+        options_of(text)
 
 
 def test_options_of_other_kinds_are_refused() -> None:
@@ -200,7 +203,7 @@ def test_a_plan_file_is_carried_out_as_it_is(tmp_path: Path) -> None:
     path.write_text(to_json(drawn), encoding="utf-8")
     assert make(nemesis="", plan_file=path) == drawn
     path.write_text('{"faults": 3}', encoding="utf-8")
-    with pytest.raises(InputError, match=r"plan\.json: faults must be a list"):
+    with pytest.raises(InputError, match=r"plan\.json: faults: expected a list, found 3"):
         make(nemesis="", plan_file=path)
 
 
@@ -219,13 +222,13 @@ def follow(
     plan: Plan, given: dict[str, Origin], *, seed: int | None = None, time_limit: float = 60.0, **values: Any
 ) -> tuple[FaultOptions, LoadOptions, list[str]]:
     """Follows a plan. Returns the changed options and the lines."""
-    faults = FaultOptions(**{"plan_file": Path("p.json")} | values)
+    faults = parsed(**{"plan_file": Path("p.json")} | values)
     return follow_plan(plan, faults, LoadOptions(seed=seed, time_limit=time_limit), given=given)
 
 
 def test_a_plan_brings_its_seed_and_its_time_limit() -> None:
     """Without other values, those of the plan apply, without a line."""
-    plan = Plan(nodes=tuple(NODES), seed=4, time_limit_s=20.0, faults=())
+    plan = Plan(layout=WHERE, seed=4, time_limit_s=20.0, faults=())
     _, load, lines = follow(plan, {})
     assert (load.seed, load.time_limit, lines) == (4, 20.0, [])
     _, load, lines = follow(replace(plan, seed=None, time_limit_s=None), {})
@@ -234,7 +237,7 @@ def test_a_plan_brings_its_seed_and_its_time_limit() -> None:
 
 def test_what_overrides_a_plan_is_told() -> None:
     """A value from any origin wins over the plan's, with a line; an equal value has no line."""
-    plan = Plan(nodes=tuple(NODES), seed=4, time_limit_s=20.0, faults=())
+    plan = Plan(layout=WHERE, seed=4, time_limit_s=20.0, faults=())
     given = {
         "seed": Origin(words="--seed 5", typed=True),
         "time_limit": Origin(words="time-limit = 60 of labrys.toml", typed=False),
@@ -247,7 +250,7 @@ def test_what_overrides_a_plan_is_told() -> None:
 
 def test_a_plan_excludes_options_that_draw_one() -> None:
     """On the command line, options for drawing are an error; from elsewhere, they have no effect, with a line."""
-    plan = Plan(nodes=tuple(NODES), seed=4, time_limit_s=20.0, faults=())
+    plan = Plan(layout=WHERE, seed=4, time_limit_s=20.0, faults=())
     drawing: dict[str, Any] = {"nemesis": "kill", "fault_on": "3", "in_turn": True}
     for name, value in drawing.items():
         typed = {name: Origin(words=f"--{name}", typed=True), "plan_file": Origin(words="--plan p.json", typed=True)}
@@ -255,7 +258,7 @@ def test_a_plan_excludes_options_that_draw_one() -> None:
             follow(plan, typed, **{name: value})
     elsewhere = {"nemesis": Origin(words="nemesis = kill of labrys.toml", typed=False)}
     faults, _, lines = follow(plan, elsewhere, nemesis="kill")
-    assert faults.nemesis == ""
+    assert not faults.nemesis
     assert lines == ["nemesis = kill of labrys.toml has no effect: the faults come from p.json"]
 
 
@@ -267,7 +270,7 @@ def test_the_plan_says_what_all_left_out() -> None:
     assert {fault.kind for fault in plan.faults} | left.keys() == {
         kind.name for kind in all_kinds().values() if kind.in_all
     }
-    short = make_plan(FaultOptions(nemesis=" all"), nodes=NODES, seed=1, time_limit_s=25)
+    short = make_plan(parsed(nemesis=" all"), where=WHERE, seed=1, time_limit_s=25)
     told = {item.kind: item.reason for item in short.left_out}
     assert {fault.kind for fault in short.faults} | told.keys() == {k.name for k in all_kinds().values() if k.in_all}
     assert set(told.values()) == {"25 s are too short for it and the other faults"}

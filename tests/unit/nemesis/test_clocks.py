@@ -17,6 +17,7 @@ from harness.faults import PlannedFault, Proof
 from harness.node import Node
 from harness.process_clock import ClockReading
 from harness.system import OneServiceSystem
+from harness.targets import Named
 from nemesis.conductor import Conductor
 from nemesis.errors import FaultError
 from tests.unit.nemesis.test_binaries import GO, INTERPRETER, LOADED, NOTE, elf
@@ -101,11 +102,13 @@ class Server(OneServiceSystem):
         return ClockReading(least_s=said_s - self.doubt_s, most_s=said_s + self.doubt_s, source="its word")
 
 
-def carried_out(system: Server, kind: str = "clock-skew", *, can: Capabilities = SHARED, **options: Any) -> Proof:
+def carried_out(
+    system: Server, kind: str = "clock-skew", *, can: Capabilities = SHARED, role: str | None = None, **options: Any
+) -> Proof:
     """Begins, proves and ends a fault in virtual time; returns the proof."""
     cluster = SimpleNamespace(nodes=(N1,), capabilities=lambda: {"n1": can}, remote=lambda node: system.shell)
     conductor = Conductor(cluster=cast("Cluster", cluster), system=system)
-    fault = PlannedFault(id=1, kind=kind, target=["n1"], start_s=0.0, end_s=9.0, options=options)
+    fault = PlannedFault(id=1, kind=kind, target=Named(("n1",)), start_s=0.0, end_s=9.0, role=role, options=options)
 
     async def work() -> Proof:
         await conductor.begin(fault)
@@ -184,7 +187,7 @@ def test_a_run_with_clock_faults_of_a_go_program_is_refused(program: bytes, reas
     shell = Shell(program)
     cluster = SimpleNamespace(nodes=(N1,), capabilities=lambda: {"n1": SHARED}, remote=lambda node: shell)
     conductor = Conductor(cluster=cast("Cluster", cluster), system=cast("System", Server(shell, None)))
-    fault = PlannedFault(id=1, kind="clock-skew", target=["n1"], start_s=0.0, end_s=9.0)
+    fault = PlannedFault(id=1, kind="clock-skew", target=Named(("n1",)), start_s=0.0, end_s=9.0)
     if reason is None:
         run_virtual(conductor.prepare([fault]))
         return

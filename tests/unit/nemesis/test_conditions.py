@@ -18,6 +18,7 @@ from harness.history import MemoryHistory
 from harness.op import NEMESIS, OpType
 from harness.service import NodeStatus, Service
 from harness.system import LogLine
+from harness.targets import AtTrigger
 from nemesis import loglines
 from nemesis.errors import FaultError, PlanError
 from nemesis.triggers import Subject, all_triggers, find_trigger, make_trigger, parse_trigger
@@ -444,5 +445,5 @@ def test_a_line_of_a_simulated_node() -> None:
 def test_the_words_of_a_fault_without_its_trigger() -> None:
     """The planned fault names its trigger as on the command line."""
     trigger = make_trigger("log-line", 4.0, {"line": "elected"})
-    fault = PlannedFault(id=0, kind="kill", target="trigger", start_s=1.0, end_s=9.0, trigger=trigger)
+    fault = PlannedFault(id=0, kind="kill", target=AtTrigger(), start_s=1.0, end_s=9.0, trigger=trigger)
     assert (str(fault.trigger), fault.lasts_s) == ("log-line:elected", 4.0)

@@ -12,19 +12,27 @@ import pytest
 from harness.capabilities import NAMES, SIMULATED, Capabilities
 from harness.faults import RARE_MESSAGE, PlannedFault, Trigger
 from harness.node import Node
+from harness.targets import AllNodes
 from nemesis.errors import PlanError
 from nemesis.kinds import (
+    Kind,
     LeftOut,
+    Variant,
+    all_called,
     all_kinds,
     choose,
     choose_all,
+    find_called,
     find_kind,
     left_out,
     missing_capabilities,
     registry,
 )
+from nemesis.parsing import asked_of, options_of, request_of
+from nemesis.targets import layout
 
 NODES = ["n1", "n2", "n3", "n4", "n5"]
+WHERE = layout(NODES)
 ABLE = Capabilities(available=frozenset(NAMES))
 
 
@@ -35,7 +43,7 @@ def without(*names: str) -> Capabilities:
 
 def fault(kind: str, **options: Any) -> PlannedFault:
     """Returns a plan's entry."""
-    return PlannedFault(id=0, kind=kind, target="all", start_s=0.0, end_s=9.0, options=options)
+    return PlannedFault(id=0, kind=kind, target=AllNodes(), start_s=0.0, end_s=9.0, options=options)
 
 
 @pytest.mark.parametrize(
@@ -43,19 +51,21 @@ def fault(kind: str, **options: Any) -> PlannedFault:
     [
         ("hammer-time", "pause", "random"),
         ("random-kill", "kill", "random"),
-        ("minor-suspend", "minor-pause", "minority"),
-        ("leader-suspend", "leader-pause", "leader"),
+        ("minor-suspend", "pause", "minority"),
+        ("leader-suspend", "pause", "leader"),
         ("leader-partition", "partition-leader", "leader"),
         ("random-partition", "partition-random-halves", "random"),
-        ("kill:n2+n1", "kill", ("n2", "n1")),
+        ("kill:n2+n1", "kill", "n2+n1"),
         ("pause:leader+minority", "pause", "leader+minority"),
-        ("fixed-kill:n3", "fixed-kill", ("n3",)),
+        ("fixed-kill:n3", "kill", "n3"),
+        ("minor-kill", "kill", "minority"),
+        ("major-loss:leader", "packet-loss", "leader"),
     ],
 )
-def test_names_of_jepsen_and_openchaos_are_understood(alias: str, kind: str, target: object) -> None:
+def test_names_of_jepsen_and_openchaos_are_understood(alias: str, kind: str, target: str) -> None:
     """An alias means the kind and its target."""
-    chosen = choose(alias, NODES)
-    assert (chosen.kind.name, chosen.target) == (kind, target)
+    chosen = choose(asked_of(alias), WHERE)
+    assert (chosen.kind.name, str(chosen.target)) == (kind, target)
 
 
 @pytest.mark.parametrize(
@@ -72,14 +82,33 @@ def test_names_of_jepsen_and_openchaos_are_understood(alias: str, kind: str, tar
 def test_what_cannot_be_meant_is_refused_with_a_suggestion(text: str, message: str) -> None:
     """An unknown kind, target or option is an error before a run."""
     with pytest.raises(PlanError, match=message):
-        choose(text, NODES)
+        choose(asked_of(text), WHERE)
 
 
 def test_no_alias_hides_a_kind() -> None:
     """Every name and alias is unique."""
-    assert not set(registry().aliases) & set(all_kinds())
-    assert len(registry().aliases) == sum(len(kind.aliases) for kind in all_kinds().values())
+    called: list[Kind | Variant] = []
+    for kind in all_kinds().values():
+        called += [kind, *kind.variants]
+    assert not set(registry().aliases) & set(all_called())
+    assert len(registry().aliases) == sum(len(each.aliases) for each in called)
+    assert [each.name for each in called] == [*all_called()]
+    assert all(find_called(name).name == name for name in all_called())
     assert all(find_kind(name).name == name for name in all_kinds())
+
+
+def test_a_variant_is_its_kind_with_a_target() -> None:
+    """The plan has the kind and the target. The name of the variant keeps its random stream, its options and its rhythm."""
+    choices = choose_all(request_of("kill,leader-kill"), WHERE)
+    assert [(choice.name, choice.kind.name, choice.label) for choice in choices] == [
+        ("kill", "kill", "kill"),
+        ("leader-kill", "kill", "leader-kill"),
+    ]
+    (heavy, light) = choose_all(
+        request_of("packet-loss,minor-loss"), WHERE, options=options_of("minor-loss.probability=0.1")
+    )
+    assert (heavy.options, light.options) == ({"probability": 0.8}, {"probability": 0.1})
+    assert find_called("fixed-delay").meaning == "packet-delay:NODE+..."
 
 
 def test_kinds_are_described() -> None:
@@ -87,24 +116,25 @@ def test_kinds_are_described() -> None:
     for kind in all_kinds().values():
         assert kind.fault.SUMMARY.endswith(".")
         assert kind.fault.PROOF
-        assert kind.target is None or kind.fault.check_target(kind.name, kind.target, NODES) == kind.target
+        if kind.target is not None:
+            kind.fault.check_target(kind.name, kind.target, NODES)
 
 
 def test_lists_and_repetitions() -> None:
     """Commas and repeated options mean the same; the same fault twice is an error, except with another target."""
-    names = [choice.label for choice in choose_all(["kill, pause", "kill:leader"], NODES)]
+    names = [choice.label for choice in choose_all(request_of("kill, pause, kill:leader"), WHERE)]
     assert names == ["kill", "pause", "kill:leader"]
     with pytest.raises(PlanError, match="--nemesis has the fault 'kill' twice"):
-        choose_all(["kill,random-kill"], NODES)
+        choose_all(request_of("kill,random-kill"), WHERE)
 
 
 def test_all_means_all_that_these_nodes_can_have() -> None:
     """A kind that is left out for a missing capability has the reason."""
     able = dict.fromkeys(NODES, ABLE)
-    every = {choice.kind.name for choice in choose_all(["all"], NODES, capabilities=able)}
+    every = {choice.kind.name for choice in choose_all(request_of("all"), WHERE, capabilities=able)}
     assert every == {kind.name for kind in all_kinds().values() if kind.in_all}
     poor = able | {"n4": without("drop-caches")}
-    names = {choice.kind.name for choice in choose_all(["all", "minor-kill"], NODES, capabilities=poor)}
+    names = {choice.name for choice in choose_all(request_of("all, minor-kill"), WHERE, capabilities=poor)}
     assert every - names == {"crash"}
     assert "minor-kill" in names
     assert left_out(able) == ()
@@ -126,12 +156,12 @@ def test_what_is_left_out_names_each_node_and_each_reason_once() -> None:
 
 def test_options_belong_to_a_kind_that_is_asked_for() -> None:
     """Options of other kinds, unknown options and wrong values are errors."""
-    chosen = choose_all(["partition-leader"], NODES, options={"leader-partition": {"side": "alone"}})
+    chosen = choose_all(request_of("partition-leader"), WHERE, options=options_of("leader-partition.side=alone"))
     assert chosen[0].options == {"side": "alone"}
     with pytest.raises(PlanError, match="--nemesis does not have"):
-        choose_all(["kill"], NODES, options={"partition-leader": {"side": "alone"}})
+        choose_all(request_of("kill"), WHERE, options=options_of("partition-leader.side=alone"))
     with pytest.raises(PlanError, match="takes one of alone, minority, majority, not 'left'"):
-        choose_all(["partition-leader"], NODES, options={"partition-leader": {"side": "left"}})
+        options_of("partition-leader.side=left")
 
 
 def test_missing_capabilities_name_the_node_and_the_thing() -> None:
@@ -160,7 +190,7 @@ def test_the_documentation_names_every_kind_alias_and_option() -> None:
     reference = Path(__file__).parents[3] / "docs" / "reference"
     text = "".join((reference / page).read_text(encoding="utf-8") for page in ("faults.md", "plans.md"))
     names = {
-        *all_kinds(),
+        *all_called(),
         *registry().aliases,
         *(option for kind in all_kinds().values() for option in kind.fault.OPTIONS),
     }
@@ -169,9 +199,9 @@ def test_the_documentation_names_every_kind_alias_and_option() -> None:
 
 def test_a_kind_can_be_left_out_of_all() -> None:
     """`all,-KIND` is `all` without this kind, by its name or an alias; a kind that is asked for beside it stays."""
-    whole = [choice.label for choice in choose_all(["all"], NODES)]
+    whole = [choice.label for choice in choose_all(request_of("all"), WHERE)]
     assert {"kill", "clock-skew"} <= set(whole)
-    found = choose_all(["all,-clock-bump", "-kill , kill:n1"], NODES)
+    found = choose_all(request_of("all,-clock-bump, -kill , kill:n1"), WHERE)
     assert [choice.label for choice in found if choice.label != "kill:n1"] == [
         label for label in whole if label not in {"kill", "clock-skew"}
     ]
@@ -189,14 +219,14 @@ def test_a_kind_can_be_left_out_of_all() -> None:
 def test_a_kind_that_cannot_be_left_out_is_an_error(text: str, message: str) -> None:
     """A request that would leave out nothing is a mistake."""
     with pytest.raises(PlanError, match=re.escape(message)):
-        choose_all([text], NODES)
+        choose_all(request_of(text), WHERE)
 
 
 def test_a_kind_that_the_user_leaves_out_is_not_reported_as_left_out() -> None:
     """The report names the kinds that the nodes do not support, not those that nobody wanted."""
     unable = {"n1": Capabilities(available=frozenset(), missing={})}
     names = {item.kind for item in left_out(unable)}
-    assert names - {item.kind for item in left_out(unable, "all,-crash")} == {"crash"}
+    assert names - {item.kind for item in left_out(unable, request_of("all,-crash"))} == {"crash"}
 
 
 @pytest.mark.parametrize(
@@ -216,9 +246,9 @@ def test_a_kind_that_needs_more_nodes_is_refused_before_the_run(text: str, count
     """Its faults could have no effect, so the run would be unknown."""
     names = [f"n{number}" for number in range(1, count + 1)]
     with pytest.raises(PlanError, match=f"^{reason}$"):
-        choose(text, names)
-    assert choose(text, [*names, "n8", "n9"]).kind.name == text.partition(":")[0]
-    kinds = [choice.kind.name for choice in choose_all(["all"], names)]
+        choose(asked_of(text), layout(names))
+    assert choose(asked_of(text), layout([*names, "n8", "n9"])).kind.name == text.partition(":")[0]
+    kinds = [choice.kind.name for choice in choose_all(request_of("all"), layout(names))]
     assert text.partition(":")[0] not in kinds
     assert "kill" in kinds
     left = {each.kind: each.reason for each in left_out(dict.fromkeys(names, ABLE), nodes=names)}
@@ -228,6 +258,6 @@ def test_a_kind_that_needs_more_nodes_is_refused_before_the_run(text: str, count
 
 def test_a_plan_for_one_node_has_no_fault_between_nodes() -> None:
     """`all` once was an error on one node."""
-    kinds = {choice.kind.name for choice in choose_all(["all"], ["n1"])}
+    kinds = {choice.kind.name for choice in choose_all(request_of("all"), layout(["n1"]))}
     assert {"kill", "pause", "power-loss"} <= kinds
     assert not {kind for kind in kinds if kind.startswith(("partition", "packet", "bridge"))}

@@ -14,6 +14,7 @@ from harness.faults import PlannedFault, Proof
 from harness.node import Node
 from harness.service import NodeStatus
 from harness.system import OneServiceSystem
+from harness.targets import Named
 from nemesis.conductor import Conductor
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def test_the_new_leader_needs_a_later_term(first: int | None, term: int | None, 
     able = Capabilities(available=frozenset(NAMES))
     cluster = SimpleNamespace(nodes=NODES[::-1], capabilities=lambda: {"n1": able, "n2": able})
     conductor = Conductor(cluster=cast("Cluster", cluster), system=cast("System", Reports(first, term)))
-    fault = PlannedFault(id=1, kind="leadership-transfer", target=["n2"], start_s=0.0, end_s=9.0)
+    fault = PlannedFault(id=1, kind="leadership-transfer", target=Named(("n2",)), start_s=0.0, end_s=9.0)
 
     async def work() -> Proof:
         await conductor.begin(fault)

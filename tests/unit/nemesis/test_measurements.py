@@ -9,6 +9,7 @@ import pytest
 
 from harness.faults import PlannedFault, Proof
 from harness.node import Node
+from harness.targets import Named
 from nemesis import grudges, packet_rules, pagecache
 from nemesis.errors import FaultError
 from nemesis.evidence import parse_listeners
@@ -195,7 +196,7 @@ def sample(connect_ms: list[float], ahead: int) -> Sample:
 def test_a_reorder_needs_packets_ahead_and_late_connections(during: Sample, effective: bool) -> None:
     """Noise in the times of connections is no proof."""
     options: dict[str, Any] = {"percent": 25.0, "delay_ms": 20.0}
-    planned = PlannedFault(id=0, kind="packet-reorder", target=("n1",), start_s=0, end_s=9, options=options)
+    planned = PlannedFault(id=0, kind="packet-reorder", target=Named(("n1",)), start_s=0, end_s=9, options=options)
     field: Any = None
     fault = Reorder(planned=planned, targets=("n1",), field=field)
     assert fault.seen(sample([1.0] * 16, 0), during)[0] is effective

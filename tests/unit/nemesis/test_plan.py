@@ -5,16 +5,19 @@ from __future__ import annotations
 import itertools
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from harness.targets import ByLeader, names_of
 from nemesis import targets
 from nemesis.errors import PlanError
+from nemesis.fault import Hit
 from nemesis.grudges import has_quorum, union
-from nemesis.kinds import all_kinds, choose_all, find_kind
+from nemesis.kinds import all_called, choose_all, find_kind
+from nemesis.parsing import request_of
 from nemesis.placement import LET_GO_S, RECOVERY_S, WORN_S
 from nemesis.plan import draw_plan
 from nemesis.rhythm import Rhythm
@@ -24,24 +27,26 @@ if TYPE_CHECKING:
     from nemesis.fault import Impact
 
 NODES = ["n1", "n2", "n3", "n4", "n5"]
+WHERE = targets.layout(NODES)
 THREE = ["partition-random-halves", "kill", "pause"]
-EVERY = [kind.name for kind in all_kinds().values() if kind.target is not None and kind.name != "partition-fixed"]
+EVERY = [
+    called.name for called in all_called().values() if called.target is not None and called.name != "partition-fixed"
+]
 
 
-def plan(kinds: list[str], *, seed: int = 1, time_limit_s: float = 60.0, **more: object) -> tuple[PlannedFault, ...]:
+def plan(kinds: list[str], *, seed: int = 1, time_limit_s: float = 60.0, **more: Any) -> tuple[PlannedFault, ...]:
     """Draws a plan for five nodes."""
-    return draw_plan(choose_all(kinds, NODES), NODES, seed=seed, time_limit_s=time_limit_s, **more)  # type: ignore[arg-type]
+    return draw_plan(
+        choose_all(request_of(",".join(kinds)), WHERE), WHERE, seed=seed, time_limit_s=time_limit_s, **more
+    )
 
 
 def possible(fault: PlannedFault) -> list[Impact]:
     """Returns the impact of a fault, for each possible leader."""
     cls = find_kind(fault.kind).fault
-    order = fault.options.get("order", NODES)
-    leaders = NODES if targets.by_leader(fault.target) else [None]
-    return [
-        cls.impact(NODES, targets.resolve(fault.target, NODES, order=order, leader=leader), fault.options)
-        for leader in leaders
-    ]
+    leaders = NODES if isinstance(fault.target, ByLeader) else [None]
+    hit = [targets.resolve(fault.target, NODES, order=fault.order, leader=leader) for leader in leaders]
+    return [cls.impact(Hit(nodes=NODES, targets=names, order=fault.order or NODES), fault.options) for names in hit]
 
 
 @given(st.integers(0, 2**63 - 1))
@@ -52,9 +57,15 @@ def test_the_same_seed_gives_the_same_plan(seed: int) -> None:
 
 def test_another_interpreter_draws_the_same_plan() -> None:
     """A plan does not depend on the hash seed of the process."""
-    script = (
-        "from nemesis.kinds import choose_all\nfrom nemesis.plan import draw_plan\nn=['n1','n2','n3','n4','n5']\n"
-        f"print(draw_plan(choose_all({THREE!r}, n), n, seed=7, time_limit_s=60))"
+    script = "\n".join(
+        [
+            "from nemesis.kinds import choose_all",
+            "from nemesis.parsing import request_of",
+            "from nemesis.plan import draw_plan",
+            "from nemesis.targets import layout",
+            f"nodes, kinds = layout({NODES!r}), {THREE!r}",
+            "print(draw_plan(choose_all(request_of(','.join(kinds)), nodes), nodes, seed=7, time_limit_s=60))",
+        ]
     )
     output = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
     assert output.stdout.strip() == str(plan(THREE, seed=7))
@@ -93,7 +104,7 @@ def test_faults_of_one_group_never_share_a_node(seed: int) -> None:
     faults = plan(["kill", "pause", "minor-kill", "crash:one"], seed=seed, time_limit_s=200, each_at_least_once=False)
     for one, other in itertools.combinations(faults, 2):
         if other.start_s < one.end_s + LET_GO_S - 0.002:
-            assert not set(one.target) & set(other.target)
+            assert not set(names_of(one.target)) & set(names_of(other.target))
 
 
 PROCESS_KINDS = [
@@ -118,16 +129,21 @@ PROCESS_KINDS = [
 def test_a_process_fault_always_finds_a_free_node(seed: int, count: int, kinds: list[str], limit_s: float) -> None:
     """For every possible leader, each fault has a target that no other fault affects at its start."""
     nodes = [f"n{i}" for i in range(1, count + 1)]
+    where = targets.layout(nodes)
     faults = draw_plan(
-        choose_all(kinds, nodes), nodes, seed=seed, time_limit_s=limit_s, each_at_least_once=limit_s > 100
+        choose_all(request_of(",".join(kinds)), where),
+        where,
+        seed=seed,
+        time_limit_s=limit_s,
+        each_at_least_once=limit_s > 100,
     )
     for index, fault in enumerate(faults):
         on = [other for other in faults[:index] if fault.start_s < other.end_s + LET_GO_S - 0.002]
-        named = {node for other in on if not isinstance(other.target, str) for node in other.target}
-        for leading in itertools.permutations(nodes, sum(isinstance(other.target, str) for other in on)):
+        named = {node for other in on for node in names_of(other.target)}
+        for leading in itertools.permutations(nodes, sum(not names_of(other.target) for other in on)):
             held = named | set(leading)
             for leader in [node for node in nodes if node not in held] or nodes:
-                hit = targets.resolve(fault.target, nodes, order=fault.options.get("order", nodes), leader=leader)
+                hit = targets.resolve(fault.target, nodes, order=fault.order, leader=leader)
                 assert set(hit) - held
 
 
@@ -136,11 +152,13 @@ def test_two_kinds_that_choose_leave_each_other_a_node(seed: int, count: int) ->
     """Each kill has a node that the pause before it did not affect, and vice versa, so a slow restart stops neither."""
     nodes = [f"n{i}" for i in range(1, count + 1)]
     kinds = ["partition-random-halves", "kill", "pause"]
-    faults = draw_plan(choose_all(kinds, nodes), nodes, seed=seed, time_limit_s=60)
+    where = targets.layout(nodes)
+    faults = draw_plan(choose_all(request_of(",".join(kinds)), where), where, seed=seed, time_limit_s=60)
     last: dict[str, PlannedFault] = {}
     for fault in faults:
         other = last.get({"kill": "pause", "pause": "kill"}.get(fault.kind, ""))
-        assert other is None or fault.start_s >= other.end_s + WORN_S or set(fault.target) - set(other.target)
+        worn = set() if other is None or fault.start_s >= other.end_s + WORN_S else set(names_of(other.target))
+        assert set(names_of(fault.target)) - worn
         last[fault.kind] = fault
     assert set(last) == set(kinds)
 
@@ -161,7 +179,7 @@ def test_a_majority_is_kept_whoever_leads(seed: int) -> None:
 def test_without_the_promise_a_majority_can_be_taken_away() -> None:
     """Without the option, a plan can take the majority away, so the property above is not trivial."""
     plans = [plan(THREE, seed=seed, time_limit_s=120) for seed in range(20)]
-    assert any(len(fault.target) > 2 for faults in plans for fault in faults if fault.kind == "kill")
+    assert any(len(names_of(fault.target)) > 2 for faults in plans for fault in faults if fault.kind == "kill")
 
 
 @settings(max_examples=30)
@@ -189,7 +207,7 @@ def test_a_healed_node_counts_as_down_until_it_can_have_caught_up() -> None:
     faults = plan(["kill:minority", "pause:minority"], seed=3, time_limit_s=300, keep_majority=True)
     for one, other in itertools.pairwise(faults):
         overlap = other.start_s < one.end_s + RECOVERY_S - 0.002
-        assert not overlap or len({*one.target, *other.target}) <= 2
+        assert not overlap or len({*names_of(one.target), *names_of(other.target)}) <= 2
 
 
 @pytest.mark.parametrize("kind", ["kill:majority", "major-pause", "kill:all", "kill:followers"])
@@ -201,16 +219,16 @@ def test_what_always_takes_the_majority_away_is_refused_where_it_must_be_kept(ki
 
 def test_halves_of_four_cannot_keep_a_majority() -> None:
     """Two halves of an even number leave no majority."""
-    nodes = NODES[:4]
+    where = targets.layout(NODES[:4])
     with pytest.raises(PlanError, match="always takes the majority away"):
-        draw_plan(choose_all(["partition-halves"], nodes), nodes, seed=1, time_limit_s=60, keep_majority=True)
+        draw_plan(choose_all(request_of("partition-halves"), where), where, seed=1, time_limit_s=60, keep_majority=True)
 
 
 @given(st.integers(0, 10_000), st.lists(st.sampled_from(EVERY), min_size=1, max_size=8, unique=True))
 def test_in_turn_each_kind_comes_once_and_alone(seed: int, kinds: list[str]) -> None:
     """The kinds come in the requested order, with the minimum pause; if they do not fit, there is an error."""
     faults = plan(kinds, seed=seed, time_limit_s=200, in_turn=True)
-    assert [fault.kind for fault in faults] == kinds
+    assert [fault.kind for fault in faults] == [find_kind(name).name for name in kinds]
     for one, other in itertools.pairwise(faults):
         assert other.start_s == pytest.approx(one.end_s + Rhythm().off_s[0], abs=0.01)
     with pytest.raises(PlanError, match="does not fit into"):
@@ -233,8 +251,8 @@ def test_a_kind_that_gets_no_turn_is_refused_or_left_out() -> None:
 def test_roles_stay_roles_with_an_order() -> None:
     """A fault of the leader has no names, but an order, which determines the other nodes on its side."""
     fault = plan(["partition-leader"], seed=5)[0]
-    assert fault.target == "leader"
-    assert sorted(fault.options["order"]) == NODES
+    assert fault.target == targets.LEADER
+    assert sorted(fault.order) == NODES
     assert fault.options["side"] in {"alone", "minority", "majority"}
 
 

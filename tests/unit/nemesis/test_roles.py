@@ -19,12 +19,16 @@ from harness.faults import Begun, PlannedFault, Proof
 from harness.node import Node
 from harness.service import NodeStatus, Service
 from harness.system import System
+from harness.targets import from_json as target_of
+from harness.targets import names_of
 from nemesis.conductor import Conductor
 from nemesis.errors import FaultError, PlanError
 from nemesis.fault import Fault, Occupied
 from nemesis.kinds import Kind, choose, choose_all
+from nemesis.parsing import asked_of, request_of
 from nemesis.plan import draw_plan
 from nemesis.planfile import Plan, from_json, to_json
+from nemesis.targets import ALL, LEADER, layout
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,6 +37,7 @@ if TYPE_CHECKING:
 
 NODES = ("n1", "n2", "n3", "n4", "n5")
 ROLES = {"controller": ("n1", "n2", "n3"), "broker": ("n2", "n3", "n4", "n5"), "namesrv": ("n1",)}
+WHERE = layout(NODES, ROLES)
 ABLE = Capabilities(available=frozenset(NAMES))
 
 
@@ -47,29 +52,29 @@ ABLE = Capabilities(available=frozenset(NAMES))
         ("pause:controller+leader", "controller", "leader", "pause:controller+leader"),
         ("kill:broker+minority", "broker", "minority", "kill:broker+minority"),
         ("kill:controller+leader+minority", "controller", "leader+minority", "kill:controller+leader+minority"),
-        ("kill:brokers+n5+n2", "broker", ("n5", "n2"), "kill:broker+n5+n2"),
+        ("kill:brokers+n5+n2", "broker", "n5+n2", "kill:broker+n5+n2"),
         ("kill:leader+minority", None, "leader+minority", "kill:leader+minority"),
-        ("kill:n1+n2", None, ("n1", "n2"), "kill:n1+n2"),
+        ("kill:n1+n2", None, "n1+n2", "kill:n1+n2"),
         ("kill", None, "random", "kill"),
         ("leadership-transfer:controller", "controller", "follower", "leadership-transfer:controller"),
     ],
 )
-def test_what_can_be_said(text: str, role: str | None, target: object, label: str) -> None:
+def test_what_can_be_said(text: str, role: str | None, target: str, label: str) -> None:
     """A target is a role, a role with a target among its nodes, or a target; plurals of roles work."""
-    choice = choose(text, NODES, roles=ROLES)
-    assert (choice.role, choice.target, choice.label) == (role, target, label)
+    choice = choose(asked_of(text), WHERE)
+    assert (choice.role, str(choice.target), choice.label) == (role, target, label)
 
 
 def test_several_roles_are_one_choice_with_parts() -> None:
     """Each part has the same target, among the nodes of its role, and the label has the singular of each role."""
-    choice = choose("leader-kill:brokers+controllers+leader+minority", NODES, roles=ROLES)
+    choice = choose(asked_of("leader-kill:brokers+controllers+leader+minority"), WHERE)
     assert choice.label == "leader-kill:broker+controller+leader+minority"
-    assert [(part.role, part.target) for part in choice.parts] == [
+    assert [(part.role, str(part.target)) for part in choice.parts] == [
         ("broker", "leader+minority"),
         ("controller", "leader+minority"),
     ]
-    bare = choose("kill:controller+namesrv+broker", NODES, roles=ROLES)
-    assert [(part.role, part.target) for part in bare.parts] == [
+    bare = choose(asked_of("kill:controller+namesrv+broker"), WHERE)
+    assert [(part.role, str(part.target)) for part in bare.parts] == [
         (role, "random") for role in ("controller", "namesrv", "broker")
     ]
 
@@ -96,34 +101,33 @@ def test_several_roles_are_one_choice_with_parts() -> None:
 def test_what_cannot_be_meant_names_the_way_out(text: str, message: str) -> None:
     """An unknown role, a node without it, and a kind that acts on whole nodes are errors."""
     with pytest.raises(PlanError) as raised:
-        choose(text, NODES, roles=ROLES)
+        choose(asked_of(text), WHERE)
     assert message in str(raised.value)
 
 
 def test_a_word_with_two_meanings_is_refused() -> None:
     """`store` is ambiguous: a node and a role."""
     with pytest.raises(PlanError, match="'store' is the name of a node, and it means a role of the system too"):
-        choose("kill:store", ["store", "n2"], roles={"store": ["n2"]})
+        choose(asked_of("kill:store"), layout(["store", "n2"], {"store": ["n2"]}))
     with pytest.raises(PlanError, match="'leader' is a target, and it means a role"):
-        choose("kill:leader", NODES, roles={"leader": NODES})
+        choose(asked_of("kill:leader"), layout(NODES, {"leader": NODES}))
 
 
 def drawn(text: str, **options: Any) -> tuple[PlannedFault, ...]:
     """Draws a plan of ten minutes."""
-    choices = choose_all([text], NODES, roles=ROLES)
-    return draw_plan(choices, NODES, **{"seed": 3, "time_limit_s": 600.0, "roles": ROLES, **options})
+    return draw_plan(choose_all(request_of(text), WHERE), WHERE, **{"seed": 3, "time_limit_s": 600.0, **options})
 
 
 def test_faults_at_a_role_hit_its_nodes_and_say_so() -> None:
     """Sizes count the nodes with the role, and the plan has the role."""
     plan = drawn("kill:broker,pause:controller+minority,bridge:broker,partition:controller")
-    assert {fault.options["role"] for fault in plan} == {"broker", "controller"}
+    assert {fault.role for fault in plan} == {"broker", "controller"}
     for fault in plan:
-        assert set(fault.target) <= set(ROLES[fault.options["role"]])
-    assert {len(fault.target) for fault in plan if fault.kind == "pause"} == {1}
-    assert {len(fault.target) for fault in plan if fault.kind == "bridge"} == {4}
-    assert {len(fault.target) for fault in plan if fault.kind == "partition-random-halves"} == {1}
-    assert {len(fault.target) for fault in plan if fault.kind == "kill"} == {1, 2, 3, 4}
+        assert set(names_of(fault.target)) <= set(WHERE.of(fault.role))
+    assert {len(names_of(fault.target)) for fault in plan if fault.kind == "pause"} == {1}
+    assert {len(names_of(fault.target)) for fault in plan if fault.kind == "bridge"} == {4}
+    assert {len(names_of(fault.target)) for fault in plan if fault.kind == "partition-random-halves"} == {1}
+    assert {len(names_of(fault.target)) for fault in plan if fault.kind == "kill"} == {1, 2, 3, 4}
 
 
 @pytest.mark.parametrize("in_turn", [False, True])
@@ -134,26 +138,26 @@ def test_faults_at_several_roles_begin_and_end_together(in_turn: bool) -> None:
     assert len(kills) == 2 if in_turn else len(kills) > 20
     for one, other in zip(kills[::2], kills[1::2], strict=True):
         assert one.goes_with(other)
-        sizes = {fault.options["role"]: len(fault.target) for fault in (one, other)}
+        sizes = {fault.role: len(names_of(fault.target)) for fault in (one, other)}
         assert sizes == {"broker": 3, "controller": 2}
-        assert all(set(fault.target) <= set(ROLES[fault.options["role"]]) for fault in (one, other))
-    whole = Plan(nodes=NODES, seed=3, time_limit_s=600.0, faults=plan, roles=ROLES, in_turn=in_turn)
-    assert from_json(to_json(whole), nodes=NODES, source="plan.json", roles=ROLES) == whole
+        assert all(set(names_of(fault.target)) <= set(WHERE.of(fault.role)) for fault in (one, other))
+    whole = Plan(layout=WHERE, seed=3, time_limit_s=600.0, faults=plan, in_turn=in_turn)
+    assert from_json(to_json(whole), where=WHERE, source="plan.json") == whole
 
 
 def test_faults_at_several_roles_wait_until_each_role_is_free() -> None:
     """A pause of the controllers delays the kills of both, and never one alone."""
     plan = drawn("kill:broker+controller+all,pause:controller+all")
     kills = [fault for fault in plan if fault.kind == "kill"]
-    assert {fault.options["role"] for fault in kills} == {"broker", "controller"}
+    assert {fault.role for fault in kills} == {"broker", "controller"}
     assert all(one.goes_with(other) for one, other in zip(kills[::2], kills[1::2], strict=True))
-    assert not overlaps([fault for fault in plan if fault.options["role"] == "controller"], "kill", "pause")
+    assert not overlaps([fault for fault in plan if fault.role == "controller"], "kill", "pause")
 
 
 def test_the_majority_is_kept_at_each_of_several_roles() -> None:
     """Both faults of a pair hit a minority of the nodes of their roles."""
     plan = drawn("kill:broker+controller", keep_majority=True)
-    assert {(fault.options["role"], len(fault.target)) for fault in plan} == {("broker", 1), ("controller", 1)}
+    assert {(fault.role, len(names_of(fault.target))) for fault in plan} == {("broker", 1), ("controller", 1)}
     with pytest.raises(
         PlanError, match="kill:broker\\+controller\\+majority always takes the majority away from 4 nodes"
     ):
@@ -163,20 +167,21 @@ def test_the_majority_is_kept_at_each_of_several_roles() -> None:
 def test_an_order_of_a_role_has_its_nodes_only() -> None:
     """The other nodes on the side of a role's leader run the role too."""
     for fault in drawn("kill:controller+leader+minority"):
-        assert sorted(fault.options["order"]) == sorted(ROLES["controller"])
+        assert sorted(fault.order) == sorted(ROLES["controller"])
 
 
 def test_a_plan_without_roles_is_what_it_was() -> None:
     """Roles of a system do not change the draws of faults on whole nodes."""
-    plain = draw_plan(choose_all(["kill,pause"], NODES), NODES, seed=8, time_limit_s=300.0)
-    named = draw_plan(choose_all(["kill,pause"], NODES), NODES, seed=8, time_limit_s=300.0, roles={"node": NODES})
+    bare, where = layout(NODES), layout(NODES, {"node": NODES})
+    plain = draw_plan(choose_all(request_of("kill,pause"), bare), bare, seed=8, time_limit_s=300.0)
+    named = draw_plan(choose_all(request_of("kill,pause"), where), where, seed=8, time_limit_s=300.0)
     assert plain == named
 
 
 def overlaps(plan: Sequence[PlannedFault], one: str, other: str) -> bool:
     """Returns whether faults of two kinds affect a node at the same time."""
     return any(
-        a.start_s < b.end_s and b.start_s < a.end_s and set(a.target) & set(b.target)
+        a.start_s < b.end_s and b.start_s < a.end_s and set(names_of(a.target)) & set(names_of(b.target))
         for a in plan
         if a.kind == one
         for b in plan
@@ -198,14 +203,12 @@ def test_two_roles_of_a_node_do_not_exclude_each_other() -> None:
 def test_faults_that_hold_the_same_never_share_a_node(seed: int, text: str) -> None:
     """Every drawn plan can be read again."""
     plan = drawn(text, seed=seed)
-    kinds = {choice.kind.name: choice.kind.fault for choice in choose_all([text], NODES, roles=ROLES)}
+    kinds = {choice.kind.name: choice.kind.fault for choice in choose_all(request_of(text), WHERE)}
     for place, one in enumerate(plan):
         for other in plan[place + 1 :]:
             if other.start_s < one.end_s:
                 first, second = (
-                    Occupied(
-                        groups=kinds[each.kind].GROUPS, role=each.options.get("role"), nodes=frozenset(each.target)
-                    )
+                    Occupied(groups=kinds[each.kind].GROUPS, role=each.role, nodes=frozenset(names_of(each.target)))
                     for each in (one, other)
                 )
                 assert not first.shared(second)
@@ -216,20 +219,20 @@ def test_the_majority_of_each_role_is_kept() -> None:
     with pytest.raises(PlanError, match="always takes the majority away from 1 nodes, and it must be kept"):
         drawn("kill:namesrv", keep_majority=True)
     for fault in drawn("kill:broker,pause:controller", keep_majority=True):
-        assert len(fault.target) == 1
+        assert len(names_of(fault.target)) == 1
     whole = drawn("kill", keep_majority=True)
-    assert not any("n1" in fault.target for fault in whole)  # it runs the only name server
-    assert all(len(set(fault.target) & set(ROLES["controller"])) <= 1 for fault in whole)
+    assert not any("n1" in names_of(fault.target) for fault in whole)  # it runs the only name server
+    assert all(len(set(names_of(fault.target)) & set(ROLES["controller"])) <= 1 for fault in whole)
     for fault in drawn("kill:broker", take_majority=True):
-        assert len(fault.target) >= 2
+        assert len(names_of(fault.target)) >= 2
 
 
 def test_files_are_damaged_on_a_minority_of_each_role() -> None:
     """A role with three nodes keeps two undamaged copies."""
     plan = drawn("file-truncate:broker,file-bitflip:controller,file-bitflip:broker")
-    hit: dict[str, set[str]] = {}
+    hit: dict[str | None, set[str]] = {}
     for fault in plan:
-        hit.setdefault(fault.options["role"], set()).update(fault.target)
+        hit.setdefault(fault.role, set()).update(names_of(fault.target))
     assert {role: len(nodes) for role, nodes in hit.items()} == {"broker": 1, "controller": 1}
     with pytest.raises(
         PlanError, match="the plan damages files on n2, n3; at most 1 of 4 nodes of the role broker may be"
@@ -240,86 +243,86 @@ def test_files_are_damaged_on_a_minority_of_each_role() -> None:
 def test_a_plan_comes_back_from_its_file() -> None:
     """Roles are written and read, and the file is the same again."""
     faults = drawn("kill:broker,pause:controller+leader,bridge:broker,disk-full")
-    plan = Plan(nodes=NODES, seed=3, time_limit_s=600.0, faults=faults, roles=ROLES)
+    plan = Plan(layout=WHERE, seed=3, time_limit_s=600.0, faults=faults)
     text = to_json(plan)
-    again = from_json(text, nodes=NODES, source="plan.json", roles=ROLES)
+    again = from_json(text, where=WHERE, source="plan.json")
     assert again == plan
-    assert from_json(text, nodes=NODES, source="plan.json") == plan  # the file has its own roles
+    assert from_json(text, where=layout(NODES), source="plan.json") == plan  # the file has its own roles
     assert to_json(again) == text
     assert '"role": "broker"' in text
 
 
 def test_a_plan_without_faults_at_roles_says_nothing_of_roles() -> None:
     """A file without roles works on any cluster with these nodes."""
-    plan = Plan(nodes=NODES, seed=3, time_limit_s=60.0, faults=drawn("kill", time_limit_s=60.0), roles=ROLES)
+    plan = Plan(layout=WHERE, seed=3, time_limit_s=60.0, faults=drawn("kill", time_limit_s=60.0))
     assert "role" not in to_json(plan)
-    assert from_json(to_json(plan), nodes=NODES, source="plan.json").faults == plan.faults
+    assert from_json(to_json(plan), where=layout(NODES), source="plan.json").faults == plan.faults
 
 
 def entry(**changes: Any) -> str:
     """Returns a plan with one fault."""
-    fault = {"kind": "kill", "target": ["n2"], "start_s": 5, "end_s": 9, "options": {"role": "broker"}, **changes}
+    fault = {"kind": "kill", "target": ["n2"], "start_s": 5, "end_s": 9, "role": "broker", **changes}
     return json.dumps({"faults": [fault]})
 
 
 def test_a_role_may_stand_in_the_target_of_a_file() -> None:
     """A target in a plan has the form of the command line."""
-    read = from_json(entry(target="controllers+leader", options={}), nodes=NODES, source="plan.json", roles=ROLES)
-    assert read.faults[0].target == "leader"
-    assert read.faults[0].options == {"role": "controller", "order": ["n1", "n2", "n3"]}
-    read = from_json(entry(target="all"), nodes=NODES, source="plan.json", roles=ROLES)
-    assert (read.faults[0].target, read.faults[0].options) == ("all", {"role": "broker"})
+    read = from_json(entry(target="controllers+leader", role=None), where=WHERE, source="plan.json")
+    (fault,) = read.faults
+    assert (fault.target, fault.role, fault.order) == (LEADER, "controller", ("n1", "n2", "n3"))
+    read = from_json(entry(target="all"), where=WHERE, source="plan.json")
+    assert (read.faults[0].target, read.faults[0].role) == (ALL, "broker")
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (entry(options={"role": "proxy"}), "unknown role 'proxy'; the roles are: controller on n1, n2, n3; broker on n2, "),
+        (entry(role="proxy"), "unknown role 'proxy'; the roles are: controller on n1, n2, n3; broker on n2, "),
         (entry(target=["n1"]), "unknown target 'n1'"),
-        (entry(options={"role": 7}), "a role is a text, not 7"),
-        (entry(target="broker", options={}), "names a role without nodes; write e.g. broker+all"),
-        (entry(target="leader", options={"role": "broker", "order": list(NODES)}), "must name every node once: n2, n3, n4, n5"),
-        (entry(target="broker+controller+all", options={}), "names several roles; write a fault for each, with the same times"),
+        (entry(role=7), "faults[0].role: expected a text or null, found 7"),
+        (entry(target="broker", role=None), "names a role without nodes; write e.g. broker+all"),
+        (entry(target="leader", order=list(NODES)), "must name every node once: n2, n3, n4, n5"),
+        (entry(target="broker+controller+all", role=None), "names several roles; write a fault for each, with the same times"),
         (entry(kind="packet-loss"), "packet-loss cannot be aimed at the role broker"),
         (entry(kind="file-truncate", target=["n2", "n3"]), "at most 1 of 4 nodes of the role broker may be"),
         (
             json.dumps({"faults": [
-                {"kind": "kill", "target": ["n2"], "start_s": 5, "end_s": 9, "options": {"role": "broker"}},
+                {"kind": "kill", "target": ["n2"], "start_s": 5, "end_s": 9, "role": "broker"},
                 {"kind": "pause", "target": ["n2", "n3"], "start_s": 8, "end_s": 12},
             ]}),
             "kill from 5 to 9 s and pause from 8 s both hold n2",
         ),
         (
             json.dumps({"faults": [
-                {"kind": "kill", "target": "all", "start_s": 5, "end_s": 9, "options": {"role": "broker"}},
+                {"kind": "kill", "target": "all", "start_s": 5, "end_s": 9, "role": "broker"},
                 {"kind": "pause", "target": ["n1", "n5"], "start_s": 8, "end_s": 12},
             ]}),
             "both hold n5",
         ),
-        (json.dumps({"roles": ["broker"], "faults": []}), "roles must be an object of lists of node names"),
-        (json.dumps({"roles": {"broker": ["n9"]}, "faults": []}), "roles must be an object of lists of node names"),
+        (json.dumps({"roles": ["broker"], "faults": []}), "roles: expected an object, found ['broker']"),
+        (json.dumps({"roles": {"broker": ["n9"]}, "faults": []}), "roles.broker: expected names of nodes among n1, n2, n3, "),
     ],
 )  # fmt: skip
 def test_a_plan_that_cannot_be_carried_out_is_refused(text: str, message: str) -> None:
     """The error has the known roles, before any node is changed."""
     with pytest.raises(PlanError) as raised:
-        from_json(text, nodes=NODES, source="plan.json", roles=ROLES)
+        from_json(text, where=WHERE, source="plan.json")
     assert message in str(raised.value)
 
 
 def test_two_roles_of_a_node_may_be_hit_together_by_a_file() -> None:
     """Faults on two roles can share a node, since they affect two processes."""
     both = [
-        {"kind": "kill", "target": "all", "start_s": 5, "end_s": 9, "options": {"role": "broker"}},
-        {"kind": "pause", "target": "all", "start_s": 6, "end_s": 9, "options": {"role": "controller"}},
+        {"kind": "kill", "target": "all", "start_s": 5, "end_s": 9, "role": "broker"},
+        {"kind": "pause", "target": "all", "start_s": 6, "end_s": 9, "role": "controller"},
     ]
-    assert len(from_json(json.dumps({"faults": both}), nodes=NODES, source="plan.json", roles=ROLES).faults) == 2
+    assert len(from_json(json.dumps({"faults": both}), where=WHERE, source="plan.json").faults) == 2
 
 
 def test_without_roles_none_can_be_aimed_at() -> None:
     """The error has this reason."""
     with pytest.raises(PlanError, match="unknown role 'broker'; the system names no roles"):
-        from_json(entry(), nodes=NODES, source="plan.json")
+        from_json(entry(), where=layout(NODES), source="plan.json")
 
 
 class Half(Service):
@@ -387,8 +390,7 @@ class Held(Fault):
 
 def planned(number: int, target: str | Sequence[str], role: str | None = None) -> PlannedFault:
     """Returns a plan's entry."""
-    options = {"role": role} if role else {}
-    return PlannedFault(id=number, kind="held", target=target, start_s=0.0, end_s=5.0, options=options)
+    return PlannedFault(id=number, kind="held", target=target_of(target), start_s=0.0, end_s=5.0, role=role)
 
 
 @pytest.fixture

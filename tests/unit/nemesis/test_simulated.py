@@ -9,8 +9,8 @@ import pytest
 
 from harness.capabilities import NAMES, SIMULATED, Capabilities
 from harness.faults import PlannedFault
-from nemesis.builtin import KINDS
-from nemesis.kinds import left_out, missing_capabilities
+from harness.targets import Named
+from nemesis.kinds import all_called, left_out, missing_capabilities
 from tests.trials import TOY, trial
 
 if TYPE_CHECKING:
@@ -39,9 +39,7 @@ def test_kinds_without_a_simulated_effect_are_left_out_with_a_reason() -> None:
     assert all("has no effect in the simulator" in left.reason for left in found)
 
 
-@pytest.mark.parametrize(
-    "kind", sorted({kind.name for kind in KINDS} - WITHOUT_EFFECT - OF_REAL_NODES - OF_PROGRAMS - UNSUITED)
-)
+@pytest.mark.parametrize("kind", sorted({*all_called()} - WITHOUT_EFFECT - OF_REAL_NODES - OF_PROGRAMS - UNSUITED))
 def test_a_kind_takes_effect_and_heals(kind: str) -> None:
     """Each fault is effective, there is no error, and the system works afterwards."""
     aim = f"{kind}:{NAMED[kind]}" if kind in NAMED else kind
@@ -60,7 +58,7 @@ def test_the_end_of_a_full_disk_leaves_killed_processes_alone(tmp_path: Path) ->
     full = {"id": 1, "kind": "disk-full", "target": ["n2"], "start_s": 2.0, "end_s": 3.0, "options": {}}
     plan = {
         "format": "labrys-plan",
-        "version": 2,
+        "version": 3,
         "nodes": ["n1", "n2", "n3", "n4", "n5"],
         "seed": 1,
         "time_limit_s": 8.0,
@@ -87,7 +85,7 @@ def test_an_error_of_a_call_needs_programs() -> None:
         Exception, match="lacks simulated-calls, which disk-error needs: its processes are objects of Labrys"
     ):
         trial(*TOY, "--nemesis", "disk-error", "--fault-on", "1-2")
-    (fault,) = [PlannedFault(id=1, kind="disk-error", target=("n1",), start_s=1.0, end_s=2.0, options={})]
+    (fault,) = [PlannedFault(id=1, kind="disk-error", target=Named(("n1",)), start_s=1.0, end_s=2.0, options={})]
     real = Capabilities(available=frozenset(NAMES))
     (lacking,) = missing_capabilities([fault], {"n1": real})
     assert lacking.endswith("Labrys lets system calls fail in the simulator only")

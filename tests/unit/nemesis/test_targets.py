@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.targets import ByLeader, Lead, Named
 from nemesis import targets
 from nemesis.errors import PlanError
 
@@ -44,7 +45,7 @@ def test_roles_follow_from_the_leader_and_the_order(count: int, data: st.DataObj
     nodes = NODES[:count]
     order = data.draw(st.permutations(nodes))
     leader = data.draw(st.sampled_from(nodes))
-    resolved = {role: targets.resolve(role, nodes, order=order, leader=leader) for role in targets.BY_LEADER}
+    resolved = {str(lead): targets.resolve(ByLeader(lead), nodes, order=order, leader=leader) for lead in Lead}
     assert resolved["leader"] == (leader,)
     assert resolved["leader+minority"][0] == leader
     assert len(resolved["leader+minority"]) == max(1, (count - 1) // 2)
@@ -57,11 +58,11 @@ def test_roles_follow_from_the_leader_and_the_order(count: int, data: st.DataObj
 def test_a_role_without_a_leader_is_an_error() -> None:
     """Without a leader there is an error, and no other node is the target."""
     with pytest.raises(PlanError, match="needs a leader"):
-        targets.resolve("leader", NODES[:3], order=NODES[:3], leader=None)
+        targets.resolve(targets.LEADER, NODES[:3], order=NODES[:3], leader=None)
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"), [("leader", "leader"), ("minority", "minority"), ("n2+n1", ("n2", "n1"))]
+    ("text", "expected"), [("leader", targets.LEADER), ("minority", targets.MINORITY), ("n2+n1", Named(("n2", "n1")))]
 )
 def test_a_target_is_a_spec_or_names(text: str, expected: object) -> None:
     """Names are joined by a plus sign and keep their order."""

@@ -16,6 +16,7 @@ from checker.judging import UNPROMISED
 from harness.faults import FaultRecord, PlannedFault
 from harness.op import Operation, OpType
 from harness.randomness import stream
+from harness.targets import AllNodes
 from harness.units import NS_PER_S as S
 from harness.verdict import Verdict
 from harness.watch import Sighting
@@ -86,7 +87,7 @@ def some_faults(random: Random) -> list[FaultRecord]:
         start_s = random.randrange(30)
         end_s = start_s + random.choice([0, 3, 5, 10, 60])
         planned = PlannedFault(
-            id=number, kind=random.choice(["kill", "pause"]), target="one", start_s=start_s, end_s=end_s
+            id=number, kind=random.choice(["kill", "pause"]), target=AllNodes(), start_s=start_s, end_s=end_s
         )
         faults.append(FaultRecord(planned=planned, targets=["n1"], start_ns=start_s * S, end_ns=end_s * S, proof=None))
     return faults

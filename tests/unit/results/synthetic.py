@@ -18,6 +18,7 @@ from harness.op import Operation, OpType
 from harness.parts import client_errors, faults_effective, progress
 from harness.phases import Phase
 from harness.randomness import stream
+from harness.targets import ByLeader, Lead, Named
 from harness.units import NS_PER_S as S
 from harness.verdict import Part, Verdict
 from harness.watch import Sighting
@@ -91,7 +92,7 @@ def _fault(index: int, kind: str, hit: tuple[str, ...], start_s: float, length_s
         planned=PlannedFault(
             id=index,
             kind=kind,
-            target="leader" if kind == "partition-leader" else list(hit),
+            target=ByLeader(Lead.LEADER) if kind == "partition-leader" else Named(hit),
             start_s=round(start_s, 3),
             end_s=round(start_s + length_s, 3),
         ),

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from harness.faults import FaultRecord, PlannedFault
 from harness.op import Operation, OpType
+from harness.targets import AllNodes
 from harness.units import NS_PER_S as S
 from results.measure.availability import FaultAvailability, around, overall
 from results.measure.op_outcomes import OUTCOMES, Codes, outcome
@@ -29,7 +30,7 @@ def operation(at_s: float, kind: OpType = OpType.OK, **changes: Any) -> Operatio
 
 def fault(start_s: float, end_s: float, number: int = 0) -> FaultRecord:
     """Returns a fault that lasts from `start_s` to `end_s`."""
-    planned = PlannedFault(id=number, kind="kill", target="one", start_s=start_s, end_s=end_s)
+    planned = PlannedFault(id=number, kind="kill", target=AllNodes(), start_s=start_s, end_s=end_s)
     return FaultRecord(
         planned=planned, targets=("n1",), start_ns=round(start_s * S), end_ns=round(end_s * S), proof=None
     )

@@ -10,6 +10,7 @@ import pytest
 from harness.counterexample import Counterexample
 from harness.faults import FaultRecord, PlannedFault
 from harness.op import Operation, OpType
+from harness.targets import AllNodes
 from harness.units import NS_PER_S as S
 from harness.watch import Positions, Sighting
 from results.circumstances.faults import circumstances
@@ -26,7 +27,7 @@ EXAMPLE = Counterexample(key="k", explanation="stale", operations=[READ], culpri
 
 def fault(number: int, start_s: int, end_s: int) -> FaultRecord:
     """Returns a kill of n1 that lasts from `start_s` to `end_s`."""
-    planned = PlannedFault(id=number, kind="kill", target="one", start_s=start_s, end_s=end_s)
+    planned = PlannedFault(id=number, kind="kill", target=AllNodes(), start_s=start_s, end_s=end_s)
     return FaultRecord(planned=planned, targets=("n1",), start_ns=start_s * S, end_ns=end_s * S, proof=None)
 
 
@@ -63,7 +64,7 @@ def test_faults_leader_and_the_node_that_answered(record: RunRecord) -> None:
 def test_a_fault_at_a_role_is_called_by_it(record: RunRecord) -> None:
     """A fault of one process is named as on the command line, so that it differs from a fault of the whole node."""
     aimed = fault(0, 12, 18)
-    aimed = replace(aimed, planned=replace(aimed.planned, options={"role": "broker"}))
+    aimed = replace(aimed, planned=replace(aimed.planned, role="broker"))
     lines = circumstances(EXAMPLE, replace(record, faults=[aimed]))
     assert lines[0] == "kill:broker of n1 (fault 0) was active from 12.000 s to 18.000 s."
 

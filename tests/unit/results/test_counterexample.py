@@ -13,6 +13,7 @@ from checker.linearizable import linearizability
 from harness.counterexample import Counterexample, counterexample_of
 from harness.faults import FaultRecord, PlannedFault
 from harness.op import Operation, OpType
+from harness.targets import AllNodes
 from results.page.example_picture import diagram
 from results.record.counterexample import (
     by_index,
@@ -206,7 +207,7 @@ def test_a_fault_is_a_band_between_the_events_around_its_own_edges() -> None:
     assert example is not None
 
     def fault(number: int, start_ns: int, end_ns: int) -> FaultRecord:
-        planned = PlannedFault(id=number, kind="<kill>", target="one", start_s=0, end_s=1)
+        planned = PlannedFault(id=number, kind="<kill>", target=AllNodes(), start_s=0, end_s=1)
         return FaultRecord(planned=planned, targets=("n1",), start_ns=start_ns, end_ns=end_ns, proof=None)
 
     plain = str(diagram(example, ()))

@@ -19,6 +19,7 @@ from jsonschema import Draft202012Validator
 from harness.faults import FaultRecord, Fired, PlannedFault, Proof, Trigger
 from harness.op import OpType
 from harness.suites.thresholds import read_threshold
+from harness.targets import PLAN_WORDS, Named
 from harness.verdict import Part, Verdict, reason_of, verdict_of
 from harness.watch import Positions, Sighting
 from results.measure.op_outcomes import OUTCOMES
@@ -60,13 +61,15 @@ FAULTS = st.builds(
         PlannedFault,
         id=st.integers(0, 99),
         kind=TEXT,
-        target=TEXT | st.lists(TEXT, max_size=2).map(tuple),
+        target=st.sampled_from([*PLAN_WORDS.values()]) | st.lists(TEXT, max_size=2).map(tuple).map(Named),
         start_s=st.floats(0, 1e6),
         end_s=st.floats(0, 1e6),
         trigger=st.none()
         | st.builds(
             Trigger, name=TEXT, limit_s=st.floats(0, 1e6), parameters=st.dictionaries(TEXT, st.integers(), max_size=2)
         ),
+        role=st.none() | TEXT.filter(bool),
+        order=st.lists(TEXT, max_size=2).map(tuple),
         options=st.dictionaries(TEXT, st.integers(), max_size=2),
     ),
     targets=st.lists(TEXT, max_size=3).map(tuple),

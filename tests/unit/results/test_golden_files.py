@@ -21,6 +21,7 @@ from harness.node_clocks import Clocks, NodeClock
 from harness.node_states import ClusterState, HeldEntry, NodeState
 from harness.suites.expectation import Expectation, SuiteCase
 from harness.suites.thresholds import read_threshold
+from harness.targets import ByLeader, Lead, Named
 from harness.units import NS_PER_S as S
 from harness.verdict import Part, Verdict
 from harness.watch import Positions, Sighting
@@ -60,11 +61,13 @@ def everything(made: RunRecord) -> RunRecord:
         planned=PlannedFault(
             id=len(made.faults),
             kind="kill",
-            target="leader",
+            target=ByLeader(Lead.LEADER),
             start_s=50.0,
             end_s=56.5,
             trigger=Trigger(name="log-line", limit_s=2.5, parameters={"pattern": "elected"}),
-            options={"role": "broker", "odd": [1, None, 2.5]},
+            role="broker",
+            order=("n2", "n1", "n3"),
+            options={"odd": [1, None, 2.5]},
         ),
         targets=("n2",),
         start_ns=51 * S,
@@ -78,7 +81,7 @@ def everything(made: RunRecord) -> RunRecord:
         planned=replace(
             waited.planned,
             id=len(made.faults) + 1,
-            target=("n1", "n3"),
+            target=Named(("n1", "n3")),
             trigger=Trigger(name="rare-message", limit_s=1.0),
         ),
         targets=(),

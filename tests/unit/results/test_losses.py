@@ -20,6 +20,7 @@ from checker.linearizable import linearizability
 from harness.faults import FaultRecord, PlannedFault, Proof
 from harness.op import FINAL_PHASE, Operation, OpType
 from harness.parts import ONE_LEADER, replicas_equal
+from harness.targets import Named
 from harness.units import NS_PER_S as S
 from harness.verdict import Part, Verdict
 from harness.watch import Sighting
@@ -78,7 +79,7 @@ def fault(
 ) -> FaultRecord:
     """Returns a fault with a proof."""
     return FaultRecord(
-        planned=PlannedFault(id=int(start_s), kind=kind, target=tuple(nodes), start_s=start_s, end_s=end_s),
+        planned=PlannedFault(id=int(start_s), kind=kind, target=Named(tuple(nodes)), start_s=start_s, end_s=end_s),
         targets=tuple(nodes), start_ns=int(start_s * S), end_ns=int(end_s * S),
         proof=Proof(effective=True, reason="Seen.", measured=measured), effect=effect,
     )  # fmt: skip

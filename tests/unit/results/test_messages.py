@@ -9,6 +9,7 @@ import pytest
 
 from harness.faults import FaultRecord, PlannedFault
 from harness.op import Operation, OpType
+from harness.targets import Named
 from results.circumstances.fates import fate
 from results.circumstances.messages import messages_near
 
@@ -68,7 +69,7 @@ def test_a_transcript_is_foreign(tmp_path: Path) -> None:
 def fault(kind: str, targets: list[str], grudge: dict[str, list[str]] | None = None) -> FaultRecord:
     """Returns fault 3, on from 1 s to 3 s."""
     return FaultRecord(
-        planned=PlannedFault(id=3, kind=kind, target=targets, start_s=1.0, end_s=3.0),
+        planned=PlannedFault(id=3, kind=kind, target=Named(tuple(targets)), start_s=1.0, end_s=3.0),
         targets=targets,
         start_ns=SECOND,
         end_ns=3 * SECOND,

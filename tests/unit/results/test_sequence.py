@@ -18,6 +18,7 @@ from clusters.systems.maelstrom.violations import TWICE, Ledger
 from harness.counterexample import counterexample_of
 from harness.faults import FaultRecord, PlannedFault
 from harness.op import Operation, OpType
+from harness.targets import Named
 from harness.verdict import Part, Verdict
 from results.circumstances.messages import MAX_SHOWN, Message, Nearby, messages_near
 from results.page.sequence import sequence
@@ -118,7 +119,7 @@ def test_an_operation_belongs_to_the_request_that_fits_alone() -> None:
 def test_the_picture_says_what_was_lost_and_who_was_down() -> None:
     """A lost message ends in a cross with its reason, and the band of a fault is on the lifeline of its node."""
     killed = FaultRecord(
-        planned=PlannedFault(id=4, kind="kill", target=["n2"], start_s=0, end_s=1),
+        planned=PlannedFault(id=4, kind="kill", target=Named(("n2",)), start_s=0, end_s=1),
         targets=["n2"], start_ns=0, end_ns=100 * MS, proof=None,
     )  # fmt: skip
     lost = message(1, "n0", "n2", lost="n2 was down, fault 4")

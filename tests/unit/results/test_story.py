@@ -14,6 +14,7 @@ import results.page.story
 from harness.counterexample import counterexample_of
 from harness.faults import Fired, Trigger
 from harness.node_states import DEAD, RUNNING, ClusterState, HeldEntry, NodeState
+from harness.targets import AtTrigger
 from results.live.terminal import print_summary
 from results.page.story import differences, held, scene_of, story, times_of
 from results.page.story_picture import picture
@@ -167,7 +168,7 @@ def test_what_fired_a_trigger_is_shown(tmp_path: Path) -> None:
     faults = tuple(
         replace(
             fault,
-            planned=replace(fault.planned, target="trigger", trigger=trigger),
+            planned=replace(fault.planned, target=AtTrigger(), trigger=trigger),
             fired=Fired(time_ns=fault.start_ns, what=line, measured={"node": "n1"}),
         )
         for fault in found.faults

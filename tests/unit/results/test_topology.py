@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.faults import FaultRecord, PlannedFault
+from harness.targets import AllNodes
 from results.circumstances.grudges import groups
 from results.page.topology import picture, sentence
 
@@ -16,7 +17,7 @@ NODES = ("n1", "n2", "n3", "n4", "n5")
 
 def fault(grudge: object, *targets: str) -> FaultRecord:
     """Returns a partition."""
-    planned = PlannedFault(id=3, kind="partition", target="one", start_s=0, end_s=1)
+    planned = PlannedFault(id=3, kind="partition", target=AllNodes(), start_s=0, end_s=1)
     details = {} if grudge is None else {"grudge": grudge}
     return FaultRecord(planned=planned, targets=targets, start_ns=0, end_ns=1, proof=None, details=details)
 

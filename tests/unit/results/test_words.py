@@ -16,6 +16,7 @@ from harness import parts
 from harness.console.plain import counted_of
 from harness.faults import PlannedFault
 from harness.replicas import Replicas
+from harness.targets import AllNodes
 from results.live.terminal import print_summary
 from results.page.report import render
 from results.stored.document import build
@@ -50,7 +51,7 @@ def test_a_run_of_one_has_no_plural_of_one(valid_record: RunRecord, tmp_path: Pa
         linearizability("cas-register", [operation])[0],
         parts.progress([operation], [], None),
         parts.faults_effective(
-            [fault], [PlannedFault(id=0, kind=fault.planned.kind, target="one", start_s=0, end_s=1)]
+            [fault], [PlannedFault(id=0, kind=fault.planned.kind, target=AllNodes(), start_s=0, end_s=1)]
         ),
         parts.replicas_equal(same),
         parts.client_errors([replace(operation, error="timeout")]),

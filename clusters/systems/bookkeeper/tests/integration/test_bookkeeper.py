@@ -17,6 +17,7 @@ from clusters.systems.bookkeeper.tests.integration.bookkeeper_start import READY
 from harness.cluster import on_all
 from harness.faults import PlannedFault
 from harness.op import Fail, Info, Invocation, Ok
+from harness.targets import Named
 from nemesis.conductor import Conductor
 from tests.outcomes import asked
 from tests.software import obtained
@@ -96,9 +97,7 @@ def test_auto_recovery_copies_what_a_wiped_bookie_had(logs: BookKeeperSystem) ->
         before = await named(process, ledger)
         wiped = next(node for node in logs.cluster.nodes[:3] if node.name in before)
         (spare,) = {*bookies.values()} - {*before}
-        fault = PlannedFault(
-            id=0, kind="wipe", target=[wiped.name], start_s=0.0, end_s=10.0, options={"role": "bookie"}
-        )
+        fault = PlannedFault(id=0, kind="wipe", target=Named((wiped.name,)), start_s=0.0, end_s=10.0, role="bookie")
         conductor = Conductor(cluster=logs.cluster, system=logs)
         await conductor.begin(fault)
         try:

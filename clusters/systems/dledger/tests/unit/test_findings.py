@@ -10,6 +10,7 @@ import pytest
 
 from harness.errors import ExitCode
 from nemesis.planfile import from_json
+from nemesis.targets import layout
 from tests.findings import checked
 
 FINDINGS = Path(__file__).parents[2] / "findings"
@@ -48,13 +49,13 @@ def test_where_the_service_ended_no_write_is_acknowledged_and_no_read_is_wrong()
 @pytest.mark.parametrize(
     ("finding", "nodes", "kinds"),
     [
-        (DROPPED, ["n1", "n2", "n3", "n4", "n5"], {"leader-kill", "leader-pause"}),
+        (DROPPED, ["n1", "n2", "n3", "n4", "n5"], {"kill", "pause"}),
         (STUCK, ["n1", "n2", "n3"], {"partition-leader"}),
-        (KEPT, ["n1", "n2", "n3"], {"leader-kill", "partition-leader"}),
+        (KEPT, ["n1", "n2", "n3"], {"kill", "partition-leader"}),
     ],
 )
 def test_the_plan_of_a_finding_can_be_read(finding: Path, nodes: list[str], kinds: set[str]) -> None:
     """`--plan` accepts each stored plan."""
-    plan = from_json((finding / "plan.json").read_text(), nodes=nodes, source="plan.json")
+    plan = from_json((finding / "plan.json").read_text(), where=layout(nodes), source="plan.json")
 
     assert {fault.kind for fault in plan.faults} == kinds

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from nemesis.planfile import from_json
+from nemesis.targets import layout
 from tests.findings import checked
 
 FINDINGS = Path(__file__).parents[2] / "findings"
@@ -36,6 +37,6 @@ def test_a_node_of_nacos_with_another_value_at_the_end_is_found(tmp_path: Path) 
 )
 def test_the_plan_of_a_finding_can_be_read(finding: Path, nodes: list[str], kinds: set[str]) -> None:
     """`--plan` accepts each stored plan."""
-    plan = from_json((finding / "plan.json").read_text(), nodes=nodes, source="plan.json")
+    plan = from_json((finding / "plan.json").read_text(), where=layout(nodes), source="plan.json")
 
     assert {fault.kind for fault in plan.faults} == kinds
