@@ -120,7 +120,7 @@ class _Performance:
         self._stop = stop
         self._end_s = fault.end_s
         self._in_turn = False
-        self._targets: Sequence[str] = () if isinstance(fault.target, str) else tuple(fault.target)
+        self._targets: tuple[str, ...] = () if isinstance(fault.target, str) else tuple(fault.target)
         self._fired: Fired | None = None
         self._details: Mapping[str, Value] = {}
         self._effect = ""

@@ -88,8 +88,10 @@ def _read(run: Run, row: SuiteRow, case: CaseRow) -> Case:
         workload=test["workload"],
         ended=case.ended,
         operations=results.counts.operations,
-        proved=Counter(called(fault.kind, fault.planned.options) for fault in results.faults if fault.effective),
-        unproved=sum(not fault.effective for fault in results.faults),
+        proved=Counter(
+            called(fault.planned.kind, fault.planned.options) for fault in results.faults if fault.is_proven
+        ),
+        unproved=sum(not fault.is_proven for fault in results.faults),
     )
 
 
