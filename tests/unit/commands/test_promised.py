@@ -126,7 +126,7 @@ def test_the_plain_command_can_work(chosen: Chosen) -> None:
             assert promise_tested(
                 chosen.type, settled.options.system.options, settled.options.workload.type,
                 settled.options.workload.options,
-            ).others == []  # fmt: skip
+            ).others == ()  # fmt: skip
             flags = {each.opts[0] for each in click_options(WORKLOADS[workload].Options)}
             assert not flags & set(shlex.split(settled.reproduce)), settled.reproduce
 
@@ -165,7 +165,7 @@ def test_an_option_of_the_user_counts_more_than_the_promise(tmp_path: Path, monk
         assert "--linearizable" in settled.reproduce
         own = settled.options
         found = promise_tested(own.system.type, own.system.options, own.workload.type, own.workload.options)
-        assert found.others == ["--linearizable"]
+        assert found.others == ("--linearizable",)
         assert "The test asks for something else: --linearizable." in found.sentence("kafka", "log")
     with settled_by(*shlex.split(settled.reproduce)[2:]) as repeated:
         assert values(repeated) == values(settled)

@@ -42,7 +42,7 @@ def loss(
         planned=PlannedFault(
             id=0, kind="power-loss", target="all", start_s=0, end_s=1, options={} if role is None else {"role": role}
         ),
-        targets=list(ALL),
+        targets=tuple(ALL),
         start_ns=start_ns,
         end_ns=end_ns,
         proof=Proof(effective=effective, reason="vanished", measured={"vanished": list(vanished)}),
