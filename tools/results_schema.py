@@ -1,4 +1,4 @@
-"""Writes docs/results.schema.json from the types of `results.record.forms`: `python tools/results_schema.py`.
+"""Writes docs/reference/results.schema.json from the types of `results.record.forms`: `python tools/results_schema.py`.
 
 A test compares the schema with what this module makes, so the schema is never older than the code.
 """
@@ -17,7 +17,7 @@ from msgspec.inspect import DataclassType, StructType
 from results.record.forms import Results
 from results.stored.document import VERSION
 
-SCHEMA = Path(__file__).parents[1] / "docs" / "results.schema.json"
+SCHEMA = Path(__file__).parents[1] / "docs" / "reference" / "results.schema.json"
 WIDTH = 140
 ATTRIBUTE = re.compile(r"^    (\w+): (.*(?:\n        .*)*)", re.MULTILINE)
 
