@@ -6,16 +6,17 @@ actual targets and the proof that it took effect, is separate and never replaces
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence  # noqa: TC003 - members are read by their annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+from harness.console.members import Seconds, TimeNs, Whole  # noqa: TC001 - likewise
+from harness.op import Value  # noqa: TC001 - likewise
+from harness.targets import PlanTarget  # noqa: TC001 - likewise
 
+if TYPE_CHECKING:
     from harness.clock import Clock
     from harness.history import Recorder
-    from harness.op import Value
-    from harness.targets import PlanTarget
     from harness.watch import Watch
 
 RARE_MESSAGE = "rare-message"  # the trigger of --fault-wait
@@ -37,7 +38,7 @@ class Trigger:
     """
 
     name: str
-    limit_s: float
+    limit_s: Seconds
     parameters: Mapping[str, Value] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Value]:
@@ -69,11 +70,11 @@ class PlannedFault:
         options: The options of the kind, e.g. `{"probability": 0.8}` or the grudge of a partition.
     """
 
-    id: int
+    id: Whole
     kind: str
     target: PlanTarget
-    start_s: float
-    end_s: float
+    start_s: Seconds
+    end_s: Seconds
     trigger: Trigger | None = None
     role: str | None = None
     order: tuple[str, ...] = ()
@@ -129,7 +130,7 @@ class Fired:
         measured: JSON-like data for the words, e.g. the line. Under `node` it has the node of the line, status or operation.
     """
 
-    time_ns: int
+    time_ns: TimeNs
     what: str
     measured: Mapping[str, Value] = field(default_factory=dict)
 
@@ -185,7 +186,7 @@ def unseen_at_the_end(first: Proof) -> Proof:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultRecord:
-    """The record of a planned fault.
+    """The record of a planned fault; `results.json` has its members.
 
     Attributes:
         planned: Its entry in the plan.
@@ -200,9 +201,9 @@ class FaultRecord:
     """
 
     planned: PlannedFault
-    targets: Sequence[str]
-    start_ns: int
-    end_ns: int
+    targets: tuple[str, ...]
+    start_ns: TimeNs
+    end_ns: TimeNs
     proof: Proof | None
     details: Mapping[str, Value] = field(default_factory=dict)
     error: str | None = None

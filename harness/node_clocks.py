@@ -9,16 +9,20 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Mapping  # noqa: TC003 - members are read by their annotations
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Final
+
+from msgspec import Meta
 
 from harness.cluster import on_nodes
+from harness.console.members import Instant, TimeNs  # noqa: TC001 - members are read by their annotations
 from harness.errors import LabrysError, headline
 from harness.units import NS_PER_S
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from harness.cluster import Cluster
     from harness.daemon import Daemon
@@ -33,7 +37,7 @@ _MINUTE_S: Final = 60
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeClock:
-    """The clock of a node, compared with that of the control node.
+    """The clock of a node, compared with that of the control node; `results.json` has its members.
 
     Attributes:
         offset_ns: How far it is ahead.
@@ -41,9 +45,9 @@ class NodeClock:
         zone_s: The time zone of its logs, in seconds east of UTC: its own one, unless a process writes another one.
     """
 
-    offset_ns: int
-    uncertain_ns: int
-    zone_s: int
+    offset_ns: TimeNs
+    uncertain_ns: TimeNs
+    zone_s: Annotated[int, Meta(ge=-86_400, le=86_400)]
 
     @property
     def ahead_ns(self) -> int:
@@ -56,7 +60,7 @@ RIGHT: Final = NodeClock(offset_ns=0, uncertain_ns=0, zone_s=0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clocks:
-    """The clocks at the start of the workload.
+    """The clocks at the start of the workload, for the times of the nodes' logs.
 
     Attributes:
         began_utc: The control node's time at the start of the workload.
@@ -64,7 +68,7 @@ class Clocks:
         unknown: For each other node, the reason.
     """
 
-    began_utc: datetime
+    began_utc: Instant
     nodes: Mapping[str, NodeClock] = field(default_factory=dict)
     unknown: Mapping[str, str] = field(default_factory=dict)
 

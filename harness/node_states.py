@@ -7,10 +7,9 @@ history of the run.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from harness.console.members import Integer, TimeNs, Whole  # noqa: TC001 - members are read by their annotations
 
 RUNNING: Final = "running"
 PAUSED: Final = "paused"
@@ -27,8 +26,8 @@ class HeldEntry:
         text: Its operation, e.g. `write 166 on k1`.
     """
 
-    index: int
-    term: int
+    index: Whole
+    term: Whole
     text: str
 
 
@@ -51,12 +50,12 @@ class NodeState:
     node: str
     process: str
     role: str | None = None
-    term: int | None = None
-    last: int | None = None
-    last_term: int | None = None
-    committed: int | None = None
+    term: Integer | None = None
+    last: Integer | None = None
+    last_term: Integer | None = None
+    committed: Integer | None = None
     value: str | None = None
-    entries: Sequence[HeldEntry] = ()
+    entries: tuple[HeldEntry, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,5 +67,5 @@ class ClusterState:
         nodes: The nodes, in their order.
     """
 
-    time_ns: int
-    nodes: Sequence[NodeState]
+    time_ns: TimeNs
+    nodes: tuple[NodeState, ...]

@@ -11,6 +11,8 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from harness.console.members import Duration  # noqa: TC001 - members are read by their annotations
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
@@ -46,8 +48,13 @@ class Phase:
 
     name: str
     node: str | None = None
-    start_s: float
-    end_s: float
+    start_s: Duration
+    end_s: Duration
+
+    def __post_init__(self) -> None:
+        """Checks that it ends after its start."""
+        if self.end_s < self.start_s:
+            raise ValueError(f"expected an end after the start, found {self.start_s:g} s to {self.end_s:g} s")
 
     @property
     def seconds(self) -> float:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +31,7 @@ class Promise:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromiseTested:
-    """Which promise a run tested.
+    """Which promise a run tested; `test.json` has its members.
 
     Attributes:
         promise: The promise as a sentence; None if the system does not say what it promises.
@@ -41,7 +41,7 @@ class PromiseTested:
 
     promise: str | None = None
     source: str | None = None
-    others: Sequence[str] = ()
+    others: tuple[str, ...] = ()
 
     def sentence(self, system: str, workload: str) -> str:
         """Returns the sentences for the first lines of a report."""

@@ -121,7 +121,7 @@ class _Performance:
         self._stop = stop
         self._end_s = fault.end_s
         self._in_turn = False
-        self._targets: Sequence[str] = names_of(fault.target)
+        self._targets: tuple[str, ...] = names_of(fault.target)
         self._fired: Fired | None = None
         self._details: Mapping[str, Value] = {}
         self._effect = ""

@@ -1,14 +1,15 @@
 """The targets of planned faults: named nodes, or nodes that the start of a fault decides.
 
-A target in a plan is one of these types. A plan and the record of a run have it as a word, or as a list of names. The room
-`nemesis` draws targets and finds their nodes.
+A target in a plan is one of these types. A plan has it as a word, or as a list of names; the record of a run has its members.
+The room `nemesis` draws targets and finds their nodes.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, TypeAlias, assert_never
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -25,8 +26,7 @@ class Lead(StrEnum):
     FOLLOWERS = "followers"
 
 
-@dataclass(frozen=True, slots=True)
-class Named:
+class Named(Struct, frozen=True, tag="named"):
     """Nodes with these names, in this order."""
 
     nodes: tuple[str, ...]
@@ -36,8 +36,7 @@ class Named:
         return NAME_SEPARATOR.join(self.nodes)
 
 
-@dataclass(frozen=True, slots=True)
-class AllNodes:
+class AllNodes(Struct, frozen=True, tag="all"):
     """All candidate nodes."""
 
     def __str__(self) -> str:
@@ -45,8 +44,7 @@ class AllNodes:
         return "all"
 
 
-@dataclass(frozen=True, slots=True)
-class ByLeader:
+class ByLeader(Struct, frozen=True, tag="by-leader"):
     """Nodes that depend on who leads when the fault begins."""
 
     lead: Lead
@@ -56,8 +54,7 @@ class ByLeader:
         return str(self.lead)
 
 
-@dataclass(frozen=True, slots=True)
-class AtTrigger:
+class AtTrigger(Struct, frozen=True, tag="at-trigger"):
     """The node that fired the trigger of the fault."""
 
     def __str__(self) -> str:

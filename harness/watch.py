@@ -9,17 +9,17 @@ poll.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping, Sequence  # noqa: TC003 - members are read by their annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from harness.blame import without_exit
+from harness.console.members import Integer, TimeNs  # noqa: TC001 - members are read by their annotations
 from harness.indexes import Indexes
 from harness.leaders import leader_of
 from harness.slowness import slowed
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from harness.clock import Clock
     from harness.node import Node
     from harness.service import NodeStatus, Service
@@ -32,7 +32,7 @@ MAX_POSITIONS = 5_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sighting:
-    """A state that a node reported, different from the one before.
+    """A state that a node reported, different from the one before; `results.json` has its members.
 
     Attributes:
         time_ns: The time of the first poll that saw it, on the clock of the run.
@@ -43,12 +43,12 @@ class Sighting:
         until_ns: The time of the last successive poll that saw the same; None if only the first is known.
     """
 
-    time_ns: int
+    time_ns: TimeNs
     node: str
     role: str | None
-    term: int | None = None
+    term: Integer | None = None
     leader: str | None = None
-    until_ns: int | None = None
+    until_ns: TimeNs | None = None
 
     @property
     def last_ns(self) -> int:
@@ -58,15 +58,23 @@ class Sighting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Positions:
-    """The applied index of each node, poll by poll.
+    """The applied index of each node, poll by poll, of at most 5,000 polls that are evenly spread.
 
     Attributes:
         time_ns: The time of each poll, on the clock of the run, ascending.
         applied: Node to its applied index in each of these polls; None if it reported none.
     """
 
-    time_ns: Sequence[int] = ()
-    applied: Mapping[str, Sequence[int | None]] = field(default_factory=dict)
+    time_ns: Sequence[TimeNs] = ()
+    applied: Mapping[str, Sequence[Integer | None]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Checks that each node has one index for each poll."""
+        for node, indexes in self.applied.items():
+            if len(indexes) != len(self.time_ns):
+                raise ValueError(
+                    f"expected {len(self.time_ns)} applied indexes of {node}, as many as times, found {len(indexes)}"
+                )
 
 
 class Lane:

@@ -8,9 +8,8 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from msgspec import to_builtins
-
 from checker.formats.jepsen import write_history
+from harness.console.members import written
 from harness.phases import WRITE, Phases
 from results.record.record import test_document
 from results.store.edn import results_edn
@@ -82,7 +81,7 @@ def publish(
         if problems:
             document = {**document, "problems": [*document["problems"], *problems]}
     if phases is not None:
-        document = {**document, "phases": to_builtins(phases_of(phases.done))}
+        document = {**document, "phases": written(phases_of(phases.done))}
     if document is not first:
         run.write_json(run.results_json, document)
     return document

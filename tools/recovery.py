@@ -27,11 +27,10 @@ import pyarrow.parquet as pq
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from harness.faults import called
 from harness.units import NS_PER_S
 from results.measure.op_outcomes import Codes, answered
 from results.page.plots import FAINT, GRID, INK, PAPER, svg
-from results.record.forms import Results, StoredFault
+from results.record.forms import MeasuredFault, Results
 from results.store.store import Run, Store
 
 if TYPE_CHECKING:
@@ -95,40 +94,40 @@ def losses(run: Run, options: Sequence[str] = ()) -> list[Loss]:
     found = []
     turns = together(results.faults)
     for several, later in zip(turns, [*turns[1:], None], strict=True):
-        start_s = min(fault.start_s for fault in several)
-        lasts_s = max(fault.end_s for fault in several) - start_s
-        end_s = results.availability.end_s if later is None else min(fault.start_s for fault in later)
+        start_s = min(fault.start_ns for fault in several) / NS_PER_S
+        lasts_s = max(fault.end_ns for fault in several) / NS_PER_S - start_s
+        end_s = results.availability.end_s if later is None else min(fault.start_ns for fault in later) / NS_PER_S
         after_s = min(end_s - start_s, lasts_s + REST_S)
         if after_s < AFTER_S:
             continue
         found.append(
             Loss(
                 system=system_of(test, options),
-                kind=" and ".join(called(fault.kind, fault.planned.role or None) for fault in several),
+                kind=" and ".join(fault.planned.called for fault in several),
                 changes=_gaps([each - start_s for each in times[False]], after_s),
                 reads=_gaps([each - start_s for each in times[True]], after_s),
                 sustained_s=sustained_s(several),
-                effective=all(fault.effective for fault in several),
+                effective=all(fault.is_proven for fault in several),
             )
         )
     return found
 
 
-def together(faults: Sequence[StoredFault]) -> list[list[StoredFault]]:
+def together(faults: Sequence[MeasuredFault]) -> list[list[MeasuredFault]]:
     """Returns the faults in the order of their planned start, those with the same planned times together."""
-    found: defaultdict[tuple[float, float], list[StoredFault]] = defaultdict(list)
+    found: defaultdict[tuple[float, float], list[MeasuredFault]] = defaultdict(list)
     for fault in faults:
         found[fault.planned.start_s, fault.planned.end_s].append(fault)
     return [found[times] for times in sorted(found)]
 
 
-def sustained_s(faults: Sequence[StoredFault]) -> float | None:
+def sustained_s(faults: Sequence[MeasuredFault]) -> float | None:
     """Returns the seconds from the start of the faults until changes were sustained; None if they were not."""
     found = [_sustained_s(fault) for fault in faults]
     return max((each for each in found if each is not None), default=None) if None not in found else None
 
 
-def _sustained_s(fault: StoredFault) -> float | None:
+def _sustained_s(fault: MeasuredFault) -> float | None:
     around = fault.availability
     if around is None:
         return None
@@ -138,7 +137,7 @@ def _sustained_s(fault: StoredFault) -> float | None:
             found.append(windows.during.sustained_ok_s)
         else:
             after_s = windows.after.sustained_ok_s if windows.after else None
-            found.append(None if after_s is None else fault.end_s - fault.start_s + after_s)
+            found.append(None if after_s is None else (fault.end_ns - fault.start_ns) / NS_PER_S + after_s)
     return max((each for each in found if each is not None), default=None) if None not in found else None
 
 

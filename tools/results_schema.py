@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec.inspect import DataclassType, StructType
 
 from results.record.forms import Results
+from results.stored.document import VERSION
 
 SCHEMA = Path(__file__).parents[1] / "docs" / "reference" / "results.schema.json"
 WIDTH = 140
@@ -23,32 +25,73 @@ ATTRIBUTE = re.compile(r"^    (\w+): (.*(?:\n        .*)*)", re.MULTILINE)
 def schema() -> dict[str, Any]:
     """Returns the schema. An object has no members beside those of its type, and the docstrings become descriptions."""
     _, types = msgspec.json.schema_components([Results], ref_template="#/$defs/{name}")
-    for name, each in types.items():
-        types[name] = described(each)
+    kinds = members_of(msgspec.inspect.type_info(Results))
+    for name, kind in kinds.items():
+        types[name] = described(types[name], kind)
     whole = types.pop("Results")
     head = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$id": "labrys-results-2",
+        "$id": f"labrys-results-{VERSION}",
         "title": "results.json of a Labrys run",
     }
     return {**head, **whole, "$defs": types}
 
 
-def described(schema: dict[str, Any]) -> dict[str, Any]:
-    """Returns the schema of a type, with the section `Attributes` of its docstring as descriptions of its members."""
-    text, _, attributes = inspect.cleandoc(schema["description"]).partition("\n\nAttributes:\n")
-    words = {name: " ".join(words.split()) for name, words in ATTRIBUTE.findall(attributes)}
+def members_of(form: Any) -> dict[str, Any]:
+    """Returns each dataclass and struct in a type, as `msgspec.inspect` describes it, by its name."""
+    kinds: dict[str, Any] = {}
+    left = [form]
+    while left:
+        each = left.pop()
+        if isinstance(each, msgspec.inspect.Field):
+            left.append(each.type)
+        elif isinstance(each, DataclassType | StructType):
+            if each.cls.__name__ not in kinds:
+                kinds[each.cls.__name__] = each
+                left += each.fields
+        elif isinstance(each, msgspec.inspect.Type):
+            inner = (getattr(each, name) for name in each.__struct_fields__)
+            left += (part for one in inner for part in (one if isinstance(one, tuple) else (one,)))
+    return kinds
+
+
+def described(schema: dict[str, Any], kind: Any) -> dict[str, Any]:
+    """Returns the schema of a type, with the sections `Attributes` of its docstring and of its bases' as descriptions.
+
+    A document has all members but those that are unset.
+    """
+    words: dict[str, str] = {}
+    for base in reversed(kind.cls.__mro__):
+        _, _, attributes = inspect.cleandoc(base.__doc__ or "").partition("\n\nAttributes:\n")
+        words |= {name: in_json(text) for name, text in ATTRIBUTE.findall(attributes)}
     members = {
-        name: {**member, **({"description": words[name]} if name in words else {})}
+        name: {
+            **{key: value for key, value in member.items() if key != "default"},
+            **({"description": words[name]} if name in words else {}),
+        }
         for name, member in schema["properties"].items()
     }
+    tagged = isinstance(kind, StructType) and kind.tag is not None
     return {
-        "description": " ".join(text.split()),
+        "description": in_json(inspect.cleandoc(kind.cls.__doc__).partition("\n\nAttributes:\n")[0]),
         "type": "object",
         "additionalProperties": False,
-        "required": schema.get("required", []),
+        "required": [
+            *([kind.tag_field] if tagged else []),
+            *(field.name for field in kind.fields if field.required or has_default(field)),
+        ],
         "properties": members,
     }
+
+
+def has_default(field: msgspec.inspect.Field) -> bool:
+    """Returns whether a member has a value in any case."""
+    return field.default is not msgspec.NODEFAULT or field.default_factory is not msgspec.NODEFAULT
+
+
+def in_json(text: str) -> str:
+    """Returns a text of a docstring in one line, with the words of JSON."""
+    return " ".join(text.replace("None", "null").split())
 
 
 def text() -> str:

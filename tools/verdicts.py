@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from harness.console.plain import counted
-from harness.faults import called
 from results.record.forms import Results
 from results.store.store import Store
 from results.store.suites import newest_suites
@@ -88,8 +87,8 @@ def _read(run: Run, row: SuiteRow, case: CaseRow) -> Case:
         workload=test["workload"],
         ended=case.ended,
         operations=results.counts.operations,
-        proved=Counter(called(fault.kind, fault.planned.role or None) for fault in results.faults if fault.effective),
-        unproved=sum(not fault.effective for fault in results.faults),
+        proved=Counter(fault.planned.called for fault in results.faults if fault.is_proven),
+        unproved=sum(not fault.is_proven for fault in results.faults),
     )
 
 

@@ -267,7 +267,7 @@ def _print(nodes: Nodes, invariants: Invariants, found: Explored) -> None:
         if happened.step.state != DEAD:
             states[happened.node] = invariants.state(happened.step.state)
             echo(f"        {_knows(states[happened.node])}")
-        before, diverged = diverged, diverging(ClusterState(time_ns=number, nodes=[*states.values()]))
+        before, diverged = diverged, diverging(ClusterState(time_ns=number, nodes=tuple(states.values())))
         for sentence in diverged:
             if sentence not in before:
                 echo(f"        {sentence}")

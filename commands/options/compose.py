@@ -261,7 +261,7 @@ def info_of(settled: Settled, test: Test, plan: Plan) -> TestInfo:
         started_utc=datetime.now(UTC),
         system=system.name,
         workload=test.workload.name,
-        nodes=[node.name for node in test.cluster.nodes],
+        nodes=tuple(node.name for node in test.cluster.nodes),
         answers=tuple(system.answers),
         refusals=tuple(system.refusals),
         log_texts=tuple(system.telling_log_texts),

@@ -156,5 +156,5 @@ def promise_tested(system: Any, options: Any, workload: Any, own: Any) -> Promis
             continue
         others += opt.spelled_out([each], {name: value}) if value is not None else [f"no {each.opts[0]}"]
     if promise is None:
-        return PromiseTested(others=others)
-    return PromiseTested(promise=promise.sentence, source=promise.source, others=others)
+        return PromiseTested(others=tuple(others))
+    return PromiseTested(promise=promise.sentence, source=promise.source, others=tuple(others))

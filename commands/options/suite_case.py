@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from harness.errors import InputError
+
 if TYPE_CHECKING:
     from click import Context, Parameter
 
@@ -22,14 +24,14 @@ class SuiteCaseType(click.ParamType["SuiteCase | str"]):
 
     def convert(self, value: SuiteCase | str, param: Parameter | None, ctx: Context | None) -> SuiteCase:
         """Reads a case."""
-        from results.record.record import suite_case_from
-        from results.store.errors import BadRecord
+        from harness.console.members import read
+        from harness.suites.expectation import SuiteCase
 
         if not isinstance(value, str):
             return value
         try:
-            return suite_case_from(json.loads(value))
+            return read(json.loads(value), SuiteCase, "")
         except (ValueError, RecursionError) as error:
             self.fail(f"expected JSON: {error}", param, ctx)
-        except BadRecord as error:
+        except InputError as error:
             self.fail(str(error), param, ctx)

@@ -25,10 +25,10 @@ from commands.suite.following import Following
 from commands.suite.results import Ended, result_of
 from commands.suite.summary import COLOURS
 from harness.console import below
+from harness.console.members import written
 from harness.console.parameters import MAX_RUN_S, seconds_of
 from harness.console.plain import counted, one_line, plain
 from harness.errors import ExitCode, Terminated
-from results.record.record import suite_case_document
 from results.store.errors import StoreError
 from results.words.formatting import seconds
 
@@ -180,7 +180,7 @@ def run_suite(
                     console.print(Text(f"[{number}/{total}] {plain(case.name)}", style="bold"))
                     own = ["--store", str(store), "--format", "json"]
                     own += ["--name", plain_name(f"{suite.name}-{names[case.name]}")]
-                    own += ["--suite-case", json.dumps(suite_case_document(suite.case_of(case)))]
+                    own += ["--suite-case", json.dumps(written(suite.case_of(case)))]
                     command = [*(["--config", str(config)] if config else []), *case.arguments(), *own]
                     log = folder.path / f"{names[case.name]}.log"
                     now = [*(each.name for each in running.cases()), case.name]

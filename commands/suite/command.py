@@ -296,11 +296,11 @@ def _check_cases(ctx: click.Context, file: Path, cases: Sequence[Case]) -> _Chec
         InputError: `labrys test` refuses a case before it opens a cluster; the message names the case.
     """
     from commands.suite.jobs import place_of
-    from results.record.record import suite_case_document
+    from harness.console.members import written
 
     mark = [
         "--suite-case",
-        json.dumps(suite_case_document(SuiteCase(suite="", case="", line="", expectation=Expectation()))),
+        json.dumps(written(SuiteCase(suite="", case="", line="", expectation=Expectation()))),
     ]
     places: dict[str, Place] = {}
     left_out: Counter[str] = Counter()

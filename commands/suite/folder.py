@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from msgspec import UNSET, to_builtins
+from msgspec import to_builtins
 
 from commands.suite.markdown import suite_markdown
 from commands.suite.results import counting_parts
-from harness.console.members import Whole, read
+from harness.console.members import Whole, read, written
 from harness.console.plain import name as plain_text
 from harness.errors import InputError
 from harness.outcome import RunOutcome, behind, failures
@@ -27,7 +27,6 @@ from harness.suites.case_result import CaseResult
 from harness.suites.expectation import SuiteCase
 from harness.suites.suite import PLAN
 from harness.verdict import Verdict
-from results.record.record import suite_case_document
 from results.store.errors import BadRecord, StoreError
 from results.store.store import CURRENT, SUITES, Store, fresh_folder, point, unpoint, write_text
 from results.store.suites import FILE, FORMAT, VERSION, StoredCaseResult, StoredSuite, load_suite
@@ -53,13 +52,11 @@ class Changes:
         new: The names of the cases that the earlier run did not have.
         changed: The names of the cases with another command, plan or expectation.
         removed: The names of the cases that are gone.
-        known: Whether the earlier run recorded digests, so that `changed` is complete.
     """
 
     new: Sequence[str]
     changed: Sequence[str]
     removed: Sequence[str]
-    known: bool
 
     def lines(self) -> Iterator[str]:
         """Yields what changed, and what follows from it."""
@@ -72,8 +69,6 @@ class Changes:
                 shown = ", ".join(map(plain_text, names[:MAX_NAMED]))
                 more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
                 yield f"{what} the suite's file: {shown}{more}{then}"
-        if not self.known:
-            yield "suite.json is of an earlier version without digests, so cases that changed since are not noticed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +129,8 @@ class SuiteFolder:
             InputError: The folder cannot be read.
         """
         stored = self.read()
-        every = set(stored.cases) == set(stored.chosen)
-        return frozenset(case.name for case in suite.cases) if every else frozenset(stored.chosen)
+        every = set(stored.cases) == set(stored.selected)
+        return frozenset(case.name for case in suite.cases) if every else frozenset(stored.selected)
 
     def not_as_expected(self) -> frozenset[str]:
         """Returns the names of the selected cases that were not as expected, or have no result.
@@ -144,7 +139,7 @@ class SuiteFolder:
             InputError: The folder cannot be read.
         """
         stored = self.read()
-        return frozenset(stored.chosen) - {name for name, result in stored.results.items() if result.passed}
+        return frozenset(stored.selected) - {name for name, result in stored.results.items() if result.passed}
 
     @contextlib.contextmanager
     def current(self, store: Path) -> Iterator[None]:
@@ -222,7 +217,7 @@ def digest_of(case: Case) -> str:
     """Returns a digest of what a case runs and expects, with the content of its plan."""
     expected = SuiteCase(suite="", case=case.name, line=case.line, expectation=case.expectation)
     parts = [json.dumps([case.arguments(), case.runs, case.at_least])]
-    parts.append(json.dumps(suite_case_document(expected), sort_keys=True))
+    parts.append(json.dumps(written(expected), sort_keys=True))
     plan = case.options.get(PLAN)
     if isinstance(plan, str):
         with contextlib.suppress(OSError):  # the case's own command refuses a plan that it cannot read
@@ -253,13 +248,13 @@ def _with_digest(plain: str, text: str) -> str:
 
 
 def _changes(stored: StoredSuite, suite: Suite) -> Changes:
-    digests = {} if stored.digests is UNSET else stored.digests
     now = {case.name: case for case in suite.cases}
     return Changes(
         new=tuple(name for name in now if name not in stored.cases),
-        changed=tuple(name for name, case in now.items() if digests.get(name, digest_of(case)) != digest_of(case)),
+        changed=tuple(
+            name for name, case in now.items() if stored.digests.get(name, digest_of(case)) != digest_of(case)
+        ),
         removed=tuple(name for name in stored.cases if name not in now),
-        known=stored.digests is not UNSET,
     )
 
 

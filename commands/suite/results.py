@@ -67,7 +67,7 @@ def result_of(case: Case, ended: Ended) -> CaseResult:
         code=code if outcome.verdict is None else int(outcome.verdict.exit_code),
         seconds=ended.seconds,
         run=document.get("run"),
-        left_out=tuple(str(left["kind"]) for left in document.get("left_out", ())),
+        left_out=tuple(document.get("left_out", ())),
         fault_violations=fault_violations(document),
     )
 

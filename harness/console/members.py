@@ -1,4 +1,7 @@
-"""Reads the members of JSON documents by the types that describe them.
+"""Reads and writes JSON documents by the types that describe their members.
+
+The types are dataclasses of the domain, or structs of msgspec for what only a document has. So a new field of such a type is
+written, read and checked without further code.
 
 The rule: a document may come from anyone. So each member is checked before anything uses it. A member of another type or range
 is an error that names it, and nothing is converted. Members that a type does not have are ignored.
@@ -6,8 +9,12 @@ is an error that names it, and nothing is converted. Members that a type does no
 
 from __future__ import annotations
 
+import dataclasses
+import math
+import numbers
 import re
-from datetime import UTC, datetime
+from collections.abc import Mapping
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
 import msgspec
@@ -21,10 +28,14 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 MAX_S: Final = 1e9  # thirty years; more than any run, and its nanoseconds fit into 64 bits
+MAX_NS: Final = 10**18
 MAX_WHOLE: Final = 2**63 - 1
+MAX_DEPTH: Final = 60
 
 Seconds = Annotated[float, msgspec.Meta(ge=-MAX_S, le=MAX_S)]
 Duration = Annotated[float, msgspec.Meta(ge=0, le=MAX_S)]
+TimeNs = Annotated[int, msgspec.Meta(ge=-MAX_NS, le=MAX_NS)]
+Instant = Annotated[datetime, msgspec.Meta(tz=True)]
 Whole = Annotated[int, msgspec.Meta(ge=0, le=MAX_WHOLE)]
 Trace = Annotated[str, msgspec.Meta(pattern="^([0-9a-f]{8})*$")]  # eight digits for each virtual second
 Integer = Annotated[int, msgspec.Meta(ge=-MAX_WHOLE, le=MAX_WHOLE)]
@@ -38,11 +49,13 @@ _WORDS: Final = {
     "bool": "true or false",
     "object": "an object",
     "array": "a list",
+    "datetime": "a date and time",
 }
 _REWRITTEN: Final = (
     (re.compile(r", got .*"), ""),
     (re.compile("^Expected"), "expected"),
     (re.compile("^Invalid enum value .*"), "expected another word"),
+    (re.compile("^Invalid RFC3339 encoded datetime"), "expected a date and time as 2026-07-29T10:11:12+00:00"),
     (re.compile("^Number out of range"), "expected a number of 64 bits"),
     (re.compile(r"of length >= (\d+)"), r"of at least \1 members"),
     (re.compile(r"of length <= (\d+)"), r"of at most \1 members"),
@@ -69,17 +82,50 @@ def read(value: Any, form: type[T], name: str, *, error: type[InputError] = Inpu
         raise error(_sentence(str(wrong), value, form, name)) from None
 
 
-def instant(text: str, name: str, *, error: type[InputError] = InputError) -> datetime:
-    """Returns the date with time in the member `name`, in UTC.
+def written(value: Any, depth: int = 0) -> Any:
+    """Returns a value in the types of JSON: a dataclass or a struct becomes an object with its members.
 
-    Raises:
-        InputError: The text is not a date with time.
+    Floats without a JSON form, and objects of other types, become text. An unset member is left out.
     """
-    try:
-        return datetime.fromisoformat(text).astimezone(UTC)
-    except (ValueError, OverflowError, OSError):
-        expected = "a date and time as 2026-07-29T10:11:12+00:00"
-        raise error(f"{name}: expected {expected}, found {shown(text)}") from None
+    result: Any
+    match value:
+        case str():
+            result = str(value)
+        case None | bool():
+            result = value
+        case numbers.Integral():
+            result = int(value)
+        case numbers.Real():
+            result = float(value) if math.isfinite(value) else str(value)
+        case _ if depth >= MAX_DEPTH:
+            result = "(nested too deeply)"
+        case Mapping():
+            result = {str(key): written(member, depth + 1) for key, member in value.items()}
+        case list() | tuple():
+            result = [written(member, depth + 1) for member in value]
+        case set() | frozenset():
+            result = sorted((written(member, depth + 1) for member in value), key=repr)
+        case _:
+            result = _object_of(value, depth)
+    return result
+
+
+def _object_of(value: Any, depth: int) -> Any:
+    """Returns a dataclass or a struct as an object with its members, and any other value as text."""
+    names = _members_of(type(value))
+    if names is None:
+        return value.isoformat() if isinstance(value, datetime) else str(value)
+    config = value.__struct_config__ if isinstance(value, msgspec.Struct) else None
+    tag = {} if config is None or config.tag is None else {config.tag_field: config.tag}
+    members = ((name, getattr(value, name)) for name in names)
+    return tag | {name: written(member, depth + 1) for name, member in members if member is not msgspec.UNSET}
+
+
+def _members_of(kind: type) -> tuple[str, ...] | None:
+    """Returns the names of the members of a dataclass or a struct; None for other types."""
+    if dataclasses.is_dataclass(kind):
+        return tuple(field.name for field in dataclasses.fields(kind))
+    return kind.__struct_fields__ if issubclass(kind, msgspec.Struct) else None
 
 
 def _sentence(problem: str, value: Any, form: Any, name: str) -> str:

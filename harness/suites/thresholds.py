@@ -55,8 +55,10 @@ _COMPARISONS: Mapping[str, Callable[[float, float], bool]] = MappingProxyType(
         "!=": operator.ne,
     }
 )
+_FUNCTION = re.compile(r"[A-Za-z0-9_-]{1,60}")
 _THRESHOLD = re.compile(
-    r"\s*(?:(?P<function>[A-Za-z0-9_-]{1,60})\.)?(?P<measure>[A-Za-z0-9_]{1,60})\s*"
+    rf"\s*(?:(?P<function>{_FUNCTION.pattern})\.)?"
+    r"(?P<measure>[A-Za-z0-9_]{1,60})\s*"
     r"(?P<comparison><=|>=|==|!=|<|>)\s*(?P<limit>[+-]?[0-9]{1,15}(?:\.[0-9]{1,15})?)\s*"
 )
 
@@ -80,6 +82,12 @@ class Threshold:
     measure: str
     comparison: str
     limit: float
+
+    def __post_init__(self) -> None:
+        """Checks that it fits the grammar, because a file of a run may come from anyone."""
+        named = self.function is None or _FUNCTION.fullmatch(self.function)
+        if self.measure not in MEASURES or self.comparison not in _COMPARISONS or not named:
+            raise ValueError("expected a threshold such as p99_ms < 200, with a known measure")
 
     def __str__(self) -> str:
         return f"{self.subject} {self.comparison} {self.limit:.15g}"

@@ -15,9 +15,10 @@ from harness.console.terminal import PIPE_WIDTH
 from harness.errors import headline
 from harness.faults import called
 from harness.parts import ONE_LEADER
+from harness.phases import Phase
+from harness.units import NS_PER_S
 from harness.verdict import Verdict
-from results.record.forms import StoredPromise
-from results.stored.reading import member, phases_from, shown_from, verdict_from
+from results.stored.reading import member, shown_from, verdict_from
 from results.words.bounds import MAX_FUNCTIONS_SHOWN, first, label
 from results.words.formatting import (
     availability,
@@ -91,7 +92,7 @@ def print_summary(console: Console, document: Mapping[str, Value], *, report: Pa
     # Where the system promises one leader, the part has the sentence.
     for found in () if ONE_LEADER in document["parts"] else document["rival_leaders"]:
         console.print(Text.assemble(("! ", "yellow"), sentence(found["sentence"])))
-    if phases := phases_from(document):
+    if phases := member(document, "phases", list[Phase]):
         console.print(Text(f"time: {times(phases)}", style="dim"))
     for problem in document["problems"][:MAX_FAULTS]:
         console.print(Text.assemble(("! ", "yellow"), sentence(problem)))
@@ -120,8 +121,8 @@ def _print_faults(console: Console, document: Mapping[str, Value], *, in_columns
         console.print(_fault(fault))
     if len(document["faults"]) > MAX_FAULTS:
         console.print(Text(f"and {counted(len(document['faults']) - MAX_FAULTS, 'more fault')}; results.json has all"))
-    for left in document["left_out"]:
-        console.print(Text.assemble(("left out   ", "yellow"), one_line(f"{left['kind']}: {left['reason']}")))
+    for kind, reason in document["left_out"].items():
+        console.print(Text.assemble(("left out   ", "yellow"), one_line(f"{kind}: {reason}")))
 
 
 def _operations(document: Mapping[str, Value]) -> str:
@@ -153,10 +154,8 @@ def sentence(text: str) -> str:
 
 
 def _tested(document: Mapping[str, Value]) -> list[str]:
-    """Returns which promise the run tested, and who makes it; nothing for a document of an earlier version."""
-    if document.get("promise") is None:
-        return []
-    return [f"Tested: {member(document, 'promise', StoredPromise).tested}"]
+    """Returns which promise the run tested, and who makes it."""
+    return [] if document["promise"] is None else [f"Tested: {document['promise']}"]
 
 
 def _circumstances(example: Value) -> list[str]:
@@ -214,10 +213,10 @@ def _faults(document: Mapping[str, Value]) -> Table:
         during = around["during"] if around else None
         after = around["after"] if around else None
         table.add_row(
-            Text(label(called(fault["kind"], fault["planned"].get("role")))),
+            Text(label(called(fault["planned"]["kind"], fault["planned"]["role"]))),
             Text(name(" ".join(fault["targets"]))),
-            Text(seconds(fault["start_s"])),
-            Text(seconds(fault["end_s"])),
+            Text(_seconds(fault["start_ns"])),
+            Text(_seconds(fault["end_ns"])),
             Text.assemble(f"{_fired(fault)}\n" if fault["fired"] else "", _effect(fault)),
             Text(percent(during["answered"], during["operations"]) if during else "—"),
             Text(ratio(around["rate_share"]) if around else "—"),
@@ -240,15 +239,19 @@ def _gap(around: Mapping[str, Value]) -> str:
 def _fault(fault: Mapping[str, Value]) -> Text:
     """Returns a row of the table as two lines, for narrow consoles."""
     text = Text.assemble(
-        (label(called(fault["kind"], fault["planned"].get("role"))), "bold"),
+        (label(called(fault["planned"]["kind"], fault["planned"]["role"])), "bold"),
         f" of {name(' '.join(fault['targets'])) or 'no node'}, ",
-        f"{seconds(fault['start_s'])} to {seconds(fault['end_s'])}{f', {_fired(fault)}' if fault['fired'] else ''}\n  ",
+        f"{_seconds(fault['start_ns'])} to {_seconds(fault['end_ns'])}{f', {_fired(fault)}' if fault['fired'] else ''}\n  ",
         _effect(fault),
     )
     if fault["availability"]:
         text.append(f"\n  {fault_availability(fault['availability'])}")
         text.append(f"; {elections(fault['leadership']['during'])}")
     return text
+
+
+def _seconds(time_ns: int) -> str:
+    return seconds(time_ns / NS_PER_S)
 
 
 def _fired(fault: Mapping[str, Value]) -> str:
@@ -263,5 +266,5 @@ def _effect(fault: Mapping[str, Value]) -> Text:
             [capital(headline(fault["error"]))] if fault["error"] else ()
         ),  # the other lines of an error may be from logs
     ] or ["there is no proof"]
-    word = ("proven: ", "green") if fault["effective"] else ("not proven: ", "bold yellow")
+    word = ("proven: ", "green") if fault["proof"] and fault["proof"]["effective"] else ("not proven: ", "bold yellow")
     return Text.assemble(word, sentence(" ".join(reasons)))

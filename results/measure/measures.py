@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from harness.suites.thresholds import LATENCIES
+from harness.units import NS_PER_S
 from results.measure.op_outcomes import OUTCOMES
 
 if TYPE_CHECKING:
@@ -66,19 +67,21 @@ def _without_windows(document: Document, name: str, function: str | None, asked:
     workload_s = _number(_part(document, "timings").get("workload"))
     for fault in faults:
         window = _part(_of(_part(fault, "availability"), function), "after")
+        kind = _part(fault, "planned").get("kind")
         if window and _number(window.get("sustained_ok_s")) is None:
             until = f"{_number(window.get('end_s')):.1f} s" if _number(window.get("end_s")) is not None else "its end"
             if not _number(window.get("operations")):
-                return f"no {asked} was wanted between the end of the {fault.get('kind')} and {until}"
+                return f"no {asked} was wanted between the end of the {kind} and {until}"
             return (
-                f"after the {fault.get('kind')}, 95 % of the operations were at no time answered for 2 s, until {until}; "
+                f"after the {kind}, 95 % of the operations were at no time answered for 2 s, until {until}; "
                 "the next fault or the end of the workload may have come too early"
             )
     ended = "" if workload_s is None else f", which ended at {workload_s:.1f} s"
     last = faults[-1]
-    at_s = _number(last.get("end_s"))
-    healed = "" if at_s is None else f" at {at_s:.1f} s"
-    return f"the {last.get('kind')} was healed{healed}, and no operation of the workload{ended}, came after it"
+    kind = _part(last, "planned").get("kind")
+    at_ns = _number(last.get("end_ns"))
+    healed = "" if at_ns is None else f" at {at_ns / NS_PER_S:.1f} s"
+    return f"the {kind} was healed{healed}, and no operation of the workload{ended}, came after it"
 
 
 def _latency(document: Document, name: str, function: str | None) -> float | None:

@@ -1,6 +1,6 @@
 """What a run showed, from its document and its parts: the input of `harness.suites.expectation`, which decides the outcome.
 
-The document may come from anyone, so types check the members that are used. Documents of earlier versions have no thresholds.
+The document may come from anyone, so types check the members that are used.
 """
 
 from __future__ import annotations

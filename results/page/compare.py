@@ -138,7 +138,9 @@ def _faults(results: Mapping[str, Value]) -> list[Mapping[str, Value]]:
 
 def _effective(results: Mapping[str, Value]) -> str:
     faults = _faults(results)
-    return f"{sum(fault.get('effective') is True for fault in faults)} of {counted(len(faults), 'fault')}"
+    return (
+        f"{sum(_part(fault, 'proof').get('effective') is True for fault in faults)} of {counted(len(faults), 'fault')}"
+    )
 
 
 def _answered(results: Mapping[str, Value]) -> str:
@@ -157,12 +159,9 @@ def _gap(measured: Mapping[str, Value]) -> str:
 
 
 def _outcomes(results: Mapping[str, Value]) -> dict[str, str]:
-    """Returns the number of operations with each outcome; in version 1 of results.json, `fail` includes the refusals."""
+    """Returns the number of operations with each outcome."""
     counts = _part(results, "counts")
-    numbers = {each: _number(counts[each]) for each in OUTCOMES if each in counts}
-    if results.get("version") == 1 and "fail" in numbers:
-        numbers["fail"] -= numbers.get("refused", 0)
-    return {each: f"{number:,.0f}" for each, number in numbers.items()}
+    return {each: f"{_number(counts[each]):,.0f}" for each in OUTCOMES if each in counts}
 
 
 def _recovery(results: Mapping[str, Value]) -> str:

@@ -35,7 +35,7 @@ def led(services: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Returns the name, the text about leaders, and the rivals of each service and group that had a leader.
 
     Args:
-        services: `other_services` of `results.json`.
+        services: `other_leaders` of `results.json`.
     """
     known = {name: service for name, service in services.items() if service["leadership"]["leaders"]}
     many = crowded(known)

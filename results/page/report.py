@@ -21,6 +21,8 @@ from markupsafe import Markup
 from harness.console import below
 from harness.console.plain import capital, name
 from harness.phases import beside_workload_s
+from harness.targets import names_of
+from harness.units import NS_PER_S
 from results.circumstances.faults import circumstances
 from results.circumstances.messages import NO_MESSAGES
 from results.logs.lines import NO_LOGS, log_files, spans_of
@@ -331,7 +333,11 @@ def _faults(record: RunRecord, document: Mapping[str, Value], kinds: Sequence[st
         rows.append(
             {
                 **document_of_fault,
+                "start_s": fault.start_ns / NS_PER_S,
+                "end_s": fault.end_ns / NS_PER_S,
+                "is_proven": fault.is_proven,
                 "called": fault.planned.called,
+                "target": "" if names_of(fault.planned.target) else str(fault.planned.target),
                 "trigger": str(fault.planned.trigger or ""),
                 "picture": cluster_picture(fault, record.test.nodes, leader),
                 "colour": kinds.index(label(fault.planned.kind)) % len(plots.FAULT_COLOURS),

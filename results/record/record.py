@@ -1,46 +1,38 @@
 """The record of a run: one value from which every file, page and sentence about the run is made.
 
 The record is made when a run ends, and can be read again from the run's folder: the test from `test.json`, the operations from
-`history.jsonl`, and the rest from `results.json`. So a later version, or another machine, can make the same report again.
+`history.jsonl`, and the rest from `results.json`. So another machine can make the same report again.
+
+`TestInfo` and `Observations` are the members of the two files. A new field of them, or of a type that they hold, is written,
+read, checked and described in the schema without further code.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence  # noqa: TC003 - members are read by their annotations
 from dataclasses import dataclass, field
-from datetime import UTC
-from typing import TYPE_CHECKING, Any
-
-import msgspec
-from msgspec import UNSET, Struct, UnsetType
+from typing import TYPE_CHECKING, Final
 
 from harness.builds import Provenance  # noqa: TC001 - members are read by their annotations
-from harness.console.documents import shown
-from harness.console.members import Whole, instant, read
-from harness.errors import InputError
-from harness.promise import PromiseTested
+from harness.console.members import Duration, Instant, Whole, read, written
+from harness.faults import FaultRecord  # noqa: TC001 - members are read by their annotations
+from harness.node_clocks import Clocks  # noqa: TC001 - members are read by their annotations
+from harness.op import Value  # noqa: TC001 - likewise
+from harness.phases import Phase  # noqa: TC001 - likewise
+from harness.promise import PromiseTested  # noqa: TC001 - likewise
 from harness.suites.expectation import Expectation, SuiteCase
-from harness.suites.thresholds import read_threshold
-from harness.verdict import Verdict
-from harness.watch import Positions
+from harness.suites.thresholds import Threshold  # noqa: TC001 - members are read by their annotations
+from harness.watch import Positions, Sighting
+from harness.world import Execution  # noqa: TC001 - members are read by their annotations
 from results.measure.op_outcomes import Codes
-from results.record.forms import Defaults, LeftOut, StoredPromise
 from results.store.errors import BadRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from datetime import datetime
-
-    from harness.faults import FaultRecord
-    from harness.node_clocks import Clocks
-    from harness.op import Operation, Value
-    from harness.phases import Phase
-    from harness.suites.thresholds import Threshold
+    from harness.op import Operation
     from harness.verdict import Part
-    from harness.watch import Sighting
-    from harness.world import Execution
 
-TEST_FORMAT = "labrys-test"
-TEST_VERSION = 1
+TEST_FORMAT: Final = "labrys-test"
+TEST_VERSION: Final = 2
 WORLD = "world"  # of the timings
 
 
@@ -67,26 +59,26 @@ class TestInfo:
         thresholds: The limits for numbers of the run.
         suite: The case of a suite, with the expectation of the suite; None if no suite runs the test.
         artifact: What the system has built for the test; None if it builds nothing.
-        tested: Which promise the run tests, and who makes it; None in a record of an earlier version.
+        tested: Which promise the run tests, and who makes it; None if nobody asked.
     """
 
     __test__ = False  # not a test class of pytest
 
     name: str
-    seed: int
+    seed: Whole
     reproduce: str
-    started_utc: datetime
+    started_utc: Instant
     system: str
     workload: str
-    nodes: Sequence[str]
+    nodes: tuple[str, ...]
     versions: Mapping[str, str] = field(default_factory=dict)
     options: Mapping[str, Value] = field(default_factory=dict)
-    answers: Sequence[str] = ()
-    refusals: Sequence[str] = ()
-    log_texts: Sequence[str] = ()
+    answers: tuple[str, ...] = ()
+    refusals: tuple[str, ...] = ()
+    log_texts: tuple[str, ...] = ()
     left_out: Mapping[str, str] = field(default_factory=dict)
     defaults: Mapping[str, Value] | None = None
-    thresholds: Sequence[Threshold] = ()
+    thresholds: tuple[Threshold, ...] = ()
     suite: SuiteCase | None = None
     artifact: Provenance | None = None
     tested: PromiseTested | None = None
@@ -117,39 +109,50 @@ class TestInfo:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunRecord:
-    """The record of a finished run.
+class Observations:
+    """What was observed of a run beside its operations; `results.json` has these members as they are.
+
+    Times in nanoseconds are on the run's clock, which begins with the workload. Null always means: not observed.
 
     Attributes:
-        test: The test.
         duration_s: From the run's start to its verdict.
-        parts: The parts of the verdict, in the order for a reader.
-        faults: The record of each fault that began, or should have begun.
-        operations: The client operations, in the order of their invokes, with the final phase.
-        sightings: The reported states of the nodes, only changes, in the order of time.
+        faults: The record of each fault that began, or should have begun, in the order of the plan.
+        sightings: The reported states of the nodes until the replicas were compared: only changes, in the order of time.
         other_sightings: The same of other services and groups; see `harness.watch.Watch`.
         positions: How many log entries each node had applied, poll by poll.
-        clocks: The clocks of the nodes at the start of the workload; None if they are unknown.
-        execution: What the programs of a simulated world did; None if there are none.
-        timings: Name of a stage to seconds, e.g. `ready`, `workload`, `check`; `WORLD` is the time of the world at the start of
+        clocks: The clocks of the nodes at the start of the workload; null if they are unknown.
+        execution: What the programs of a simulated world did; null if there are none.
+        timings: Name of a stage to seconds, e.g. `ready`, `workload`, `check`; `world` is the time of the world at the start of
             the workload.
-        phases: The phases of the run with their times; empty if an earlier version wrote the record.
+        phases: The phases of the run with their times. Phases can overlap.
         problems: Problems besides the test itself, as sentences.
     """
 
-    test: TestInfo
-    duration_s: float
-    parts: Sequence[Part]
+    duration_s: Duration
     faults: Sequence[FaultRecord] = ()
-    operations: Sequence[Operation] = ()
     sightings: Sequence[Sighting] = ()
     other_sightings: Mapping[str, Sequence[Sighting]] = field(default_factory=dict)
     positions: Positions = field(default_factory=Positions)
     clocks: Clocks | None = None
     execution: Execution | None = None
-    timings: Mapping[str, float] = field(default_factory=dict)
+    timings: Mapping[str, Duration] = field(default_factory=dict)
     phases: Sequence[Phase] = ()
     problems: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRecord(Observations):
+    """The record of a finished run: what was observed, its test, its verdict, and its operations.
+
+    Attributes:
+        test: The test.
+        parts: The parts of the verdict, in the order for a reader.
+        operations: The client operations, in the order of their invokes, with the final phase.
+    """
+
+    test: TestInfo
+    parts: Sequence[Part]
+    operations: Sequence[Operation] = ()
 
     def all_sightings(self) -> dict[str | None, Sequence[Sighting]]:
         """Returns `sightings` by None, and `other_sightings` by service and group."""
@@ -162,129 +165,10 @@ class RunRecord:
         return role if role in self.other_sightings else None
 
 
-class StoredCase(Struct, frozen=True, kw_only=True):
-    """The case of a suite, with the expectation of the suite."""
-
-    name: str
-    case: str
-    line: str
-    expect: str
-    expect_during_fault: bool
-    known_failures: list[str]
-    expect_parts: list[str]
-
-    def __post_init__(self) -> None:
-        if self.expect not in set(Verdict):
-            raise ValueError(f"expected one of {', '.join(Verdict)} in expect, found {shown(self.expect)}")
-
-
-class StoredTest(Struct, frozen=True, kw_only=True):
-    """The document of `test.json`; see `TestInfo`. Members that earlier versions lack have a default."""
-
-    format: str
-    version: int
-    name: str
-    seed: Whole
-    reproduce: str
-    started: str
-    system: str
-    workload: str
-    nodes: list[str]
-    versions: dict[str, str]
-    options: dict[str, Any]
-    answers: list[str]
-    refusals: list[str] = []
-    log_texts: list[str] = []
-    left_out: list[LeftOut] = []
-    defaults: Defaults | None = None
-    thresholds: list[str] = []
-    suite: StoredCase | None = None
-    artifact: Provenance | None = None
-    promise: StoredPromise | UnsetType | None = UNSET
-
-
 def test_document(test: TestInfo) -> dict[str, Value]:
     """Returns the document of `test.json`."""
-    stored = StoredTest(
-        format=TEST_FORMAT,
-        version=TEST_VERSION,
-        name=test.name,
-        seed=test.seed,
-        reproduce=test.reproduce,
-        started=test.started_utc.astimezone(UTC).isoformat(),
-        system=test.system,
-        workload=test.workload,
-        nodes=list(test.nodes),
-        versions=dict(test.versions),
-        options=dict(test.options),
-        answers=list(test.answers),
-        refusals=list(test.refusals),
-        log_texts=list(test.log_texts),
-        left_out=[LeftOut(kind=kind, reason=reason) for kind, reason in test.left_out.items()],
-        defaults=None if test.defaults is None else Defaults(**test.defaults),
-        thresholds=[str(each) for each in test.thresholds],
-        suite=None if test.suite is None else _stored_case(test.suite),
-        artifact=test.artifact,
-        promise=promise_document(test),
-    )
-    document: dict[str, Value] = msgspec.to_builtins(stored)
-    return document
-
-
-def promise_document(test: TestInfo) -> StoredPromise | UnsetType:
-    """Returns the promise that a run tests, for `test.json` and `results.json`; unset for a record of an earlier version."""
-    tested, sentence = test.tested, test.promise
-    if tested is None or sentence is None:
-        return UNSET
-    return StoredPromise(tested=sentence, sentence=tested.promise, source=tested.source, others=list(tested.others))
-
-
-def _tested(stored: StoredPromise) -> PromiseTested:
-    return PromiseTested(promise=stored.sentence, source=stored.source, others=tuple(stored.others))
-
-
-def suite_case_document(case: SuiteCase) -> dict[str, Value]:
-    """Returns the case of a suite, for `test.json`."""
-    document: dict[str, Value] = msgspec.to_builtins(_stored_case(case))
-    return document
-
-
-def _stored_case(case: SuiteCase) -> StoredCase:
-    return StoredCase(
-        name=case.suite,
-        case=case.case,
-        line=case.line,
-        expect=str(case.expectation.verdict),
-        expect_during_fault=case.expectation.during_fault,
-        known_failures=sorted(case.expectation.known_failures),
-        expect_parts=sorted(case.expectation.parts),
-    )
-
-
-def suite_case_from(document: Value) -> SuiteCase:
-    """Reads a document of `suite_case_document`.
-
-    Raises:
-        BadRecord: It is not such a document.
-    """
-    return _case(read(document, StoredCase, "suite", error=BadRecord))
-
-
-def _case(stored: StoredCase) -> SuiteCase:
-    expectation = Expectation(
-        verdict=Verdict(stored.expect),
-        during_fault=stored.expect_during_fault,
-        known_failures=frozenset(stored.known_failures),
-        parts=frozenset(stored.expect_parts),
-    )
-    return SuiteCase(suite=stored.name, case=stored.case, line=stored.line, expectation=expectation)
-
-
-def _thresholds(texts: Sequence[str]) -> tuple[Threshold, ...]:
-    try:
-        return tuple(map(read_threshold, texts))
-    except InputError as error:
-        raise BadRecord(f"thresholds: {error}") from error
+    members: dict[str, Value] = written(test)
+    return {"format": TEST_FORMAT, "version": TEST_VERSION, **members}
 
 
 def test_from_document(document: Value, where: str) -> TestInfo:
@@ -301,29 +185,9 @@ def test_from_document(document: Value, where: str) -> TestInfo:
         raise BadRecord(f'{where}: expected an object with "format": "{TEST_FORMAT}"')
     if document.get("version") != TEST_VERSION:
         raise BadRecord(
-            f"{where}: expected version {TEST_VERSION}, got {document.get('version')!r}; use a newer labrys"
+            f"{where}: expected version {TEST_VERSION}, got {document.get('version')!r}; use the labrys that wrote it"
         )
     try:
-        stored = read(document, StoredTest, "", error=BadRecord)
-        return TestInfo(
-            name=stored.name,
-            seed=stored.seed,
-            reproduce=stored.reproduce,
-            started_utc=instant(stored.started, "started", error=BadRecord),
-            system=stored.system,
-            workload=stored.workload,
-            nodes=tuple(stored.nodes),
-            versions=stored.versions,
-            options=stored.options,
-            answers=tuple(stored.answers),
-            refusals=tuple(stored.refusals),
-            log_texts=tuple(stored.log_texts),
-            left_out={left.kind: left.reason for left in stored.left_out},
-            defaults=None if stored.defaults is None else msgspec.to_builtins(stored.defaults),
-            thresholds=_thresholds(stored.thresholds),
-            suite=None if stored.suite is None else _case(stored.suite),
-            artifact=stored.artifact,
-            tested=_tested(stored.promise) if isinstance(stored.promise, StoredPromise) else None,
-        )
+        return read(document, TestInfo, "", error=BadRecord)
     except BadRecord as error:
         raise BadRecord(f"{where}: {error}") from error

@@ -30,6 +30,9 @@ _BY_NAME = {
     "latency",
     "parts",
     "applied",
+    "other_sightings",
+    "other_leaders",
+    "left_out",
 }  # only their own keys are data
 
 

@@ -410,7 +410,7 @@ def summarize(run: Run, *, running: bool = False) -> RunSummary:
 
 
 def _crossed(thresholds: Value) -> tuple[tuple[str, ...], bool]:
-    """Returns a sentence for each crossed threshold, and whether the control node was behind; earlier versions have none."""
+    """Returns a sentence for each crossed threshold, and whether the control node was behind."""
     rows = [row for row in thresholds if isinstance(row, dict)] if isinstance(thresholds, list) else []
     missed = [row for row in rows[:MAX_THRESHOLDS] if row.get("kept") is not True]
     behind = any(row.get("kept") == Verdict.UNKNOWN.as_json for row in missed)
@@ -419,7 +419,8 @@ def _crossed(thresholds: Value) -> tuple[tuple[str, ...], bool]:
 
 def _expected(case: Value) -> str | None:
     """Returns the verdict that the suite of a run expects, if it is `invalid` or `unknown`."""
-    expected = case.get("expect") if isinstance(case, dict) else None
+    expectation = case.get("expectation") if isinstance(case, dict) else None
+    expected = expectation.get("verdict") if isinstance(expectation, dict) else None
     return expected if expected in (Verdict.INVALID, Verdict.UNKNOWN) else None
 
 

@@ -13,7 +13,7 @@ from enum import StrEnum
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import Meta, Struct
 
 from harness.console import below
 from harness.console.documents import shown
@@ -38,7 +38,7 @@ MAX_LEFT_OUT = 50
 
 
 class StoredCaseResult(Struct, frozen=True, kw_only=True):
-    """The result of a case in `suite.json`; see `harness.suites.case_result`. Earlier versions lack what has a default.
+    """The result of a case in `suite.json`; see `harness.suites.case_result`.
 
     Attributes:
         passed: Whether it was as expected.
@@ -50,12 +50,12 @@ class StoredCaseResult(Struct, frozen=True, kw_only=True):
     exit_code: Annotated[int, Meta(ge=-255, le=MAX_WHOLE)]
     reason: str
     seconds: Seconds
-    run: str | None = None
-    failures: list[str] = []
-    left_out: list[str] = []
-    fault_violations: Whole | None = None
-    crossed: list[str] = []
-    behind: str | None = None
+    run: str | None
+    failures: list[str]
+    left_out: list[str]
+    fault_violations: Whole | None
+    crossed: list[str]
+    behind: str | None
     passed: bool
     ended: str
     why: str
@@ -76,9 +76,9 @@ class StoredSuite(Struct, frozen=True, kw_only=True):
         suite: The suite's name.
         seed: Its seed, as text.
         cases: The names of its cases, in its order.
-        selected: The names of those that should run or have run; earlier versions lack it, and run all.
-        digests: A digest of what each case runs and expects; earlier versions lack it.
-        running: The names of the cases that run now; earlier versions have one name, or none.
+        selected: The names of those that should run or have run.
+        digests: A digest of what each case runs and expects.
+        running: The names of the cases that run now.
         results: The results so far, by case.
     """
 
@@ -87,15 +87,10 @@ class StoredSuite(Struct, frozen=True, kw_only=True):
     suite: str
     seed: str
     cases: list[str]
-    selected: list[str] | UnsetType = UNSET
-    digests: dict[str, str] | UnsetType = UNSET
-    running: list[str] | str | None = None
+    selected: list[str]
+    digests: dict[str, str]
+    running: list[str]
     results: dict[str, StoredCaseResult]
-
-    @property
-    def chosen(self) -> list[str]:
-        """Returns the names of the cases that should run or have run."""
-        return self.cases if self.selected is UNSET else self.selected
 
 
 def load_suite(folder: Path) -> StoredSuite:
@@ -229,12 +224,10 @@ def read_suite(folder: Path, *, running: bool) -> SuiteRow:
 
 
 def _row(stored: StoredSuite, place: tuple[str, str], *, running: bool) -> SuiteRow:
-    at_work = stored.running if isinstance(stored.running, list) else [stored.running]
-
     def without_result(name: str) -> State:
-        if running and name in at_work:
+        if running and name in stored.running:
             return State.RUNNING
-        if name not in stored.chosen:
+        if name not in stored.selected:
             return State.NOT_SELECTED
         return State.WAITING if running else State.NOT_RUN
 

@@ -1,22 +1,18 @@
 """`results.json`: the verdict of a run as data, for programs and for making its report again.
 
-`docs/reference/results.schema.json` specifies the document, and a test checks it. The members for a list of runs (verdict,
-sentence, seed, reproduce line) come first, so that a reader needs only the head of the file. The document has only recorded or
-measured data; missing data is null.
+`docs/results.schema.json` specifies the document, and a test checks it. The members for a list of runs (verdict, sentence,
+seed, reproduce line) come first, so that a reader needs only the head of the file. The document has only recorded or measured
+data; missing data is null. What was recorded is in it as the record has it; see `results.record.record.Observations`.
 """
 
 from __future__ import annotations
 
-import math
-import numbers
 from collections import Counter
-from collections.abc import Mapping
+from dataclasses import fields
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-import msgspec
-
-from harness import targets
+from harness.console.members import written
 from harness.leaders import rivals
 from harness.outcome import behind
 from harness.suites.thresholds import measured
@@ -32,32 +28,21 @@ from results.measure.series import latency_points, latency_table, main_phase
 from results.record.counterexample import counterexamples_of
 from results.record.forms import (
     Counts,
-    Defaults,
     Led,
-    LeftOut,
+    MeasuredFault,
     Quantiles,
     Results,
     RivalLeaders,
-    StoredClock,
-    StoredClocks,
-    StoredFault,
-    StoredFired,
+    ServiceLeaders,
     StoredPart,
-    StoredPlan,
-    StoredPositions,
-    StoredProof,
-    StoredService,
-    StoredSighting,
     StoredThreshold,
-    StoredTrigger,
 )
-from results.record.record import promise_document
+from results.record.record import Observations
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from harness.faults import FaultRecord
-    from harness.node_clocks import Clocks
     from harness.op import Operation, Value
     from harness.phases import Phase
     from harness.suites.thresholds import Measured
@@ -68,9 +53,9 @@ if TYPE_CHECKING:
     from results.record.record import RunRecord
 
 FORMAT: Final = "labrys-results"
-VERSION: Final = 2
-MAX_DEPTH: Final = 60
+VERSION: Final = 3
 MAX_RIVALS: Final = 20
+HEAD: Final = ("format", "version", "valid", "reason", "test", "seed", "reproduce", "thresholds")
 
 
 def build(record: RunRecord) -> dict[str, Value]:
@@ -81,6 +66,14 @@ def build(record: RunRecord) -> dict[str, Value]:
     quantiles = latency_table(latency_points(main_phase(record.operations), test.codes))
     end_ns = workload_end_ns(record.timings)
     results = Results(
+        **{
+            **_members(record, Observations),
+            "phases": phases_of(record.phases),
+            "faults": [
+                _fault(fault, availability, elections[record.service_of(fault)])
+                for fault, availability in zip(record.faults, windows, strict=True)
+            ],
+        },
         format=FORMAT,
         version=VERSION,
         valid=verdict_of(record.parts).as_json,
@@ -89,48 +82,35 @@ def build(record: RunRecord) -> dict[str, Value]:
         seed=test.seed,
         reproduce=test.reproduce,
         thresholds=[],  # they need the numbers below; see the end
-        started=test.started_utc.isoformat(),
-        duration_s=record.duration_s,
+        started_utc=test.started_utc,
         counts=counts(record.operations, test.codes),
         availability=overall(record.operations, test.codes),
         latency={f: Quantiles(**each) for f, each in quantiles.items()},
-        versions=dict(test.versions),
+        versions=test.versions,
         artifact=test.artifact,
-        promise=promise_document(test),
-        timings=dict(record.timings),
-        phases=phases_of(record.phases),
-        problems=list(record.problems),
+        promise=test.promise,
         parts=_parts(record.parts),
-        faults=[
-            _fault(fault, availability, elections[record.service_of(fault)])
-            for fault, availability in zip(record.faults, windows, strict=True)
-        ],
-        left_out=[LeftOut(kind=kind, reason=reason) for kind, reason in test.left_out.items()],
-        defaults=None if test.defaults is None else Defaults(**test.defaults),
+        left_out=test.left_out,
+        defaults=test.defaults,
         leadership=elections[None].within(end_ns=end_ns),
         rival_leaders=_rivals(record.sightings),
-        sightings=_sightings(record.sightings),
-        other_services={
-            name: StoredService(
-                leadership=elections[name].within(end_ns=end_ns),
-                rival_leaders=_rivals(seen),
-                sightings=_sightings(seen),
-            )
+        other_leaders={
+            name: ServiceLeaders(leadership=elections[name].within(end_ns=end_ns), rival_leaders=_rivals(seen))
             for name, seen in record.other_sightings.items()
         },
-        positions=StoredPositions(
-            time_s=[time_ns / NS_PER_S for time_ns in record.positions.time_ns],
-            applied={node: list(indexes) for node, indexes in record.positions.applied.items()},
-        ),
-        clocks=None if record.clocks is None else _clocks(record.clocks),
-        execution=msgspec.UNSET if record.execution is None else record.execution,
         violations=violations(record.parts),
         counterexample=_counterexample(record),
     )
-    document: dict[str, Value] = msgspec.to_builtins(results)
+    members: dict[str, Value] = written(results)
+    document = {name: members.pop(name) for name in HEAD} | members
     limits = measured(test.thresholds, partial(measure, document), partial(why_missing, document))
-    document["thresholds"] = msgspec.to_builtins(_thresholds(limits, was_behind=behind(record.parts) is not None))
+    document["thresholds"] = written(_thresholds(limits, was_behind=behind(record.parts) is not None))
     return document
+
+
+def _members(value: Any, kind: type) -> dict[str, Any]:
+    """Returns the members that a value has of a dataclass, its own one or a base of it."""
+    return {member.name: getattr(value, member.name) for member in fields(kind)}
 
 
 def _thresholds(found: Iterable[Measured], *, was_behind: bool) -> list[StoredThreshold]:
@@ -180,7 +160,7 @@ def violations(parts: Iterable[Part]) -> Value:
 def _detail(parts: Iterable[Part], name: str) -> Value:
     """Returns a detail of the first invalid part that has it; None if none has."""
     found = (part.details.get(name) for part in parts if part.verdict is Verdict.INVALID)
-    return next((jsonable(detail) for detail in found if detail), None)
+    return next((written(detail) for detail in found if detail), None)
 
 
 def _counterexample(record: RunRecord) -> Value:
@@ -188,29 +168,6 @@ def _counterexample(record: RunRecord) -> Value:
     found = counterexample(record.parts)
     examples = counterexamples_of(record, reason_of(record.parts)) if isinstance(found, dict) else ()
     return {**found, "circumstances": circumstances(examples[0], record)} if examples else found
-
-
-def jsonable(value: Value, depth: int = 0) -> Value:
-    """Returns `value` in the types of JSON: floats without a JSON form, and objects of other types, become text."""
-    result: Value
-    match value:
-        case None | bool() | int() | str():
-            result = value
-        case numbers.Integral():
-            result = int(value)
-        case numbers.Real():
-            result = float(value) if math.isfinite(value) else str(value)
-        case _ if depth >= MAX_DEPTH:
-            result = "(nested too deeply)"
-        case Mapping():
-            result = {str(key): jsonable(member, depth + 1) for key, member in value.items()}
-        case list() | tuple():
-            result = [jsonable(member, depth + 1) for member in value]
-        case set() | frozenset():
-            result = sorted((jsonable(member, depth + 1) for member in value), key=repr)
-        case _:
-            result = str(value)
-    return result
 
 
 def _parts(parts: Sequence[Part]) -> dict[str, StoredPart]:
@@ -221,38 +178,16 @@ def _parts(parts: Sequence[Part]) -> dict[str, StoredPart]:
             number += 1
             name = f"{part.name}-{number}"
         found[name] = StoredPart(
-            valid=part.verdict.as_json, reason=part.reason, details=jsonable(part.details), extra=part.extra
+            valid=part.verdict.as_json, reason=part.reason, details=dict(part.details), extra=part.extra
         )
     return found
 
 
-def _fault(fault: FaultRecord, availability: FaultAvailability | None, elections: Elections) -> StoredFault:
-    planned, proof, fired = fault.planned, fault.proof, fault.fired
-    return StoredFault(
-        id=planned.id,
-        kind=planned.kind,
-        targets=list(fault.targets),
-        start_s=fault.start_ns / NS_PER_S,
-        end_s=fault.end_ns / NS_PER_S,
-        effective=proof is not None and proof.effective,
-        proof=None if proof is None else StoredProof(reason=proof.reason, measured=jsonable(proof.measured)),
+def _fault(fault: FaultRecord, availability: FaultAvailability | None, elections: Elections) -> MeasuredFault:
+    return MeasuredFault(
+        **_members(fault, type(fault)),
         availability=availability,
         leadership=None if availability is None else _led(availability, elections),
-        error=fault.error,
-        details=jsonable(fault.details),
-        fired=None
-        if fired is None
-        else StoredFired(time_s=fired.time_ns / NS_PER_S, what=fired.what, measured=jsonable(fired.measured)),
-        effect=fault.effect,
-        planned=StoredPlan(
-            target=targets.to_json(planned.target),
-            start_s=planned.start_s,
-            end_s=planned.end_s,
-            trigger=None if planned.trigger is None else StoredTrigger(**jsonable(planned.trigger.to_json())),
-            role=planned.role or msgspec.UNSET,
-            order=list(planned.order) or msgspec.UNSET,
-            options=jsonable(planned.options),
-        ),
     )
 
 
@@ -268,36 +203,9 @@ def _led(availability: FaultAvailability, elections: Elections) -> Led:
 
 def _rivals(sightings: Sequence[Sighting]) -> list[RivalLeaders]:
     return [
-        RivalLeaders(term=found.term, sentence=str(found), claims=_sightings(found.claims))
+        RivalLeaders(term=found.term, sentence=str(found), claims=found.claims)
         for found in rivals(sightings)[:MAX_RIVALS]
     ]
-
-
-def _sightings(sightings: Iterable[Sighting]) -> list[StoredSighting]:
-    return [
-        StoredSighting(
-            time_s=seen.time_ns / NS_PER_S,
-            node=seen.node,
-            role=seen.role,
-            term=seen.term,
-            leader=seen.leader,
-            until_s=None if seen.until_ns is None else seen.until_ns / NS_PER_S,
-        )
-        for seen in sightings
-    ]
-
-
-def _clocks(clocks: Clocks) -> StoredClocks:
-    return StoredClocks(
-        began=clocks.began_utc.isoformat(),
-        nodes={
-            name: StoredClock(
-                offset_s=clock.offset_ns / NS_PER_S, uncertain_s=clock.uncertain_ns / NS_PER_S, zone_s=clock.zone_s
-            )
-            for name, clock in clocks.nodes.items()
-        },
-        unknown=dict(clocks.unknown),
-    )
 
 
 def phases_of(phases: Iterable[Phase]) -> list[Phase]:

@@ -126,8 +126,9 @@ def _availability_lines(document: Mapping[str, Value]) -> Iterator[str]:
     yield f"availability: {availability(document['availability'])}"
     for fault in document["faults"]:
         if fault["availability"] is not None:
-            kind = called(fault["kind"], fault["planned"].get("role"))
-            what = f"fault {fault['id']}, {kind} of {', '.join(fault['targets']) or 'no node'}"
+            planned = fault["planned"]
+            kind = called(planned["kind"], planned["role"])
+            what = f"fault {planned['id']}, {kind} of {', '.join(fault['targets']) or 'no node'}"
             yield f"{what}: {fault_availability(fault['availability'])}"
 
 

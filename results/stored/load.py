@@ -7,28 +7,16 @@ record has these, and states that there is no verdict.
 from __future__ import annotations
 
 import json
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING
 
-from harness.console.members import Duration
 from harness.fault_events import fault_records
 from harness.history import pair, read_history
 from harness.units import NS_PER_S
 from harness.verdict import Part, Verdict
 from results.record.record import RunRecord, test_from_document
 from results.store.errors import BadRecord
-from results.stored.reading import (
-    checked,
-    clocks_from,
-    execution_from,
-    faults_from,
-    member,
-    other_sightings_from,
-    parts_from,
-    phases_from,
-    positions_from,
-    sightings_from,
-    timings_from,
-)
+from results.stored.reading import checked, observations_from, parts_from
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -77,22 +65,10 @@ def load_record(run: Run) -> RunRecord:
         )
     document = checked(_read_json(run, run.results_json), str(run.results_json))
     try:
-        recorded_problems = member(document, "problems", list[str])
-        return RunRecord(
-            test=test,
-            duration_s=member(document, "duration_s", Duration),
-            parts=parts_from(document),
-            faults=faults_from(document),
-            operations=operations,
-            sightings=sightings_from(document),
-            other_sightings=other_sightings_from(document),
-            positions=positions_from(document),
-            clocks=clocks_from(document),
-            execution=execution_from(document),
-            timings=timings_from(document),
-            phases=phases_from(document),
-            problems=[*(problem for problem in recorded_problems if problem not in problems), *problems],
-        )
+        seen = observations_from(document)
+        seen = replace(seen, problems=[*(each for each in seen.problems if each not in problems), *problems])
+        observed = {each.name: getattr(seen, each.name) for each in fields(seen)}
+        return RunRecord(test=test, parts=parts_from(document), operations=operations, **observed)
     except BadRecord as error:
         raise BadRecord(f"{run.results_json}: {error}") from error
 

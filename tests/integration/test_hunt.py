@@ -10,6 +10,7 @@ import pytest
 
 import cli
 from clusters.local import list_clusters
+from tests.documents import is_proven
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,7 +40,7 @@ def test_a_hunt_on_real_nodes(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     for document in documents:
         assert shlex.split(document["reproduce"])[:4] == ["labrys", "test", "--seed", str(document["seed"])]
         assert document["reproduce"] in " ".join(output.split())
-        assert {fault["kind"] for fault in document["faults"]} <= {"pause", "partition-leader"}
+        assert {fault["planned"]["kind"] for fault in document["faults"]} <= {"pause", "partition-leader"}
     assert code == (1 if False in [document["valid"] for document in documents] else 0)
     assert "2 runs in " in output
     assert {cluster.name for cluster in list_clusters()} == others
@@ -71,4 +72,4 @@ def test_a_find_of_the_simulator_is_confirmed_as_printed(tmp_path: Path, capsys:
     assert "last 1 s, and later ones begin later" in capsys.readouterr().err
     for path in (tmp_path / "real").glob("*/2*/results.json"):
         faults = json.loads(path.read_text())["faults"]
-        assert any(fault["effective"] for fault in faults), path.read_text()
+        assert any(is_proven(fault) for fault in faults), path.read_text()

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.documents import is_proven
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -31,14 +33,13 @@ def test_faults_hit_the_service_that_they_aim_at(tmp_path: Path) -> None:
     document = json.loads(found.read_text())
     plan = json.loads((found.parent / "plan.json").read_text())["faults"]
     named = {fault["id"]: f"{fault['kind']}:{fault['options']['role']}" for fault in plan}
-    faults = {named[fault["id"]]: fault for fault in document["faults"]}
+    faults = {named[fault["planned"]["id"]]: fault for fault in document["faults"]}
     assert set(faults) == {"kill:voter", "kill:store", "pause:voter"}
-    assert all(fault["effective"] for fault in faults.values()), faults
+    assert all(is_proven(fault) for fault in faults.values()), faults
     assert faults["kill:voter"]["targets"] == ["n1"], "the first voter leads"
     assert len(faults["pause:voter"]["targets"]) == 1, "the minority of three voters, not of five nodes"
-    voters = document["other_services"]["voter"]
-    assert voters["leadership"]["changes"] >= 1
-    assert {seen["node"] for seen in voters["sightings"]} == {"n1", "n2", "n3"}
+    assert document["other_leaders"]["voter"]["leadership"]["changes"] >= 1
+    assert {seen["node"] for seen in document["other_sightings"]["voter"]} == {"n1", "n2", "n3"}
     assert document["sightings"] == [], "the store has no status"
     (log,) = found.parent.glob("nodes/n2/store.log")
     # A client that goes away during a request makes Python's server print a traceback between these lines.

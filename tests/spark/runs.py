@@ -40,11 +40,11 @@ def make_run(store: Path, stamp: str, *, stale: bool) -> Path:
     write_operations(folder / "operations.parquet", operations, run=f"demo/{stamp}")
     test = {
         "format": "labrys-test",
-        "version": 1,
+        "version": 2,
         "name": "demo",
         "seed": 3,
         "reproduce": "labrys test --seed 3",
-        "started": "2026-11-21T07:51:56+00:00",
+        "started_utc": "2026-11-21T07:51:56+00:00",
         "system": "dledger",
         "workload": "register",
         "nodes": ["n1"],

@@ -74,11 +74,18 @@ def test_a_damaged_input_is_unknown_and_the_others_are_judged(spark: SparkSessio
     (make_run(store, "bad-test", stale=False) / "test.json").write_text("{nonsense")
     expected["demo/bad-test"] = "bad-test/test.json: expected JSON"
     results = make_run(store, "bad-results", stale=False) / "results.json"
-    results.write_text('{"format":"labrys-results","version":1,"valid":7}')
+    results.write_text('{"format":"labrys-results","version":3,"valid":7}')
     results = make_run(store, "good-results", stale=False) / "results.json"
     details = {"seconds": 0.7, "restarted": True, "first_error": None, "error": None}
-    part = {"valid": True, "reason": "The system worked again.", "details": details}
-    document = {"format": "labrys-results", "version": 1, "valid": True, "reason": "r", "duration_s": 1.0}
+    part = {"valid": True, "reason": "The system worked again.", "details": details, "extra": False}
+    document = {
+        "format": "labrys-results",
+        "version": 3,
+        "valid": True,
+        "reason": "r",
+        "duration_s": 1.0,
+        "timings": {},
+    }
     results.write_text(json.dumps({**document, "parts": {"recovered": part}, "faults": [], "sightings": []}))
 
     found = run(spark, store, out, pictures=True)

@@ -51,8 +51,8 @@ def make_run(
     folder.mkdir(parents=True)
     write_operations(folder / "operations.parquet", operations, run=f"demo/{stamp}")
     test = {
-        "format": "labrys-test", "version": 1, "name": "demo", "seed": 3, "reproduce": "labrys test --seed 3",
-        "started": "2026-11-21T07:51:56+00:00", "system": "mine", "workload": workload, "nodes": ["n1"],
+        "format": "labrys-test", "version": 2, "name": "demo", "seed": 3, "reproduce": "labrys test --seed 3",
+        "started_utc": "2026-11-21T07:51:56+00:00", "system": "mine", "workload": workload, "nodes": ["n1"],
         "versions": {"labrys": "0.1.0"}, "options": options, "answers": [],
     }  # fmt: skip
     (folder / "test.json").write_text(json.dumps(test))

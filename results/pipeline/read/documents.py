@@ -17,6 +17,7 @@ import pyarrow as pa
 from checker.deciders import MODEL_HINT
 from harness.errors import InputError, LabrysError
 from harness.fault_events import fault_event
+from harness.faults import FaultRecord
 from harness.outcome import behind, failures
 from results.measure.outcome import crossed, fault_violations
 from results.pipeline.read.sources import TEST
@@ -24,7 +25,7 @@ from results.pipeline.schema import FAULTS, MOST_NS, RUNS, SIGHTINGS
 from results.record.record import test_from_document
 from results.stored.reading import (
     checked,
-    faults_from,
+    member,
     parts_from,
     verdict_from,
     workload_sightings_from,
@@ -242,7 +243,7 @@ def _of_results(document: Any, file: str) -> dict[str, Any]:
                 "effective": None if fault.proof is None else fault.proof.effective,
                 "proof": None if fault.proof is None else fault.proof.reason,
             }
-            for fault in faults_from(document)
+            for fault in member(document, "faults", list[FaultRecord])
         ],
         "sighting_rows": [
             {

@@ -11,6 +11,7 @@ import pytest
 import cli
 from harness.errors import InputError
 from tests.catches.hunts import Hunt
+from tests.documents import is_proven
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -135,7 +136,7 @@ def test_faults_have_their_effect_on_programs(tmp_path: Path) -> None:
     path.write_text(json.dumps(plan), encoding="utf-8")
     words = ("--system", "redis", "--plan", str(path), "--rate", "5", "--time-limit", "20", "--seed", "1")
     _, results = invoked(tmp_path, *words)
-    unproven = {fault["kind"]: fault["error"] for fault in results["faults"] if not fault["effective"]}
+    unproven = {fault["planned"]["kind"]: fault["error"] for fault in results["faults"] if not is_proven(fault)}
     assert unproven == {}
     assert len(results["faults"]) == len(KINDS)
 
@@ -148,7 +149,7 @@ def test_a_power_loss_takes_what_was_not_synced(fsync: str, loses: bool, tmp_pat
     code, results = invoked(tmp_path, *words, *rhythm, "--seed", "1")
     assert (code == 1) is loses
     (power, *_) = results["faults"]
-    assert power["effective"]
+    assert is_proven(power)
     assert bool(re.search(r"[1-9]\d* bytes in all", power["proof"]["reason"])) is loses
 
 
@@ -158,14 +159,14 @@ def test_a_full_disk_and_damaged_files_are_proven(tmp_path: Path) -> None:
     words = ("--system", "etcd", "--rate", "60", "--time-limit", "6", *rhythm)
     _, results = invoked(tmp_path, *words, "--nemesis", "disk-full:all", "--seed", "1")
     (full,) = results["faults"]
-    assert full["effective"]
+    assert is_proven(full)
     assert full["proof"]["reason"] == "n1 refuses a small file; n2 refuses a small file; n3 refuses a small file."
     logs = [path.read_text(errors="replace") for path in tmp_path.glob("*/2*/nodes/*/etcd.log")]
     assert any("no space left on device" in log for log in logs)
     for kind, shown in (("file-bitflip", "differ by a bit"), ("file-truncate", "was cut from")):
         _, results = invoked(tmp_path, "--system", "redis", *SHORT, "--nemesis", kind, "--seed", "1")
         (damaged, *_) = results["faults"]
-        assert damaged["effective"]
+        assert is_proven(damaged)
         assert shown in damaged["proof"]["reason"]
         assert "/var/lib/labrys/redis/" in damaged["proof"]["reason"]
 
@@ -197,7 +198,7 @@ def test_an_error_of_a_sync_is_proven(
     rhythm = ("--fault-on", "2-3", "--fault-off", "1-2", "--fault-quiet", "1-2", "--fault-options", given)
     code, results = invoked(tmp_path, *words, *rhythm)
     (failed,) = results["faults"]
-    assert failed["effective"]
+    assert is_proven(failed)
     assert re.search(shown, failed["proof"]["reason"])
     assert code == 0
     assert results["parts"]["processes"]["reason"].startswith(f"The process {system[0]} of ")
@@ -211,7 +212,7 @@ def test_a_power_loss_takes_pages_of_mapped_files(tmp_path: Path) -> None:
     words = ("--system", "dledger", "--carrier", "programs", "--nemesis", "power-loss:all", *SHORT, "--seed", "1")
     _, results = invoked(tmp_path, *words)
     (power, *_) = results["faults"]
-    assert power["effective"]
+    assert is_proven(power)
     assert re.search(r"[1-9]\d* of \d+ files lost unsynced data", power["proof"]["reason"])
 
 
@@ -233,7 +234,7 @@ def test_nacos_meets_kills_cuts_and_losses_of_power(tmp_path: Path) -> None:
         "90",
     )
     _, results = invoked(tmp_path, *words, "--seed", "1")
-    assert {fault["kind"] for fault in results["faults"] if fault["effective"]} == kinds
+    assert {fault["planned"]["kind"] for fault in results["faults"] if is_proven(fault)} == kinds
     assert results["parts"]["faults-effective"]["valid"] is True
     assert results["parts"]["recovered"]["valid"] is True
 
@@ -243,7 +244,7 @@ def test_an_empty_disk_comes_with_a_new_process(system: str, tmp_path: Path) -> 
     """`wipe` removes the data of the processes that do not run, and of no other ones. Then it prepares the new disk."""
     _, results = invoked(tmp_path, "--system", system, "--nemesis", "wipe", *SHORT, "--seed", "1")
     (wiped, *_) = results["faults"]
-    assert wiped["effective"], wiped
+    assert is_proven(wiped), wiped
     assert results["parts"]["recovered"]["valid"] is True
 
 
@@ -285,9 +286,9 @@ def test_a_fault_begins_with_a_line_of_a_log(tmp_path: Path) -> None:
     path.write_text(json.dumps(plan), encoding="utf-8")
     words = ("--system", "etcd", "--plan", str(path), "--rate", "10", "--time-limit", "14", "--seed", "1")
     _, results = invoked(tmp_path, *words)
-    (lost,) = [fault for fault in results["faults"] if fault["kind"] == "packet-loss"]
+    (lost,) = [fault for fault in results["faults"] if fault["planned"]["kind"] == "packet-loss"]
     assert "elected leader" in lost["fired"]["what"]
-    assert lost["effective"]
+    assert is_proven(lost)
 
 
 def test_a_hunt_leaves_the_disks_alone() -> None:

@@ -17,6 +17,7 @@ from clusters.local import LocalCluster
 from harness.errors import ExitCode
 from harness.healing import CHAIN, UNDO_DIRECTORY
 from nemesis.volume import attach
+from tests.documents import is_proven
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -111,7 +112,7 @@ def test_an_interrupted_run_heals_all_that_is_on(cluster: LocalCluster, tmp_path
 
     assert process.returncode == ExitCode.INTERRUPTED, said
     document = json.loads(output)
-    assert [fault["effective"] for fault in document["faults"]] == [True, True, True], document["faults"]
+    assert [is_proven(fault) for fault in document["faults"]] == [True, True, True], document["faults"]
     assert set(found(cluster).values()) == {(0, 0, 0, 0)}
 
 
@@ -133,7 +134,7 @@ def test_a_node_that_cannot_be_restarted_is_in_the_report(cluster: LocalCluster,
     assert process.returncode == ExitCode.INVALID, said
     document = json.loads(output)
     (fault,) = document["faults"]
-    assert fault["effective"] is True
+    assert is_proven(fault)
     assert "n2" in fault["error"]
     assert "no java today" in fault["error"]
     assert document["parts"]["recovered"]["valid"] is False

@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from tests.documents import is_proven
+
 pytestmark = pytest.mark.integration
 
 ROOT = Path(__file__).parents[3]
@@ -48,7 +50,7 @@ def test_a_kill_meets_a_snapshot(tmp_path: Path) -> None:
     fault = results["faults"][0]
     assert fault["planned"]["target"] == "trigger"
     assert fault["planned"]["trigger"] == {"name": "log-line", "limit_s": 8.0, "parameters": {"line": "snapshot"}}
-    assert fault["effective"] is True, fault["error"]
+    assert is_proven(fault), fault["error"]
     fired = fault["fired"]
     (node,) = fault["targets"]
     line = fired["measured"]["line"]
@@ -57,7 +59,7 @@ def test_a_kill_meets_a_snapshot(tmp_path: Path) -> None:
     assert re.search(r" RegisterStateMachine: begins to save a snapshot up to index \d+ with \d+ registers$", line)
 
     stamped = datetime.fromisoformat(line.split()[0])
-    seen = datetime.fromisoformat(results["clocks"]["began"]) + timedelta(seconds=fired["time_s"])
+    seen = datetime.fromisoformat(results["clocks"]["began_utc"]) + timedelta(microseconds=fired["time_ns"] / 1000)
     assert abs(seen - stamped) < timedelta(seconds=PROMPT_S)
 
     lines = lines_of(run, node)

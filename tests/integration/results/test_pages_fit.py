@@ -181,8 +181,8 @@ def add_suite(store: Store, run: Run, reason: str) -> str:
         "why": reason,
         "reproduce": f"labrys suite suites/{SUITE}.toml --only '{CASE}-b' --seed 19",
     }
-    document["cases"] = list(names.values())
-    document["running"] = names["c"]
+    document["cases"] = document["selected"] = list(names.values())
+    document["running"] = [names["c"]]
     document["results"] = {names[each]: {**result, **more} for each, result in document["results"].items()}
     folder = store.root / "suites" / SUITE / "20260729T000000.000Z"
     folder.mkdir(parents=True)

@@ -75,7 +75,7 @@ def solved(problem: _kernel.Problem, algorithm: str) -> _kernel.Outcome:
     return outcome
 
 
-@pytest.mark.parametrize("examples", [300, pytest.param(6000, marks=pytest.mark.night)])
+@pytest.mark.parametrize("examples", [150, pytest.param(6000, marks=pytest.mark.night)])
 def test_algorithms_agree_about_any_columns(examples: int) -> None:
     """The verdicts of all algorithms are equal, and no panic escapes."""
     settings(max_examples=examples)(agree)()

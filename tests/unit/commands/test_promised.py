@@ -129,7 +129,7 @@ def test_the_plain_command_can_work(chosen: Chosen) -> None:
             assert promise_tested(
                 chosen.type, settled.options.system.options, settled.options.workload.type,
                 settled.options.workload.options,
-            ).others == []  # fmt: skip
+            ).others == ()  # fmt: skip
             flags = {each.opts[0] for each in click_options(WORKLOADS[workload].Options)}
             assert not flags & set(shlex.split(settled.reproduce)), settled.reproduce
 
@@ -168,7 +168,7 @@ def test_an_option_of_the_user_counts_more_than_the_promise(tmp_path: Path, monk
         assert "--linearizable" in settled.reproduce
         own = settled.options
         found = promise_tested(own.system.type, own.system.options, own.workload.type, own.workload.options)
-        assert found.others == ["--linearizable"]
+        assert found.others == ("--linearizable",)
         assert "The test asks for something else: --linearizable." in found.sentence("kafka", "log")
     with settled_by(*shlex.split(settled.reproduce)[2:]) as repeated:
         assert values(repeated) == values(settled)
@@ -201,8 +201,7 @@ def test_a_case_of_a_suite_keeps_its_meaning(tmp_path: Path, capsys: pytest.Capt
     """It has the workload's own defaults, unless it asks for promises; so suites of before are the same tests."""
     mark = json.dumps(
         {
-            "name": "s", "case": "c", "line": "c", "expect": "valid", "expect_during_fault": False,
-            "known_failures": [], "expect_parts": [],
+            "suite": "s", "case": "c", "line": "c", "expectation": {},
         }
     )  # fmt: skip
     plain = ("--system", "kafka", "--workload", "log", "--seed", "1", "--suite-case", mark)
@@ -263,9 +262,10 @@ def test_the_verdict_names_the_promise_and_who_makes_it(tmp_path: Path, capsys: 
     assert "  Tested: Transactions of the level snapshot" in capsys.readouterr().out.splitlines()[1]
     (results,) = store.glob("*/2*/results.json")
     document = json.loads(results.read_text(encoding="utf-8"))
-    assert document["promise"]["source"] == "Labrys, the specification of sim-txn, clusters/systems/sim_txn/README.md"
-    assert document["promise"]["others"] == []
-    assert json.loads(results.with_name("test.json").read_text(encoding="utf-8"))["promise"] == document["promise"]
+    tested = json.loads(results.with_name("test.json").read_text(encoding="utf-8"))["tested"]
+    assert tested["source"] == "Labrys, the specification of sim-txn, clusters/systems/sim_txn/README.md"
+    assert tested["others"] == []
+    assert document["promise"] == f"{tested['promise']} By: {tested['source']}"
     page = results.with_name("report.html").read_text(encoding="utf-8")
     assert 'id="promise">Tested: Transactions of the level snapshot' in page
     with cli.labrys.make_context("labrys", ["replay"]) as root:

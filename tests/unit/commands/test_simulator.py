@@ -77,7 +77,7 @@ def test_many_runs_need_no_more_memory_than_a_few(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("commands.run.trial.COLLECT_ALL_EVERY", 4)
     gc.collect()
     before = _worlds()
-    for _ in trials(*TOY, seeds=range(1, 25)):
+    for _ in trials(*TOY, "--time-limit", "2", seeds=range(1, 25)):
         assert _worlds() - before <= 12
 
 

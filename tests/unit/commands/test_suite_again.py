@@ -131,20 +131,6 @@ def test_an_expectation_that_changed_since_is_noticed(capsys: pytest.CaptureFixt
     assert "changed in the suite's file: b, c;" in err
 
 
-def test_a_run_of_an_earlier_version_goes_on(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
-    """It has no digests and no selection; a line says what is not noticed."""
-    (folder / "break-c").touch()
-    run(capsys, "--seed", "7")
-    (folder / "break-c").unlink()
-    place, document = newest()
-    for member in ("digests", "selected"):
-        del document[member]
-    (place / "suite.json").write_text(json.dumps({**document, "running": "c"}))
-    code, ran, err = run(capsys, "--resume", str(place))
-    assert (code, ran) == (ExitCode.VALID, ["c"])
-    assert "suite.json is of an earlier version without digests" in err
-
-
 def test_a_resumed_selection_stays(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
     """Without `--only`, a run goes on with the cases that it selected; with none of them left, it is refused."""
     (folder / "break-b").touch()

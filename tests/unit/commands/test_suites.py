@@ -19,13 +19,14 @@ from commands.suite.command import known_options
 from commands.suite.folder import SuiteFolder, file_names, plain_name, seed_of
 from commands.suite.jobs import Jobs
 from commands.suite.summary import github_lines, print_summary
+from harness.console.members import read
 from harness.errors import ExitCode, InputError
 from harness.suites.case import Case
 from harness.suites.case_result import CaseResult, exit_code
+from harness.suites.expectation import SuiteCase
 from harness.suites.suite import Suite, load_suite
 from harness.suites.thresholds import read_threshold
 from harness.verdict import Part, Verdict
-from results.record.record import suite_case_from
 from results.store.errors import StoreError
 from results.store.store import Store
 from tests.cases import case_result
@@ -228,7 +229,7 @@ def test_an_extra_part_that_is_unknown_is_no_failure(tmp_path: Path, monkeypatch
         known_failures=frozenset({"recovered=invalid"}),
     )
     order = {"valid": "unknown", "reason": "The budget ended.", "details": {}, "extra": True}
-    recovered = {"valid": False, "reason": "Never.", "details": {}}
+    recovered = {"valid": False, "reason": "Never.", "details": {}, "extra": False}
     for parts, passed in (
         ({"recovered": recovered, "order-agrees": order}, True),
         ({"recovered": recovered, "order-agrees": {**order, "extra": False}}, False),
@@ -251,7 +252,7 @@ def test_the_summary_has_the_kinds_that_were_left_out(tmp_path: Path, monkeypatc
         seed=7,
         expect=Verdict.VALID,
     )
-    left_out = [{"kind": "packet-delay", "reason": "n1 lacks netem"}, {"kind": "crash", "reason": "n1 lacks caches"}]
+    left_out = {"packet-delay": "n1 lacks netem", "crash": "n1 lacks caches"}
     document = {"reason": "Good " * 100, "parts": {}, "run": "r", "left_out": left_out}
     result, printed, place = run(case, tmp_path, monkeypatch, ExitCode.VALID, {"valid": True, **document})
 
@@ -279,7 +280,7 @@ def test_a_case_has_the_defaults_of_its_suite(tmp_path: Path, monkeypatch: pytes
         f"-P -m cli --config {tmp_path}/my.toml test --seed 7 --rate 3 --store {tmp_path}/store --format json "
         "--name s_s-control"
     )
-    assert suite_case_from(json.loads(document)) == suite.case_of(suite.cases[0])
+    assert read(json.loads(document), SuiteCase, "") == suite.case_of(suite.cases[0])
 
 
 @pytest.mark.parametrize(

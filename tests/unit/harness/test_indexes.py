@@ -31,7 +31,7 @@ def fault(node: str, start_s: float, end_s: float) -> FaultRecord:
     """Returns the record of a kill."""
     planned = PlannedFault(id=0, kind="kill", target=Named((node,)), start_s=start_s, end_s=end_s)
     start_ns, end_ns = int(start_s * NS_PER_S), int(end_s * NS_PER_S)
-    return FaultRecord(planned=planned, targets=[node], start_ns=start_ns, end_ns=end_ns, proof=None)
+    return FaultRecord(planned=planned, targets=(node,), start_ns=start_ns, end_ns=end_ns, proof=None)
 
 
 def test_indexes_that_rise_or_stay_are_valid() -> None:

@@ -41,7 +41,7 @@ def loss(
     """Returns a loss of power with which processes vanished."""
     return FaultRecord(
         planned=PlannedFault(id=0, kind="power-loss", target=AllNodes(), start_s=0, end_s=1, role=role),
-        targets=list(ALL),
+        targets=tuple(ALL),
         start_ns=start_ns,
         end_ns=end_ns,
         proof=Proof(effective=effective, reason="vanished", measured={"vanished": list(vanished)}),

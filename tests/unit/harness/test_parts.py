@@ -48,7 +48,7 @@ def fault(
     """Returns the record of a planned fault, with its proof."""
     return FaultRecord(
         planned=PlannedFault(id=0, kind=kind, target=AllNodes(), start_s=0.0, end_s=1.0),
-        targets=["n1"],
+        targets=("n1",),
         start_ns=start_ns,
         end_ns=end_ns,
         proof=None if effective is None else Proof(effective=effective, reason="12 packets were dropped"),

@@ -113,7 +113,7 @@ def test_the_results_of_these_runs_have_the_form_of_today(tmp_path: Path) -> Non
         write(folder)
         results = msgspec.json.decode((folder / "results.json").read_bytes(), type=Results)
         assert results.valid is True
-        assert [fault.id for fault in results.faults] == ([0] if write is make_results else [])
+        assert [fault.planned.id for fault in results.faults] == ([0] if write is make_results else [])
 
 
 def test_a_view_of_a_system_has_its_version(tmp_path: Path) -> None:
@@ -132,7 +132,7 @@ def test_damage_is_unknown_with_its_reason(tmp_path: Path) -> None:
     expected = _make_damaged(store)
     (make_run(store, "bad-test", stale=False) / "test.json").write_text("{nonsense")
     expected["demo/bad-test"] = "bad-test/test.json: expected JSON"
-    (make_run(store, "bad-results", stale=False) / "results.json").write_text('{"format":"labrys-results","version":1}')
+    (make_run(store, "bad-results", stale=False) / "results.json").write_text('{"format":"labrys-results","version":3}')
     found = run(store, tmp_path / "out", pictures=True)
     rows = rows_of(found, "verdicts")
     assert {

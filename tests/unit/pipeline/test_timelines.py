@@ -89,7 +89,7 @@ def some_faults(random: Random) -> list[FaultRecord]:
         planned = PlannedFault(
             id=number, kind=random.choice(["kill", "pause"]), target=AllNodes(), start_s=start_s, end_s=end_s
         )
-        faults.append(FaultRecord(planned=planned, targets=["n1"], start_ns=start_s * S, end_ns=end_s * S, proof=None))
+        faults.append(FaultRecord(planned=planned, targets=("n1",), start_ns=start_s * S, end_ns=end_s * S, proof=None))
     return faults
 
 

@@ -126,7 +126,10 @@ def test_the_logs_of_a_suite_are_not_written_through_links(capsys: pytest.Captur
     (foreign.parent / "s.toml").write_text('name = "s"\n[[test]]\nname = "a"\nrate = 1\n')
     folder = foreign.parent / "begun"
     folder.mkdir()
-    document = {"format": "labrys-suite", "version": 1, "suite": "s", "seed": "5", "cases": [], "results": {}}
+    document = {
+        "format": "labrys-suite", "version": 1, "suite": "s", "seed": "5", "cases": [], "selected": [], "digests": {},
+        "running": [], "results": {},
+    }  # fmt: skip
     (folder / "suite.json").write_text(json.dumps(document))
     (folder / "a.log").symlink_to(outside / "id")
     code, told = run(capsys, "suite", "s.toml", "--resume", str(folder))

@@ -57,7 +57,7 @@ def suite_document(**more: Any) -> dict[str, Any]:
     passed = {
         "exit_code": 0, "reason": "It is linearizable.",
         "passed": True, "ended": "valid", "why": "It is linearizable.", "reproduce": "labrys test", "seconds": 61.5,
-        "run": None, "left_out": ["clock-skew"],
+        "run": None, "left_out": ["clock-skew"], "failures": [], "fault_violations": None, "crossed": [], "behind": None,
     }  # fmt: skip
     failed = {
         **passed,
@@ -65,9 +65,10 @@ def suite_document(**more: Any) -> dict[str, Any]:
         "ended": "valid, crossed a threshold",
         "why": "crossed the threshold p99_ms < 9",
     }
+    cases = more.get("cases", ["a", "b", "c", "d"])
     return {
-        "format": "labrys-suite", "version": 1, "suite": "s", "seed": "19", "cases": ["a", "b", "c", "d"], "running": "c",
-        "results": {"a": passed, "b": failed}, **more,
+        "format": "labrys-suite", "version": 1, "suite": "s", "seed": "19", "cases": cases, "selected": cases, "digests": {},
+        "running": ["c"], "results": {"a": passed, "b": failed}, **more,
     }  # fmt: skip
 
 

@@ -51,12 +51,12 @@ def long_names(record: RunRecord) -> RunRecord:
     first, *others = record.operations
     odd = replace(first, f=LONG, error=LONG, node=LONG, key=LONG)
     fault = record.faults[0]
-    kind = replace(fault, planned=replace(fault.planned, kind=LONG), targets=[LONG])
+    kind = replace(fault, planned=replace(fault.planned, kind=LONG), targets=(LONG,))
     return replace(
         record,
         operations=[odd, *others],
         faults=[kind, *record.faults[1:]],
-        test=replace(record.test, nodes=[*record.test.nodes, LONG]),
+        test=replace(record.test, nodes=(*record.test.nodes, LONG)),
         problems=[LONG],
     )
 
@@ -74,7 +74,7 @@ def many_faults(record: RunRecord) -> RunRecord:
 def many_nodes(record: RunRecord) -> RunRecord:
     """Returns the run with a different node and process for each operation."""
     operations = [replace(op, node=f"n{number}", process=number) for number, op in enumerate(record.operations)]
-    return replace(record, operations=operations, test=replace(record.test, nodes=[f"n{n}" for n in range(1500)]))
+    return replace(record, operations=operations, test=replace(record.test, nodes=tuple(f"n{n}" for n in range(1500))))
 
 
 @pytest.mark.parametrize(

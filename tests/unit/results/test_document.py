@@ -6,16 +6,19 @@ import json
 import os
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
+from msgspec import Meta
 
+from harness.console.members import read, written
+from harness.errors import InputError
 from harness.faults import FaultRecord, Fired, PlannedFault, Proof, Trigger
 from harness.op import OpType
 from harness.suites.thresholds import read_threshold
@@ -23,18 +26,16 @@ from harness.targets import PLAN_WORDS, Named
 from harness.verdict import Part, Verdict, reason_of, verdict_of
 from harness.watch import Positions, Sighting
 from results.measure.op_outcomes import OUTCOMES
+from results.record.record import Observations
 from results.record.record import test_document as as_document
 from results.record.record import test_from_document as from_document
 from results.store.errors import BadRecord
-from results.stored.document import build, jsonable
+from results.stored.document import build
 from results.stored.reading import (
     checked,
-    faults_from,
+    observations_from,
     parts_from,
-    phases_from,
-    positions_from,
     shown_from,
-    sightings_from,
     workload_sightings_from,
 )
 from results.words.formatting import outcomes
@@ -42,9 +43,7 @@ from results.words.formatting import outcomes
 if TYPE_CHECKING:
     from results.record.record import RunRecord
 
-SCHEMA = json.loads(
-    (Path(__file__).parents[3] / "docs" / "reference" / "results.schema.json").read_text(encoding="utf-8")
-)
+SCHEMA = json.loads((Path(__file__).parents[3] / "docs" / "results.schema.json").read_text(encoding="utf-8"))
 INT64 = st.integers(-(2**63) + 1, 2**63 - 1)
 TEXT = st.text(max_size=12)
 JSON = st.recursive(
@@ -61,15 +60,15 @@ FAULTS = st.builds(
         PlannedFault,
         id=st.integers(0, 99),
         kind=TEXT,
-        target=st.sampled_from([*PLAN_WORDS.values()]) | st.lists(TEXT, max_size=2).map(tuple).map(Named),
+        target=st.sampled_from(list(PLAN_WORDS.values())) | st.builds(Named, st.lists(TEXT, max_size=2).map(tuple)),
+        role=st.none() | TEXT,
+        order=st.lists(TEXT, max_size=2).map(tuple),
         start_s=st.floats(0, 1e6),
         end_s=st.floats(0, 1e6),
         trigger=st.none()
         | st.builds(
             Trigger, name=TEXT, limit_s=st.floats(0, 1e6), parameters=st.dictionaries(TEXT, st.integers(), max_size=2)
         ),
-        role=st.none() | TEXT.filter(bool),
-        order=st.lists(TEXT, max_size=2).map(tuple),
         options=st.dictionaries(TEXT, st.integers(), max_size=2),
     ),
     targets=st.lists(TEXT, max_size=3).map(tuple),
@@ -117,8 +116,8 @@ def test_the_schema_is_that_of_the_types() -> None:
         [sys.executable, "-c", "import results_schema; print(results_schema.text(), end='')"],
         cwd=root / "tools", env=os.environ | {"PYTHONPATH": str(root)}, capture_output=True, check=True, text=True,
     ).stdout  # fmt: skip
-    written = (root / "docs" / "reference" / "results.schema.json").read_text(encoding="utf-8")
-    assert written == made, "run: python tools/results_schema.py"
+    stored = (root / "docs" / "results.schema.json").read_text(encoding="utf-8")
+    assert stored == made, "run: python tools/results_schema.py"
 
 
 ORDER = Part(name="order-agrees", verdict=Verdict.UNKNOWN, reason="The budget ended.", extra=True)
@@ -144,16 +143,14 @@ def test_an_extra_part_that_is_unknown_leaves_the_verdict_to_the_others(
     assert (verdict_of(parts), reason_of(parts)) == (verdict, reason)
     document = build(replace(valid_record, parts=parts))
     validate(document)
-    read = json.loads(json.dumps(document))
-    assert verdict_of(parts_from(read)) is verdict
-    assert [part.extra for part in parts_from(read)] == [part.extra for part in parts]
+    stored = json.loads(json.dumps(document))
+    assert verdict_of(parts_from(stored)) is verdict
+    assert [part.extra for part in parts_from(stored)] == [part.extra for part in parts]
 
 
-def test_a_part_of_an_earlier_version_is_no_extra(valid_record: RunRecord) -> None:
-    """Without the member the part decides. A value that is not a boolean is refused."""
+def test_an_extra_part_is_said_by_true_or_false(valid_record: RunRecord) -> None:
+    """A value that is not a boolean is refused."""
     document = build(replace(valid_record, parts=[FINE, ORDER]))
-    del document["parts"]["order-agrees"]["extra"]
-    assert verdict_of(parts_from(document)) is Verdict.UNKNOWN
     document["parts"]["order-agrees"]["extra"] = "yes"
     with pytest.raises(BadRecord, match=r"parts\.order-agrees\.extra"):
         parts_from(document)
@@ -178,35 +175,15 @@ def test_any_record_keeps_to_the_schema_and_comes_back(
         replace(valid_record, operations=(), parts=parts, faults=faults, sightings=sightings, positions=positions)
     )
     validate(document)
-    read = json.loads(json.dumps(document))
-    assert list(checked(read, "here")["parts"]) == list(document["parts"])
-    assert [part.verdict for part in parts_from(read)] == [part.verdict for part in parts]
-    assert [part.reason for part in parts_from(read)] == [part.reason for part in parts]
-    assert [part.details for part in parts_from(read)] == [jsonable(part.details) for part in parts]
-    assert faults_from(read) == faults
-    assert sightings_from(read) == sightings
-    assert positions_from(read) == positions
-
-
-def test_sightings_of_earlier_versions_hold_until_the_next() -> None:
-    """Or until the workload's end, at which the watch ended. A stored end is kept."""
-    state: dict[str, Any] = {"role": "follower", "term": 1, "leader": None}
-    document = {
-        "timings": {"workload": 60.0},
-        "sightings": [
-            {"time_s": 1.0, "node": "n1", **state},
-            {"time_s": 2.0, "node": "n2", **state},
-            {"time_s": 5.0, "node": "n1", **state},
-            {"time_s": 7.0, "node": "n3", **state, "until_s": 9.0},
-        ],
-    }
-    assert [(seen.node, seen.last_ns // 10**9) for seen in sightings_from(document)] == [
-        ("n1", 5),
-        ("n2", 60),
-        ("n1", 60),
-        ("n3", 9),
-    ]
-    assert positions_from(document) == Positions(time_ns=[], applied={})
+    stored = json.loads(json.dumps(document))
+    assert list(checked(stored, "here")["parts"]) == list(document["parts"])
+    assert [part.verdict for part in parts_from(stored)] == [part.verdict for part in parts]
+    assert [part.reason for part in parts_from(stored)] == [part.reason for part in parts]
+    assert [part.details for part in parts_from(stored)] == [written(part.details) for part in parts]
+    observed = observations_from(stored)
+    assert observed.faults == faults
+    assert observed.sightings == sightings
+    assert observed.positions == positions
 
 
 def test_leaders_of_the_final_reads_are_not_counted(valid_record: RunRecord) -> None:
@@ -222,26 +199,23 @@ def test_leaders_of_the_final_reads_are_not_counted(valid_record: RunRecord) -> 
 
 
 @pytest.mark.parametrize("applied", [{"n1": [1]}, {"n1": [1, "2"]}, {"n1": [1, True]}])
-def test_positions_that_do_not_fit_are_refused(applied: dict[str, Any]) -> None:
+def test_positions_that_do_not_fit_are_refused(valid_record: RunRecord, applied: dict[str, Any]) -> None:
     """Each node has one whole number, or null, for each poll."""
     with pytest.raises(BadRecord, match=r"positions.*: expected"):
-        positions_from({"positions": {"time_s": [0.0, 1.0], "applied": applied}})
+        observations_from({**build(valid_record), "positions": {"time_ns": [0, 1], "applied": applied}})
 
 
 def test_what_all_left_out_is_told(valid_record: RunRecord) -> None:
-    """results.json and test.json name each kind with the reason. A test.json of an earlier version omitted nothing."""
+    """results.json and test.json name each kind with the reason."""
     test = replace(valid_record.test, left_out={"packet-delay": "n1 lacks netem", "crash": "no room"})
     document = build(replace(valid_record, test=test))
     validate(document)
-    refusal = [{"kind": "packet-delay", "reason": "n1 lacks netem"}, {"kind": "crash", "reason": "no room"}]
-    assert document["left_out"] == refusal
-    written = json.loads(json.dumps(as_document(test)))
-    assert from_document(written, "here") == test
-    del written["left_out"]
-    assert from_document(written, "here").left_out == {}
-    written["left_out"] = [3]
-    with pytest.raises(BadRecord, match=r"here: left_out\[0\]: expected an object, found 3"):
-        from_document(written, "here")
+    assert document["left_out"] == test.left_out
+    stored = json.loads(json.dumps(as_document(test)))
+    assert from_document(stored, "here") == test
+    stored["left_out"] = [3]
+    with pytest.raises(BadRecord, match=r"here: left_out: expected an object, found \[3\]"):
+        from_document(stored, "here")
 
 
 def test_the_worst_part_decides_and_speaks() -> None:
@@ -309,7 +283,7 @@ def test_what_json_cannot_say_becomes_text() -> None:
         "t": (None, b"x"),
         "e": Verdict.VALID,
     }
-    assert jsonable(value) == {"1": "inf", "n": 7, "f": 0.5, "s": [1, 2], "t": [None, "b'x'"], "e": "valid"}
+    assert written(value) == {"1": "inf", "n": 7, "f": 0.5, "s": [1, 2], "t": [None, "b'x'"], "e": "valid"}
 
 
 def test_what_a_list_needs_comes_first(valid_record: RunRecord) -> None:
@@ -324,15 +298,37 @@ def test_a_foreign_document_is_refused(document: Any) -> None:
         checked(document, "here")
 
 
-def test_documents_of_earlier_versions_are_read(valid_record: RunRecord) -> None:
-    """Version 1 counts refusals among the failures and measures no function alone; no reader uses these members."""
-    document = json.loads(json.dumps(build(valid_record)))
-    document["version"] = 1
-    del document["availability"]["by_f"]
-    for fault in document["faults"]:
-        del fault["availability"]["by_f"]
-    assert len(parts_from(checked(document, "here"))) == len(valid_record.parts)
-    assert [fault.planned.id for fault in faults_from(checked(document, "here"))] == [0, 1, 2, 3]
+@pytest.mark.parametrize("version", [1, 2, 99])
+def test_a_document_of_another_version_is_refused(valid_record: RunRecord, version: int) -> None:
+    """The error names the version, and what to do."""
+    with pytest.raises(BadRecord, match=f"here: expected version 3, got {version}; use the labrys that wrote it"):
+        checked({**build(valid_record), "version": version}, "here")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weighed(Sighting):
+    """A sighting with an observation more: a field, and nothing else."""
+
+    weight: Annotated[int, Meta(ge=0)]
+
+
+def test_a_new_observation_is_a_field_in_one_place() -> None:
+    """A field of a type in `Observations` is written, read back, checked, and refused by the name of its place."""
+    seen = [Weighed(time_ns=1, node="n1", role=None, weight=3)]
+    document = json.loads(json.dumps(written(seen)))
+    assert document[0]["weight"] == 3
+    assert read(document, list[Weighed], "sightings") == seen
+    with pytest.raises(InputError, match=r"sightings\[0\]\.weight: expected a whole number of at least 0, found -1"):
+        read([document[0] | {"weight": -1}], list[Weighed], "sightings")
+
+
+@pytest.mark.parametrize("missing", [each.name for each in fields(Observations)])
+def test_a_document_without_an_observation_is_refused(valid_record: RunRecord, missing: str) -> None:
+    """What is not there is not taken for what did not happen."""
+    document = build(valid_record)
+    del document[missing]
+    with pytest.raises(BadRecord, match=f"the member {missing} is missing"):
+        observations_from(document)
 
 
 def test_a_test_comes_back_from_its_document(valid_record: RunRecord) -> None:
@@ -342,7 +338,7 @@ def test_a_test_comes_back_from_its_document(valid_record: RunRecord) -> None:
 
 
 @pytest.mark.parametrize(
-    "change", [{"seed": "x"}, {"nodes": 3}, {"started": "noon"}, {"versions": None}, {"version": 2}, {"format": 1}]
+    "change", [{"seed": "x"}, {"nodes": 3}, {"started_utc": "noon"}, {"versions": None}, {"version": 1}, {"format": 1}]
 )
 def test_a_damaged_test_is_refused(valid_record: RunRecord, change: dict[str, Any]) -> None:
     """Without a valid file there is no report."""
@@ -351,15 +347,11 @@ def test_a_damaged_test_is_refused(valid_record: RunRecord, change: dict[str, An
 
 
 def test_the_phases_are_read_back_in_the_order_of_their_starts(valid_record: RunRecord) -> None:
-    """A document of an earlier version has none."""
+    """The document has them in this order."""
     document = build(replace(valid_record, phases=list(reversed(valid_record.phases))))
-    Draft202012Validator(SCHEMA).validate(document)
-    read = phases_from(document)
-    assert {(phase.name, phase.node) for phase in read} == {(phase.name, phase.node) for phase in valid_record.phases}
-    assert [phase.start_s for phase in read] == sorted(phase.start_s for phase in read)
-    assert phases_from({}) == []
-    without = {name: value for name, value in document.items() if name != "phases"}
-    Draft202012Validator(SCHEMA).validate(without)
+    phases = observations_from(document).phases
+    assert {(phase.name, phase.node) for phase in phases} == {(phase.name, phase.node) for phase in valid_record.phases}
+    assert [phase.start_s for phase in phases] == sorted(phase.start_s for phase in phases)
 
 
 @pytest.mark.parametrize(
@@ -373,10 +365,10 @@ def test_the_phases_are_read_back_in_the_order_of_their_starts(valid_record: Run
         [],
     ],
 )
-def test_a_foreign_phase_is_checked(phase: Any) -> None:
+def test_a_foreign_phase_is_checked(valid_record: RunRecord, phase: Any) -> None:
     """Types and ranges, and an end before its start."""
     with pytest.raises(BadRecord, match="phases"):
-        phases_from({"phases": [phase]})
+        observations_from({**build(valid_record), "phases": [phase]})
 
 
 def test_thresholds_are_in_the_document(valid_record: RunRecord) -> None:
@@ -401,12 +393,8 @@ def test_thresholds_are_in_the_document(valid_record: RunRecord) -> None:
     validate(behind)
     assert [row["kept"] for row in behind["thresholds"]] == [True, "unknown", "unknown"]
     assert shown_from(behind).alone is Verdict.UNKNOWN
-    written = json.loads(json.dumps(as_document(test)))
-    assert from_document(written, "here") == test
-    written["thresholds"] = ["p99_ms is fine"]
-    with pytest.raises(BadRecord, match="here: thresholds: expected a threshold such as"):
-        from_document(written, "here")
-    del written["thresholds"]
-    assert from_document(written, "here").thresholds == ()
-    del document["thresholds"]
-    assert shown_from(document).crossed == ()
+    stored = json.loads(json.dumps(as_document(test)))
+    assert from_document(stored, "here") == test
+    stored["thresholds"] = [{**stored["thresholds"][0], "measure": "p98_ms"}]
+    with pytest.raises(BadRecord, match=r"here: thresholds\[0\]: expected a threshold such as"):
+        from_document(stored, "here")

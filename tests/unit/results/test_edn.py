@@ -37,7 +37,10 @@ def test_it_speaks_jepsens_words(stale_record: RunRecord) -> None:
     assert document[Keyword("seed")] == stale_record.test.seed
     assert document[Keyword("parts")][Keyword("faults-effective")][Keyword("valid?")] == Keyword("unknown")
     fault = document[Keyword("faults")][0]
-    assert (fault[Keyword("kind")], fault[Keyword("effective?")]) == (Keyword("partition-random-halves"), True)
+    assert (fault[Keyword("planned")][Keyword("kind")], fault[Keyword("proof")][Keyword("effective?")]) == (
+        Keyword("partition-random-halves"),
+        True,
+    )
     during = fault[Keyword("availability")][Keyword("during")]
     assert during[Keyword("sustained-ok-s")] is None
     read_op = document[Keyword("counterexample")][Keyword("operations")][-1]

@@ -90,7 +90,7 @@ def test_a_system_that_did_not_recover_shows_the_positions_of_its_nodes(stuck: R
 def dead(stuck: RunRecord, *operations: Operation, **details: Any) -> RunRecord:
     """Returns a run whose clients got errors at the end, with other details of the part `recovered`."""
     own = {**STUCK.details, **details}
-    stuck = replace(stuck, test=replace(stuck.test, answers=["mismatch"]))
+    stuck = replace(stuck, test=replace(stuck.test, answers=("mismatch",)))
     return replace(stuck, operations=[*stuck.operations, *operations], parts=[replace(STUCK, details=own)])
 
 

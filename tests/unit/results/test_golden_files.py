@@ -1,8 +1,7 @@
-"""The files of a run keep their form, byte for byte, and files of earlier versions keep their meaning.
+"""The files of a run keep their form, byte for byte.
 
-`golden/` has run folders as version 0.2 wrote them. `again.json` beside them is what a report of the run writes as
-`results.json`. `python -m tests.unit.results.test_golden_files` writes the folders of the records below again; a change of a
-published file is a change of its version.
+`golden/` has run folders as this version writes them. `python -m tests.unit.results.test_golden_files` writes them again; a
+change of a published file is a change of its version.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import shutil
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -39,7 +38,6 @@ if TYPE_CHECKING:
 
 GOLDEN = Path(__file__).parent / "golden"
 WRITTEN = ("valid", "stale", "everything", "nothing")
-EARLIER = ("version-1", "first-version-2")
 STATES = (
     ClusterState(time_ns=1_500_000_000, nodes=(NodeState(node="n1", process="dead"),)),
     ClusterState(
@@ -178,14 +176,6 @@ def test_a_stored_run_is_written_again_as_it_was(name: str, tmp_path: Path) -> N
         assert (tmp_path / file).read_text(encoding="utf-8") == (GOLDEN / name / file).read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("name", EARLIER)
-def test_runs_of_earlier_versions_keep_their_meaning(name: str, tmp_path: Path) -> None:
-    """What they lack has the meaning that it had; the document is that of this version."""
-    again = Run(tmp_path)
-    again.write_json(again.results_json, build(load_record(Run(GOLDEN / name))))
-    assert again.results_json.read_text(encoding="utf-8") == (GOLDEN / name / "again.json").read_text(encoding="utf-8")
-
-
 def test_the_states_of_nodes_come_back() -> None:
     """`explain.json` restores them; of a long log it has the last 50 entries."""
     bare, full = read_states(Run(GOLDEN / "everything"))
@@ -194,10 +184,9 @@ def test_the_states_of_nodes_come_back() -> None:
     assert full.nodes[0] == replace(STATES[1].nodes[0], entries=STATES[1].nodes[0].entries[-50:])
 
 
-@pytest.mark.parametrize("name", ["suite", "suite-of-an-earlier-version"])
-def test_suites_keep_their_meaning(name: str) -> None:
-    """`suite.json` gives the same cases with the same states; earlier versions lack the selection and the digests."""
-    row = read_suite(GOLDEN / name, running=False)
+def test_suites_keep_their_meaning() -> None:
+    """`suite.json` gives the same cases with the same states."""
+    row = read_suite(GOLDEN / "suite", running=False)
     cases = [
         [
             case.name,
@@ -212,39 +201,7 @@ def test_suites_keep_their_meaning(name: str) -> None:
         for case in row.cases
     ]
     found = {"name": row.name, "seed": row.seed, "standing": row.standing, "problem": row.problem, "cases": cases}
-    assert found == json.loads((GOLDEN / name / "row.json").read_text(encoding="utf-8"))
-
-
-def earlier(document: dict[str, Any], *, version: int) -> dict[str, Any]:
-    """Returns a document of `results.json` as an earlier version wrote it: without the members that came later."""
-    for name in (
-        "thresholds",
-        "phases",
-        "left_out",
-        "defaults",
-        "clocks",
-        "rival_leaders",
-        "other_services",
-        "positions",
-    ):
-        del document[name]
-    for part in document["parts"].values():
-        del part["extra"]
-    for seen in document["sightings"]:
-        del seen["until_s"]
-    for fault in document["faults"]:
-        del fault["fired"]
-        trigger = fault["planned"].pop("trigger")
-        if trigger is not None:
-            fault["planned"]["wait_s"] = trigger["limit_s"]
-            fault["details"]["began"] = "after Vote from n1 to n2"
-        if version == 1 and fault["availability"] is not None:
-            del fault["availability"]["by_f"]
-    if version == 1:
-        document["version"] = 1
-        del document["availability"]["by_f"], document["counts"]["by_f"]
-        document["counts"]["fail"] += document["counts"].pop("refused")
-    return document
+    assert found == json.loads((GOLDEN / "suite" / "row.json").read_text(encoding="utf-8"))
 
 
 def main() -> None:
@@ -252,17 +209,6 @@ def main() -> None:
     for name, made in records().items():
         shutil.rmtree(GOLDEN / name, ignore_errors=True)
         write(made, GOLDEN / name)
-    for name, version in zip(EARLIER, (1, 2), strict=True):
-        shutil.rmtree(GOLDEN / name, ignore_errors=True)
-        run = write(replace(records()["everything"], other_sightings={}), GOLDEN / name)
-        test = json.loads(run.test_json.read_text(encoding="utf-8"))
-        for member in ("refusals", "log_texts", "left_out", "defaults", "thresholds", "suite"):
-            del test[member]
-        run.write_json(run.test_json, test)
-        run.write_json(
-            run.results_json, earlier(json.loads(run.results_json.read_text(encoding="utf-8")), version=version)
-        )
-        run.write_json(run.path / "again.json", build(load_record(run)))
 
 
 if __name__ == "__main__":

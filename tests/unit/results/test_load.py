@@ -79,9 +79,9 @@ def test_a_run_without_a_history_is_told(copy: Run) -> None:
         ("test.json", b"{"),
         ("test.json", b"[]"),
         ("test.json", b"\xff\xfe"),
-        ("results.json", b'{"format": "labrys-results", "version": 1}'),
+        ("results.json", b'{"format": "labrys-results", "version": 3}'),
         ("results.json", b"[" * 200_000),
-        ("results.json", b'{"format": "labrys-results", "version": 1, "duration_s": 1, "parts": {"p": 1}}'),
+        ("results.json", b'{"format": "labrys-results", "version": 3, "duration_s": 1, "parts": {"p": 1}}'),
         ("history.jsonl", b"not a history\n"),
     ],
 )

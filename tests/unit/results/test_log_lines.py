@@ -22,7 +22,7 @@ from results.store.errors import BadRecord
 from results.store.store import Run, Store
 from results.stored.document import build
 from results.stored.load import load_record
-from results.stored.reading import clocks_from
+from results.stored.reading import observations_from
 from tests.unit.results.stored import store_run
 from tests.unit.results.test_evidence import STUCK
 
@@ -215,16 +215,16 @@ def test_a_system_that_did_not_recover_shows_its_logs(valid_record: RunRecord, t
 
 
 def test_the_clocks_are_read_as_they_were_written(valid_record: RunRecord) -> None:
-    """A damaged document is refused, and one of an earlier version has none."""
+    """A damaged document is refused."""
     record = replace(valid_record, clocks=Clocks(began_utc=BEGAN, nodes={"n1": EXACT}, unknown={"n2": "lost"}))
     document = json.loads(json.dumps(build(record)))
-    assert clocks_from(document) == record.clocks
-    assert clocks_from({}) is None
+    assert observations_from(document).clocks == record.clocks
+    assert observations_from({**document, "clocks": None}).clocks is None
     far: dict[str, Any] = {**document["clocks"], "nodes": {"n1": {"zone_s": 10**9}}}
-    listed: list[Any] = ["soon", [], {"began": "soon", "nodes": {}, "unknown": {}}, far]
+    listed: list[Any] = ["soon", [], {"began_utc": "soon", "nodes": {}, "unknown": {}}, far]
     for damaged in listed:
         with pytest.raises(BadRecord):
-            clocks_from({"clocks": damaged})
+            observations_from({**document, "clocks": damaged})
 
 
 def test_of_too_many_lines_within_a_time_the_last_ones_are_shown() -> None:

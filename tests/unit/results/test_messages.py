@@ -70,7 +70,7 @@ def fault(kind: str, targets: list[str], grudge: dict[str, list[str]] | None = N
     """Returns fault 3, on from 1 s to 3 s."""
     return FaultRecord(
         planned=PlannedFault(id=3, kind=kind, target=Named(tuple(targets)), start_s=1.0, end_s=3.0),
-        targets=targets,
+        targets=tuple(targets),
         start_ns=SECOND,
         end_ns=3 * SECOND,
         proof=None,

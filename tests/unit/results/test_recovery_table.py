@@ -8,7 +8,8 @@ import msgspec
 import numpy as np
 import pytest
 
-from results.record.forms import StoredFault
+from harness.units import NS_PER_S
+from results.record.forms import MeasuredFault
 from tools.recovery import Loss, longest_s, picture, sustained_s, table, together
 
 
@@ -28,22 +29,22 @@ def fault(
     after: float | None = None,
     reads: float = 0.0,
     **planned: Any,
-) -> StoredFault:
+) -> MeasuredFault:
     """A fault with the times at which its changes and its reads were sustained."""
     around = {
         "append": {"during": window(during), "after": None if after is None else window(after)},
         "read": {"during": window(reads), "after": None},
     }
     data = {
-        "id": 0, "kind": "kill", "targets": ["n4"], "start_s": start_s + 0.1, "end_s": end_s + 0.6, "effective": True,
+        "targets": ["n4"], "start_ns": round((start_s + 0.1) * NS_PER_S), "end_ns": round((end_s + 0.6) * NS_PER_S),
         "proof": {"effective": True, "reason": "gone", "measured": {}}, "leadership": None, "error": None, "details": {},
         "availability": {
             "during": window(0.0), "after": None, "rate_before": None, "rate_share": None, "overlaps": [], "nodes": {},
             "by_f": around,
         },
-        "planned": {"target": ["n4"], "start_s": start_s, "end_s": end_s, "trigger": None, "options": {}, **planned},
+        "planned": {"id": 0, "kind": "kill", "target": ["n4"], "start_s": start_s, "end_s": end_s, **planned},
     }  # fmt: skip
-    return msgspec.convert(data, StoredFault)
+    return msgspec.convert(data, MeasuredFault)
 
 
 @pytest.mark.parametrize(

@@ -120,7 +120,7 @@ def test_the_picture_says_what_was_lost_and_who_was_down() -> None:
     """A lost message ends in a cross with its reason, and the band of a fault is on the lifeline of its node."""
     killed = FaultRecord(
         planned=PlannedFault(id=4, kind="kill", target=Named(("n2",)), start_s=0, end_s=1),
-        targets=["n2"], start_ns=0, end_ns=100 * MS, proof=None,
+        targets=("n2",), start_ns=0, end_ns=100 * MS, proof=None,
     )  # fmt: skip
     lost = message(1, "n0", "n2", lost="n2 was down, fault 4")
     drawn = sequence(Nearby(messages=[lost, message(2, "n1", "n0", arrived_ns=3 * MS)]), NODES, None, [killed])
@@ -208,7 +208,7 @@ def test_a_run_whose_only_violation_is_of_the_protocol_has_a_report(store: Store
     (run.nodes_dir / "n1").mkdir(parents=True)
     line = '{"src":"n1","dest":"c1","body":{"type":"echo_ok","in_reply_to":1}}'
     (run.nodes_dir / "n1" / "messages.log").write_text(f"1.999000 < {line}\n2.000000 < {line}\n")
-    found = replace(valid_record, test=replace(valid_record.test, nodes=["n1"]), parts=[ledger.part()], timings={})
+    found = replace(valid_record, test=replace(valid_record.test, nodes=("n1",)), parts=[ledger.part()], timings={})
     document = publish(run, found)
     assert document["problems"] == []
     assert document["valid"] is False

@@ -121,9 +121,9 @@ def test_a_list_reads_only_the_head_of_a_verdict(store: Store) -> None:
     assert (row.valid, row.reason, row.seed, row.reproduce) == (False, "r", str(2**62), "c")
     assert run.results_json.stat().st_size > HEAD_BYTES
     for suite, expected in (
-        ({"expect": "invalid"}, "invalid"),
-        ({"expect": "valid"}, None),
-        ({"expect": []}, None),
+        ({"expectation": {"verdict": "invalid"}}, "invalid"),
+        ({"expectation": {"verdict": "valid"}}, None),
+        ({"expectation": {"verdict": []}}, None),
         (3, None),
     ):
         run.write_json(run.test_json, {"suite": suite})

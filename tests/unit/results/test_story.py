@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from harness.counterexample import Counterexample
     from results.record.record import RunRecord
 
-NODE = '{"format": "labrys-explain", "version": 1, "states": [{"time_s": 1, "nodes": [{"node": "a", %s}]}]}'
+NODE = '{"format": "labrys-explain", "version": 2, "states": [{"time_ns": 1, "nodes": [{"node": "a", %s}]}]}'
 HOSTILE = "<script>\x1b[31m\u202e"
 
 
@@ -107,10 +107,10 @@ def test_entries_that_diverge_are_told_once() -> None:
 
     def bookies(*held_entries: Sequence[HeldEntry]) -> ClusterState:
         nodes = [
-            NodeState(node=f"n{number}", process=RUNNING, entries=entries)
+            NodeState(node=f"n{number}", process=RUNNING, entries=tuple(entries))
             for number, entries in enumerate(held_entries, 1)
         ]
-        return ClusterState(time_ns=1, nodes=nodes)
+        return ClusterState(time_ns=1, nodes=tuple(nodes))
 
     old, new = HeldEntry(index=1, term=0, text="append B"), HeldEntry(index=1, term=0, text="append C")
     found = bookies([old], [new], [new], [])
@@ -133,8 +133,8 @@ def test_looks_are_read_as_they_were_written(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "document",
     [
-        "[]", "no JSON", '{"format": "labrys-explain", "version": 2, "states": []}', "[" * 100_000,
-        '{"format": "labrys-explain", "version": 1, "states": [{"time_s": 1e400, "nodes": []}]}',
+        "[]", "no JSON", '{"format": "labrys-explain", "version": 1, "states": []}', "[" * 100_000,
+        '{"format": "labrys-explain", "version": 2, "states": [{"time_ns": 1e400, "nodes": []}]}',
         NODE % '"process": 5',
         NODE % f'"process": "x", "term": {10**40}',
     ],
