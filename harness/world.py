@@ -114,7 +114,7 @@ class Failing:
     """System calls that fail, on files in the data directory of a process.
 
     Attributes:
-        call: `open`, `read`, `write`, `fsync` (`fdatasync` too) or `rename`.
+        call: `open`, `read`, `write`, `fsync` (`fdatasync` too), `msync`, `sync` (`syncfs` too) or `rename`.
         pattern: A pattern of names of files, or of paths in the directory, as in a shell.
         nth: The number of the first such call that fails, from 1.
         times: How many fail from there on.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from nemesis.simulated.effect import Effect
 
-CALLS = ("open", "read", "write", "fsync", "rename")
+CALLS = ("open", "read", "write", "fsync", "msync", "sync", "rename")
 ERRORS = ("EIO", "ENOSPC")
 MOST = 10**9
 
@@ -36,7 +36,7 @@ class DiskError(DiskFault):
     DISABLES: ClassVar[bool] = True
     SIMULATED: ClassVar[type[Effect] | None] = calls.Failing
     OPTIONS: ClassVar[Mapping[str, opt.Option]] = {
-        "call": opt.choice("fsync", CALLS, "The calls that fail; fsync includes fdatasync."),
+        "call": opt.choice("fsync", CALLS, "The calls that fail; fsync includes fdatasync, and sync includes syncfs."),
         "file": opt.text("*", "A glob pattern of file names or paths in the data directory."),
         "nth": opt.integer(
             1, 1, MOST, "The number of the first call that fails, from 1, after the begin of the fault."

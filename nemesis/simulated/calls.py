@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from nemesis.faults.disk_error import DiskError
 
 PROVE_S: Final = 5.0
+SILENT: Final = "sync"  # it returns nothing; see sync(2)
 MEASURED: Final = 40  # the most calls of a node in the measurements
 
 
@@ -87,7 +88,8 @@ class Failing(Effect):
         after_s = (failed.time_ns - self._began_ns) / NS_PER_S
         program = failed.program.rpartition("/")[2]
         error = self.fault.options["error"]
-        return f"{failed.call} {failed.number} of {failed.file} by {program} returned {error} {after_s:.3f} s after the begin"
+        how = f"met {error}, of which it does not tell," if failed.call == SILENT else f"returned {error}"
+        return f"{failed.call} {failed.number} of {failed.file} by {program} {how} {after_s:.3f} s after the begin"
 
     def _proof(self) -> Proof:
         bad: dict[str, str] = {}

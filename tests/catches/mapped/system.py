@@ -32,6 +32,10 @@ class Bug(enum.StrEnum):
     ANSWER_BEFORE_MSYNC = "answer-before-msync"
     ASYNCHRONOUS_MSYNC = "asynchronous-msync"
     SYNC_FILE_RANGE = "sync-file-range"
+    MSYNC_AGAIN = "msync-again"
+
+
+NEEDED: Mapping[Bug, Sequence[str]] = {Bug.MSYNC_AGAIN: ("disk-error", "power-loss")}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +45,7 @@ class MappedOptions:
     bug: Bug = option(
         Bug.NONE,
         "The planted bug.",
-        needs={bug: Needs(faults=("power-loss",)) for bug in Bug if bug is not Bug.NONE},
+        needs={bug: Needs(faults=NEEDED.get(bug, ("power-loss",))) for bug in Bug if bug is not Bug.NONE},
     )
 
 

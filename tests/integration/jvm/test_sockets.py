@@ -14,6 +14,7 @@ import pytest
 
 import cli
 from clusters.sim.cluster import SimCluster
+from clusters.sim.jvm import idle
 from clusters.sim.jvm.system import JavaNodes, simulator
 from harness.errors import ExitCode, InfrastructureError
 
@@ -59,6 +60,15 @@ CALLER = [
     "closed after the end: -1",
     "available: java.net.SocketException: Socket closed",
     "connect: java.net.ConnectException: Connection refused",
+]
+
+
+KNOWN = [
+    "1767225661250 2026-01-01T00:01:01.250Z 1767225661250",
+    "1767225661250 2026-01-01T00:01:01Z 2026-01-01T00:01:00Z",
+    "1767225661250 1767225661250 1767225661250",
+    "1@n1 1 1767225600000",
+    "536870912 268435456",
 ]
 
 
@@ -122,6 +132,20 @@ def test_plain_sockets(seed: int, folder: Path) -> None:
     """Calls return and throw in virtual time what they do on this machine."""
     found = logs(folder, "Calls", "n1", "n2", seed=seed, time_s=20.0)
     assert [said(lines) for lines in found] == [SERVER, CALLER]
+
+
+def test_time_and_chance_are_those_of_the_seed(folder: Path) -> None:
+    """What the JDK says of them is the same in another JVM, and at another time. Another seed draws something else."""
+    first, again, other = (said(*_in_a_new_jvm(folder, seed)) for seed in (1, 1, 2))
+    assert first[: len(KNOWN)] == KNOWN
+    assert first == again
+    assert first[-2] != other[-2]
+    assert first[-1] == other[-1]
+
+
+def _in_a_new_jvm(folder: Path, seed: int) -> list[Sequence[str]]:
+    idle.close_all()
+    return logs(folder, "Chance", "n1", seed=seed, time_s=62.0)
 
 
 def test_a_loop_without_a_wait_ends_the_run(folder: Path) -> None:

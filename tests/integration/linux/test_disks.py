@@ -297,6 +297,73 @@ def test_a_sync_that_failed_makes_nothing_durable(more: str, again: bytes, tmp_p
         assert wal == first + b"2" + b"1" * 4095 + b"o" * 4096 + bytes(100)
 
 
+MEMORY_GATE = """
+import errno, mmap, os, time
+file = os.open("registers", os.O_CREAT | os.O_RDWR)
+os.write(file, b"o" * 12288)
+os.fsync(file)
+memory = mmap.mmap(file, 12288)
+memory[0:4096] = memory[8192:12288] = b"1" * 4096
+try:
+    memory.flush(0, 8192)
+    raise SystemExit("it works")
+except OSError as error:
+    assert error.errno == errno.EIO
+assert os.pread(file, 1, 0) == b"1"
+memory[4096] = ord("2")
+{more}
+memory.flush()
+time.sleep(100)
+"""
+
+
+@pytest.mark.parametrize(("more", "first"), [("", b"o"), ("os.pwrite(file, b'1' * 4096, 0)", b"1")])
+def test_an_msync_that_failed_makes_nothing_durable(more: str, first: bytes, tmp_path: Path) -> None:
+    """A later msync works, and passes over its pages, but for those that change again."""
+    for seed in range(1, 5):
+        with disk(tmp_path, seed=seed) as failing:
+            rule = Failing(call="msync", pattern="reg*", nth=1, times=1, error=errno.EIO)
+            failing.run.fail(7, "n1", DATA, rule)
+            registers = failing.lose_power(MEMORY_GATE.format(more=more))["registers"]
+            assert [f"{call.call} {call.number} {call.file}" for call in failing.run.failed(7)] == ["msync 1 registers"]
+        assert registers == first * 4096 + b"2" + b"o" * 4095 + b"1" * 4096
+
+
+ALL_GATE = """
+import ctypes, errno, os, time
+syncfs = ctypes.CDLL(None, use_errno=True).syncfs
+for name in "wal.new", "other":
+    with open(name, "wb") as file:
+        file.write(b"o" * 4096)
+        file.flush()
+        os.fsync(file.fileno())
+os.rename("wal.new", "wal")
+wal, other = os.open("wal", os.O_RDWR), os.open("other", os.O_RDWR)
+os.pwrite(wal, b"1" * 8192, 0)
+os.pwrite(other, b"1" * 4096, 0)
+assert syncfs(os.open("/tmp", os.O_RDONLY)) == 0
+{call}
+os.sync()
+assert syncfs(wal) == 0
+time.sleep(100)
+"""
+CALLED = {
+    "syncfs 1 wal": "assert (syncfs(other), ctypes.get_errno()) == (-1, errno.EIO)",
+    "sync 1 wal": "os.sync()",
+}
+
+
+@pytest.mark.parametrize("failed", CALLED)
+def test_a_sync_of_all_that_failed_leaves_out_files(failed: str, tmp_path: Path) -> None:
+    """The others are durable, and so are names. `sync` tells of no error, and `syncfs` of another disk has none."""
+    for seed in range(1, 5):
+        with disk(tmp_path, seed=seed) as failing:
+            failing.run.fail(7, "n1", DATA, Failing(call="sync", pattern="wal", nth=1, times=1, error=errno.EIO))
+            files = failing.lose_power(ALL_GATE.format(call=CALLED[failed]))
+            assert [f"{call.call} {call.number} {call.file}" for call in failing.run.failed(7)] == [failed]
+        assert files == {"wal": b"o" * 4096 + bytes(4096), "other": b"1" * 4096}
+
+
 def test_a_sync_that_failed_is_forgotten_by_later_losses(tmp_path: Path) -> None:
     """What a loss left is durable."""
     code = """

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::ops::Range;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -118,6 +119,8 @@ impl Named {
 pub enum Synced<'a> {
     /// All files of the node.
     All,
+    /// All files below a folder.
+    Below(&'a Path),
     /// A file, or a folder.
     One(&'a Path, Key),
     /// Parts of files that are in memory: of each, its path and the pages.
@@ -128,9 +131,10 @@ pub enum Synced<'a> {
 
 impl Synced<'_> {
     /// Returns the pages of a file that the sync is of.
-    fn pages(self, key: Key) -> Option<Range<u64>> {
+    fn pages(self, key: Key, path: &Path) -> Option<Range<u64>> {
         match self {
             Self::All => Some(0..u64::MAX),
+            Self::Below(folder) => path.starts_with(folder).then_some(0..u64::MAX),
             Self::One(_, of) => (of == key).then_some(0..u64::MAX),
             Self::Pages(parts) => parts.iter().find(|(_, of, _)| *of == key).map(|(.., pages)| pages.clone()),
             Self::Others => None,
@@ -140,7 +144,7 @@ impl Synced<'_> {
     fn is_on(self, folder: &Path) -> bool {
         match self {
             Self::All => true,
-            Self::One(path, _) => path.starts_with(folder),
+            Self::Below(path) | Self::One(path, _) => path.starts_with(folder),
             Self::Pages(parts) => parts.iter().any(|(path, ..)| path.starts_with(folder)),
             Self::Others => false,
         }
@@ -281,6 +285,18 @@ impl Disk {
         Ok(())
     }
 
+    /// Returns the files with changes that may not be durable, by the paths that they have now.
+    pub fn changed_files(&self) -> Vec<PathBuf> {
+        self.files.values().filter_map(|dirty| self.path_now(dirty)).collect()
+    }
+
+    /// Returns the path that a file has now; None if it was removed.
+    fn path_now(&self, dirty: &Dirty) -> Option<PathBuf> {
+        let seen = fs::read_link(format!("/proc/self/fd/{}", dirty.file.as_raw_fd())).ok()?;
+        let inside = self.volume(&seen).and_then(|volume| volume.inside(&seen));
+        Some(inside.unwrap_or(seen)).filter(|path| path.exists())
+    }
+
     /// Notes a change of names.
     pub fn name(&mut self, named: Named) {
         self.changes += 1;
@@ -293,7 +309,7 @@ impl Disk {
         for (key, dirty) in &self.files {
             if let Some(image) = &dirty.image {
                 // A size is durable as names are.
-                let pages = what.pages(*key).or_else(|| what.is_on(&dirty.path).then_some(0..0));
+                let pages = what.pages(*key, &dirty.path).or_else(|| what.is_on(&dirty.path).then_some(0..0));
                 if let Some(pages) = pages {
                     images.insert(*key, image.changes(&dirty.file, pages)?);
                 }
@@ -301,7 +317,12 @@ impl Disk {
         }
         Ok(Begun {
             last: self.changes,
-            files: self.files.keys().filter(|key| what.pages(**key).is_some()).copied().collect(),
+            files: self
+                .files
+                .iter()
+                .filter(|(key, dirty)| what.pages(**key, &dirty.path).is_some())
+                .map(|(key, _)| *key)
+                .collect(),
             folders: self.folders.iter().filter(|folder| what.is_on(folder)).cloned().collect(),
             images,
         })
@@ -331,11 +352,29 @@ impl Disk {
         }
     }
 
-    /// A sync has failed: the content of its files counts as written, and is not durable. Names wait for the next sync.
+    /// A sync of all files ends. The content of some is not durable, as that of a sync that has failed.
     ///
-    /// The disk holds an image of each file that the sync was of.
-    pub fn fail(&mut self, begun: Begun) {
-        for (key, changes) in begun.images {
+    /// The disk holds an image of each of these files.
+    pub fn sync_without(&mut self, mut begun: Begun, files: &BTreeSet<PathBuf>) {
+        let is_of = |dirty: &Dirty| self.path_now(dirty).is_some_and(|path| files.contains(&path));
+        let of: BTreeSet<Key> = self.files.iter().filter(|(_, dirty)| is_of(dirty)).map(|(key, _)| *key).collect();
+        let (failed, written) = std::mem::take(&mut begun.images).into_iter().partition(|(key, _)| of.contains(key));
+        begun.files.retain(|key| !of.contains(key));
+        begun.images = written;
+        self.fail(failed);
+        self.sync(begun);
+    }
+
+    /// A sync of some files has failed. Names wait for the next sync.
+    ///
+    /// The disk holds an image of each of these files.
+    pub fn fail_sync(&mut self, begun: Begun) {
+        self.fail(begun.images);
+    }
+
+    /// The changes of files count as written, and are not durable.
+    fn fail(&mut self, images: BTreeMap<Key, Changes>) {
+        for (key, changes) in images {
             if let Some(image) = self.files.get_mut(&key).and_then(|dirty| dirty.image.as_mut()) {
                 image.fail(changes);
             }

@@ -1,9 +1,11 @@
 //! Errors of a disk at chosen calls: from the n-th call of a kind on a file with a name, calls fail.
 //!
 //! A call that fails has no other effect, but for a sync. After a failed sync, Linux counts the pages of the file as written. So no
-//! later sync makes them durable, unless a program changes them again, and programs still read them; see fsync(2).
+//! later sync makes them durable, unless a program changes them again, and programs still read them; see fsync(2). A sync of all files
+//! writes those that do not fail, and `sync` tells its caller of no error.
 
-use std::ffi::CString;
+use std::collections::BTreeSet;
+use std::ffi::{CString, OsStr};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -24,6 +26,10 @@ pub enum Operation {
     Write,
     /// `fsync` and `fdatasync`.
     Sync,
+    /// `msync` with `MS_SYNC`.
+    MemorySync,
+    /// `sync` and `syncfs`.
+    SyncAll,
     Rename,
 }
 
@@ -36,6 +42,8 @@ impl std::str::FromStr for Operation {
             "read" => Self::Read,
             "write" => Self::Write,
             "fsync" => Self::Sync,
+            "msync" => Self::MemorySync,
+            "sync" => Self::SyncAll,
             "rename" => Self::Rename,
             _ => return Err(()),
         })
@@ -84,7 +92,7 @@ pub struct Failure {
     pub at: Nanos,
     pub program: String,
     pub call: String,
-    /// The file below the folder of the volume.
+    /// The file below the folder of the volume; of a sync of all files, the pattern of those that fail.
     pub file: PathBuf,
     /// Its number among the calls of the rule.
     pub number: u64,
@@ -93,6 +101,8 @@ pub struct Failure {
 /// A sync that goes on and will fail: its error, and what to note then.
 pub struct Refused {
     pub error: c_int,
+    /// The files that are not written, by the paths of the volume. Of a sync of some files: all of them.
+    pub files: BTreeSet<PathBuf>,
     failures: Vec<Failure>,
 }
 
@@ -105,6 +115,7 @@ fn on_descriptor(number: c_long, registers: &Registers) -> Option<(Operation, i3
         libc::SYS_write | libc::SYS_writev | libc::SYS_pwrite64 | libc::SYS_pwritev => (Operation::Write, first),
         libc::SYS_copy_file_range => (Operation::Write, registers.rdx as i32),
         libc::SYS_fsync | libc::SYS_fdatasync => (Operation::Sync, first),
+        libc::SYS_syncfs => (Operation::SyncAll, first),
         _ => return None,
     })
 }
@@ -142,30 +153,54 @@ impl Kernel {
                 libc::SYS_renameat | libc::SYS_renameat2 => {
                     (Operation::Rename, vec![(one as i32, two), (three as i32, four)])
                 }
+                libc::SYS_msync if registers.rdx as c_int & libc::MS_SYNC != 0 => (Operation::MemorySync, Vec::new()),
+                libc::SYS_sync => (Operation::SyncAll, Vec::new()),
                 _ => return None,
             };
-            (operation, names.into_iter().filter_map(|(at, path)| self.named(thread, at, path)).collect())
+            let paths = if operation == Operation::MemorySync {
+                self.mapped_files(thread, registers).into_iter().map(|(path, ..)| path).collect()
+            } else {
+                names.into_iter().filter_map(|(at, path)| self.named(thread, at, path)).collect()
+            };
+            (operation, paths)
         };
+        let syncs = matches!(operation, Operation::Sync | Operation::MemorySync | Operation::SyncAll);
+        let changed = if operation == Operation::SyncAll { self.disks[node].changed_files() } else { Vec::new() };
         let program = self.processes[self.threads[thread].process].program.clone();
         let mut refused: Option<Refused> = None;
         for rule in self.disks[node].rules.iter_mut().filter(|rule| rule.failing.operation == operation) {
-            let Some(path) = paths.iter().find(|path| rule.matches(path)) else { continue };
+            let file = if operation == Operation::SyncAll {
+                // `syncfs` is of the disk of its descriptor, and `sync` of all.
+                if number == libc::SYS_syncfs && !paths.iter().any(|path| path.starts_with(&rule.folder)) {
+                    continue;
+                }
+                PathBuf::from(OsStr::from_bytes(rule.failing.pattern.as_bytes()))
+            } else {
+                let Some(path) = paths.iter().find(|path| rule.matches(path)) else { continue };
+                path.strip_prefix(&rule.folder).unwrap_or(path).to_owned()
+            };
             rule.seen += 1;
             let Failing { first, times, error, .. } = rule.failing;
             if rule.seen < first || rule.seen - first >= times {
                 continue;
             }
-            refused.get_or_insert(Refused { error, failures: Vec::new() }).failures.push(Failure {
+            let refused = refused.get_or_insert(Refused { error, files: BTreeSet::new(), failures: Vec::new() });
+            if operation == Operation::SyncAll {
+                refused.files.extend(changed.iter().filter(|path| rule.matches(path)).cloned());
+            } else {
+                refused.files.extend(paths.iter().cloned());
+            }
+            refused.failures.push(Failure {
                 key: rule.key,
                 node,
                 at: 0,
                 program: program.clone(),
                 call: calls::name(number),
-                file: path.strip_prefix(&rule.folder).unwrap_or(path).to_owned(),
+                file,
                 number: rule.seen,
             });
         }
-        if operation == Operation::Sync {
+        if syncs {
             self.threads[thread].refused = refused;
             return None;
         }

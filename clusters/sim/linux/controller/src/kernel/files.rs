@@ -62,13 +62,15 @@ impl Kernel {
                     if registers.rdx as c_int & libc::MS_SYNC == 0 {
                         return natively(After::Nothing); // since Linux 2.6.19, it does nothing; see msync(2)
                     }
-                } else if self.object(thread, registers.rdi).is_some() {
+                } else if number != libc::SYS_sync && self.object(thread, registers.rdi).is_some() {
                     return failed(EINVAL);
                 }
                 if !again {
                     return self.begin_sync(thread, number, registers);
                 }
-                self.end_sync(thread).map_or(Outcome::Native, failed)
+                // `sync` is of all disks of the machine, those of others too, so the kernel does not carry it out.
+                let works = if number == libc::SYS_sync { Outcome::Value(0) } else { Outcome::Native };
+                self.end_sync(thread, number).map_or(works, failed)
             }
             libc::SYS_pread64 | libc::SYS_preadv => Outcome::Native,
             libc::SYS_pwrite64 | libc::SYS_pwritev | libc::SYS_copy_file_range => {

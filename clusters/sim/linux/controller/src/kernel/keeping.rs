@@ -184,9 +184,13 @@ impl Kernel {
 
     /// From now on, what is durable of the file behind a descriptor is known by the page.
     fn hold_by_pages(&mut self, thread: ThreadId, descriptor: i32) {
-        let node = self.threads[thread].node;
-        let Some((opened, path)) = self.opened(thread, descriptor) else { return };
-        if let Err(error) = self.disks[node].map(&opened, &path) {
+        if let Some((opened, path)) = self.opened(thread, descriptor) {
+            self.hold_file(self.threads[thread].node, &opened, &path);
+        }
+    }
+
+    fn hold_file(&mut self, node: NodeId, opened: &Path, path: &Path) {
+        if let Err(error) = self.disks[node].map(opened, path) {
             let why = format!("{}, of which pages are durable, could not be read: {error}", path.display());
             self.disks[node].forget(why);
         }
@@ -197,8 +201,15 @@ impl Kernel {
         let node = self.threads[thread].node;
         self.nodes[node].syncs += 1;
         if self.disks[node].remembers {
-            if self.threads[thread].refused.is_some() {
-                self.hold_by_pages(thread, registers.rdi as i32);
+            if let Some(refused) = &self.threads[thread].refused {
+                if matches!(number, libc::SYS_fsync | libc::SYS_fdatasync) {
+                    self.hold_by_pages(thread, registers.rdi as i32);
+                } else {
+                    let files: Vec<_> = refused.files.iter().filter(|path| path.exists()).cloned().collect();
+                    for path in files {
+                        self.hold_file(node, &path, &path);
+                    }
+                }
             }
             match self.begin_durable(thread, number, registers) {
                 Ok(begun) => self.threads[thread].syncing = Some(begun),
@@ -217,22 +228,16 @@ impl Kernel {
         number: c_long,
         registers: &Registers,
     ) -> io::Result<super::disk::Begun> {
-        let (tid, disk) = (self.threads[thread].tid, &self.disks[self.threads[thread].node]);
+        let disk = &self.disks[self.threads[thread].node];
         match number {
-            libc::SYS_msync => {
-                let memory = registers.rdi..registers.rdi.saturating_add(registers.rsi);
-                let areas = self.areas(tid).into_iter().filter(|area| {
-                    area.is_shared() && area.memory.start < memory.end && memory.start < area.memory.end
-                });
-                let parts: Vec<_> = areas
-                    .filter_map(|area| {
-                        let path = disk.volume(&area.path)?.inside(&area.path)?;
-                        Some((path, area.key, area.pages(&memory)))
-                    })
-                    .collect();
-                disk.begin(Synced::Pages(&parts))
+            libc::SYS_msync => disk.begin(Synced::Pages(&self.mapped_files(thread, registers))),
+            libc::SYS_sync => disk.begin(Synced::All),
+            libc::SYS_syncfs => {
+                let volume = self
+                    .opened(thread, registers.rdi as i32)
+                    .and_then(|(_, path)| disk.volumes.iter().map(Volume::data).find(|data| path.starts_with(data)));
+                disk.begin(volume.as_deref().map_or(Synced::Others, Synced::Below))
             }
-            libc::SYS_sync | libc::SYS_syncfs => disk.begin(Synced::All),
             _ => match self.opened(thread, registers.rdi as i32) {
                 Some((opened, path)) => {
                     let file = fs::metadata(opened)?;
@@ -243,16 +248,35 @@ impl Kernel {
         }
     }
 
-    /// A sync ends. Returns its error, if it failed.
-    pub(super) fn end_sync(&mut self, thread: ThreadId) -> Option<c_int> {
+    /// Returns the parts of files that a call is of that names a range of the memory: of each, its path and the pages.
+    pub(super) fn mapped_files(&self, thread: ThreadId, registers: &Registers) -> Vec<(PathBuf, Key, Range<u64>)> {
+        let disk = &self.disks[self.threads[thread].node];
+        let memory = registers.rdi..registers.rdi.saturating_add(registers.rsi);
+        let areas = self
+            .areas(self.threads[thread].tid)
+            .into_iter()
+            .filter(|area| area.is_shared() && area.memory.start < memory.end && memory.start < area.memory.end);
+        let part = |area: Area| {
+            let path = disk.volume(&area.path)?.inside(&area.path)?;
+            Some((path, area.key, area.pages(&memory)))
+        };
+        areas.filter_map(part).collect()
+    }
+
+    /// A sync ends. Returns the error that its thread gets, if it failed.
+    pub(super) fn end_sync(&mut self, thread: ThreadId, number: c_long) -> Option<c_int> {
         let refused = self.threads[thread].refused.take();
         let disk = &mut self.disks[self.threads[thread].node];
-        match self.threads[thread].syncing.take() {
-            Some(begun) if refused.is_some() => disk.fail(begun),
-            Some(begun) => disk.sync(begun),
-            None => {}
+        match (self.threads[thread].syncing.take(), &refused) {
+            (Some(begun), None) => disk.sync(begun),
+            (Some(begun), Some(refused)) if matches!(number, libc::SYS_sync | libc::SYS_syncfs) => {
+                disk.sync_without(begun, &refused.files);
+            }
+            (Some(begun), Some(_)) => disk.fail_sync(begun),
+            (None, _) => {}
         }
-        refused.map(|refused| self.refuse_call(refused))
+        let error = self.refuse_call(refused?);
+        (number != libc::SYS_sync).then_some(error) // it is always successful; see sync(2)
     }
 
     /// A process is about to be killed: notes whether it could write a file through memory that has no image.

@@ -19,8 +19,12 @@ import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.time.Instant;
 import java.util.Arrays;
+import java.util.Calendar;
+import java.util.Collections;
 import java.util.List;
+import java.util.Locale;
 import java.util.Random;
+import java.util.TimeZone;
 import java.util.UUID;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
@@ -34,6 +38,8 @@ public final class Hooks {
     private static final long DISK_BYTES = 100L << 30;
     private static final long FREE_BYTES = 90L << 30;
     private static final int PROCESSORS = 2;
+    private static final long PID = 1;
+    private static final long MEMORY_BYTES = 512L << 20;
     private static final Consumer<MappedByteBuffer> UNMAPPING = unmapping();
 
     private Hooks() {}
@@ -54,6 +60,28 @@ public final class Hooks {
     /** Returns the wall clock of the node. */
     public static Instant instant() {
         return Instant.ofEpochMilli(currentTimeMillis());
+    }
+
+    /** Returns the time of the wall clock of the node as a calendar. */
+    public static Calendar calendar() {
+        return now(Calendar.getInstance());
+    }
+
+    public static Calendar calendar(TimeZone zone) {
+        return now(Calendar.getInstance(zone));
+    }
+
+    public static Calendar calendar(Locale locale) {
+        return now(Calendar.getInstance(locale));
+    }
+
+    public static Calendar calendar(TimeZone zone, Locale locale) {
+        return now(Calendar.getInstance(zone, locale));
+    }
+
+    private static Calendar now(Calendar calendar) {
+        calendar.setTimeInMillis(currentTimeMillis());
+        return calendar;
     }
 
     /** Returns how long the process has run, in milliseconds. */
@@ -87,6 +115,11 @@ public final class Hooks {
         return new UUID(seed() & ~0xF000L | 0x4000L, seed() >>> 2 | Long.MIN_VALUE);
     }
 
+    /** Shuffles a list. */
+    public static void shuffle(List<?> list) {
+        Collections.shuffle(list, new Random(seed()));
+    }
+
     // ---------------------------------------------------------------------------------------------- processes
 
     /** Ends the process. */
@@ -102,6 +135,34 @@ public final class Hooks {
     /** Does nothing: a process ends by a kill, which runs no hook. */
     public static void addShutdownHook(Runtime runtime, SimThread hook) {
         SimProcess.current();
+    }
+
+    /** Returns the wall clock of the node when the process began, if no fault had changed it. */
+    public static long startTime(RuntimeMXBean ofJvm) {
+        return SimProcess.EPOCH_MILLIS + SimProcess.current().beganMillis();
+    }
+
+    /** Returns the number of the process and its node, as the JDK does. */
+    public static String processName(RuntimeMXBean ofJvm) {
+        return PID + "@" + SimProcess.current().name();
+    }
+
+    /** Returns the number of the process, which is the only one of its node. */
+    public static long pid(RuntimeMXBean ofJvm) {
+        return PID;
+    }
+
+    public static long pid(ProcessHandle ofJvm) {
+        return PID;
+    }
+
+    /** Returns the same memory at all times: what is free in this JVM depends on its collector and its compilers. */
+    public static long totalMemory(Runtime runtime) {
+        return MEMORY_BYTES;
+    }
+
+    public static long freeMemory(Runtime runtime) {
+        return MEMORY_BYTES / 2;
     }
 
     /** Returns the same number of processors on all machines. */

@@ -176,6 +176,11 @@ public final class SimProcess {
         return EPOCH_MILLIS + Math.floorDiv(scheduler.now() + (isAhead ? aheadNanos : 0), Scheduler.NANOS_PER_MILLI);
     }
 
+    /** Returns when it began, after the beginning of the run. */
+    long beganMillis() {
+        return began / Scheduler.NANOS_PER_MILLI;
+    }
+
     /** Returns how long it has run. */
     long uptimeMillis() {
         return (scheduler.now() - began) / Scheduler.NANOS_PER_MILLI;

@@ -65,15 +65,22 @@ final class HookTable {
 
     /** Constructors that get another argument, which a method of {@link #HOOKS} returns; its name. */
     private static final Map<String, String> SEEDED = Map.of(
-        "java/util/Random.<init>()V", "seed", "java/util/Date.<init>()V", "currentTimeMillis");
+        "java/util/Random.<init>()V", "seed", "java/util/SplittableRandom.<init>()V", "seed", "java/util/Date.<init>()V",
+        "currentTimeMillis");
 
     /** Types whose methods leave the simulation. The guard ends a run that calls one. */
     private static final Set<String> FORBIDDEN = Set.of("javax/net/SocketFactory", "javax/net/ServerSocketFactory", "java/net/DatagramSocket",
         "java/nio/channels/SocketChannel", "java/nio/channels/ServerSocketChannel", "java/nio/channels/DatagramChannel",
         "java/nio/channels/AsynchronousFileChannel", "java/nio/channels/Selector", "java/lang/ProcessBuilder",
-        "java/lang/Thread$Builder");
-    /** Methods that write files, and that no hook follows. The guard ends a run that calls one. */
-    private static final Set<String> FORBIDDEN_METHODS = Set.of("java/io/File.createNewFile", "java/io/File.createTempFile",
+        "java/lang/Thread$Builder", "java/security/SecureRandom");
+    /**
+     * Methods that no hook follows, some with their descriptors: those that write files, read the time of the machine, or draw. The
+     * guard ends a run that calls one.
+     */
+    private static final Set<String> FORBIDDEN_METHODS = Set.of("java/util/GregorianCalendar.<init>()V",
+        "java/util/random/RandomGenerator.getDefault", "java/util/random/RandomGenerator.of",
+        "java/util/random/RandomGeneratorFactory.create()Ljava/util/random/RandomGenerator;",
+        "java/nio/file/Files.createTempDirectory", "java/io/File.createNewFile", "java/io/File.createTempFile",
         "java/nio/channels/FileChannel.transferFrom", "java/nio/file/Files.copy", "java/nio/file/Files.createFile",
         "java/nio/file/Files.createLink", "java/nio/file/Files.createSymbolicLink", "java/nio/file/Files.createTempFile",
         "java/nio/file/Files.newBufferedWriter", "java/nio/file/Files.newByteChannel", "java/nio/file/Files.newOutputStream",
@@ -101,10 +108,26 @@ final class HookTable {
         hook("java/lang/System.currentTimeMillis()J", "currentTimeMillis");
         hook("java/lang/System.nanoTime()J", "nanoTime");
         hook("java/time/Instant.now()Ljava/time/Instant;", "instant");
+        String clock = "Ljava/time/Clock;";
+        for (String method : new String[] {"systemUTC()", "systemDefaultZone()", "system(Ljava/time/ZoneId;)",
+            "tickMillis(Ljava/time/ZoneId;)", "tickSeconds(Ljava/time/ZoneId;)", "tickMinutes(Ljava/time/ZoneId;)"}) {
+            METHODS.put("java/time/Clock." + method + clock, RUN + "SimClock." + method.substring(0, method.indexOf('(')));
+        }
+        METHODS.put("java/time/InstantSource.system()Ljava/time/InstantSource;", RUN + "SimClock.source");
+        for (String given : new String[] {"", "Ljava/util/TimeZone;", "Ljava/util/Locale;", "Ljava/util/TimeZone;Ljava/util/Locale;"}) {
+            hook("java/util/Calendar.getInstance(" + given + ")Ljava/util/Calendar;", "calendar");
+        }
         hook("java/lang/management/RuntimeMXBean.getUptime()J", "uptime");
+        hook("java/lang/management/RuntimeMXBean.getStartTime()J", "startTime");
+        hook("java/lang/management/RuntimeMXBean.getName()Ljava/lang/String;", "processName");
+        hook("java/lang/management/RuntimeMXBean.getPid()J", "pid");
+        hook("java/lang/ProcessHandle.pid()J", "pid");
+        hook("java/lang/Runtime.totalMemory()J", "totalMemory");
+        hook("java/lang/Runtime.freeMemory()J", "freeMemory");
         hook("java/util/concurrent/TimeUnit.sleep(J)V", "sleep");
         hook("java/lang/Math.random()D", "random");
         hook("java/util/UUID.randomUUID()Ljava/util/UUID;", "randomUuid");
+        hook("java/util/Collections.shuffle(Ljava/util/List;)V", "shuffle");
         hook("java/lang/System.exit(I)V", "exit");
         hook("java/lang/Runtime.halt(I)V", "halt");
         hook("java/lang/Runtime.addShutdownHook(L" + RUN + "SimThread;)V", "addShutdownHook");
@@ -226,7 +249,9 @@ final class HookTable {
     }
 
     private static boolean isForbidden(String owner, String name, String descriptor) {
-        if (FORBIDDEN.contains(owner) || FORBIDDEN_METHODS.contains(owner + "." + name) || name.equals("parallelStream") || name.equals("now") && owner.startsWith("java/time/")) {
+        String method = owner + "." + name;
+        if (FORBIDDEN.contains(owner) || FORBIDDEN_METHODS.contains(method) || FORBIDDEN_METHODS.contains(method + descriptor)
+            || name.equals("parallelStream") || name.equals("now") && owner.startsWith("java/time/")) {
             return true;
         }
         // A method of the JDK takes no thread, lock or future of the simulation.
