@@ -7,20 +7,41 @@ not durable. `labrys crash` visits every step of a run. So the disks number thei
 from __future__ import annotations
 
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from harness.units import NS_PER_MS
-from harness.world import DiskSteps
+from harness.world import DiskStep, DiskSteps
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable
     from collections.abc import Set as AbstractSet
 
-    from harness.world import DiskStep
+    from clusters.sim.machine import Machine
+    from clusters.sim.world import SimWorld
 
 ANY: Final = "any"
 HELD_NS: Final = 5 * NS_PER_MS  # how long a node stands still, so that the fault is on before the next step
+
+
+class StepsOfDisks(Protocol):
+    """The steps of the disks of one run, wherever the disks are."""
+
+    def so_far(self) -> DiskSteps:
+        """Returns the steps so far."""
+        ...
+
+    async def wait(
+        self,
+        future: asyncio.Future[DiskStep],
+        now_ns: int,
+        nodes: AbstractSet[str],
+        *,
+        call: str,
+        pattern: str,
+        nth: int,
+    ) -> DiskStep:
+        """Waits for a step; see `harness.world.World.disk_step`. `future` gets it at the time of the world."""
+        ...
 
 
 class _Waiting:
@@ -45,35 +66,37 @@ class _Waiting:
 
 
 class Steps:
-    """The steps of the disks of one run."""
+    """The steps of the disks of one run whose processes are objects; see `StepsOfDisks`."""
 
-    def __init__(self, fulfil: Callable[[asyncio.Future[DiskStep], DiskStep], None]) -> None:
-        """Makes it.
-
-        Args:
-            fulfil: Gives a future its result, and wakes the loop.
-        """
+    def __init__(self, world: SimWorld) -> None:
+        self._world = world
         self._noted: list[DiskStep] = []
         self._first_wait: tuple[int, int] | None = None  # the number of steps before it, and its time
-        self._fulfil = fulfil
         self._waiting: dict[asyncio.Future[DiskStep], _Waiting] = {}
-
-    def __len__(self) -> int:
-        """Returns the number of steps so far."""
-        return len(self._noted)
 
     def so_far(self) -> DiskSteps:
         """Returns the steps so far."""
         before, waited_ns = self._first_wait or (len(self._noted), 0)
         return DiskSteps(noted=tuple(self._noted), before=before, waited_ns=waited_ns)
 
-    def take(self, step: DiskStep) -> bool:
-        """Notes a step. Returns whether somebody waited for it, so that the node stands still."""
+    def made(self, machine: Machine, call: str, file: str) -> None:
+        """Notes a step of the disk of a machine. If somebody waits for it, the machine stands still."""
+        number = machine.disk.steps
+        step = DiskStep(
+            node=machine.name,
+            number=number,
+            time_ns=self._world.now_ns,
+            call=call,
+            file=file,
+            unsynced=machine.disk.unsynced(),
+            others=self._world.sent + len(self._noted) - number + 1,
+        )
         self._noted.append(step)
         taken = [future for future, waiting in self._waiting.items() if waiting.takes(step) and not future.done()]
         for future in taken:
-            self._fulfil(future, step)
-        return bool(taken)
+            self._world.fulfil(future, step)
+        if taken:
+            machine.hold(HELD_NS)
 
     async def wait(
         self,

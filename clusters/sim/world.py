@@ -20,16 +20,17 @@ from clusters.sim.links import Links
 from clusters.sim.machine import Machine
 from clusters.sim.network import Network
 from clusters.sim.rarity import Rarity
-from clusters.sim.steps import HELD_NS, Steps
+from clusters.sim.steps import Steps
 from harness.clock import run_virtual
 from harness.units import NS_PER_S
-from harness.world import Arrival, DiskStep
+from harness.world import Arrival
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
-    from harness.world import Changed, DiskSteps, Disturbance, Losing, Lost, Pair, RareMessage
+    from clusters.sim.steps import StepsOfDisks
+    from harness.world import Changed, DiskStep, DiskSteps, Disturbance, Losing, Lost, Pair, RareMessage
 
 T = TypeVar("T")
 
@@ -83,6 +84,7 @@ class SimWorld:
         companion: Processes that do not run in this world's queue; None if there are none.
         turn_events: After so many events the loop runs, also if no task can go on, so that it sees signals.
         loses_power: Whether a fault of the run lets a node lose its power.
+        notes_steps: Whether the disks note their steps.
         queue: A heap of the events to come.
     """
 
@@ -96,12 +98,13 @@ class SimWorld:
         self.links = Links(seed, self.names)
         self.network = Network(seed, self.links, self.later)
         self.rarity = Rarity(seed, self.fulfil)
-        self.steps = Steps(self.fulfil)
+        self.steps: StepsOfDisks = Steps(self)
         self.sent = 0
         self.machines = {name: Machine(name, self) for name in self.names}
         self.companion: Companion | None = None
         self.turn_events = sys.maxsize
         self.loses_power = False
+        self.notes_steps = False
         self.queue: list[Event] = []
         self._scheduled = 0  # the number of events so far, which orders the events of one time
         self._woken = False
@@ -331,22 +334,10 @@ class SimWorld:
 
     def note_steps(self) -> None:
         """Lets the disks note their steps from now on."""
+        self.notes_steps = True
+        steps = self.steps = Steps(self)
         for machine in self.machines.values():
-            machine.disk.on_step = partial(self._stepped, machine)
-
-    def _stepped(self, machine: Machine, call: str, file: str) -> None:
-        """Notes a step of a disk. If somebody waits for it, the node stands still."""
-        step = DiskStep(
-            node=machine.name,
-            number=machine.disk.steps,
-            time_ns=self.now_ns,
-            call=call,
-            file=file,
-            unsynced=machine.disk.unsynced(),
-            others=self.sent + len(self.steps) - machine.disk.steps + 1,
-        )
-        if self.steps.take(step):
-            machine.hold(HELD_NS)
+            machine.disk.on_step = partial(steps.made, machine)
 
     def disk_steps(self) -> DiskSteps:
         """Returns the steps of all disks so far."""
