@@ -76,8 +76,8 @@ def crash(ctx: click.Context, /, **values: Any) -> None:
     A step is a change of a file, or a sync. First, one run notes the steps of all disks. Then there is a run for each step,
     and for each state that the disk may have then: what was not synced is lost, in whole or in part. The run is the same up to
     the step, because the simulator repeats it by its seed. After --down seconds, the node starts again, and the run goes on
-    and is judged as by `labrys test`. States that are the same are visited once. If the time does not suffice, the seed draws
-    which states come first. At the end, the command runs the first invalid run again as `labrys test`, and stores it. Exit
+    and is judged as by `labrys test`. States that are the same are visited once. First, each step has its likeliest state
+    visited, then its next one; the seed draws the order of the steps. At the end, the command runs the first invalid run again as `labrys test`, and stores it. Exit
     codes: 1 a run is invalid, 255 a run broke off, 2 no run is valid, or not all states were visited, 0 otherwise.
     """
     options = RunOptions.of(values)
@@ -103,6 +103,7 @@ def crash(ctx: click.Context, /, **values: Any) -> None:
     visits = _Visits(console, until_s=began_s + 60 * values["minutes"], finds=values["finds"], of=len(found.states))
     jobs = values["jobs"] or len(os.sched_getaffinity(0))
     stream(options.seed, "crash/order").shuffle(states := [*found.states])
+    states.sort(key=lambda state: state.rank)
     with _workers(jobs, len(states), options.faults.fault) as carry_out:
         interrupted = visits.run(carry_out(partial(visit, recorded.settled, crashing), states))
     visits.show(time.monotonic() - began_s)

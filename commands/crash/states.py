@@ -33,12 +33,14 @@ class CrashState:
         nth: Its number among the steps of the node since the workload began, from 1.
         losing: What is lost.
         words: What is lost, in words.
+        rank: Its place among the states of the step, from 0; those with low ranks show most defects.
     """
 
     step: DiskStep
     nth: int
     losing: Losing
     words: str
+    rank: int
 
 
 class Image(NamedTuple):
@@ -100,8 +102,8 @@ def enumerate_states(steps: DiskSteps, *, until_ns: int, most: int, one: bool = 
                 left_out += 1
             else:
                 seen.add(image)
+                states.append(CrashState(step=step, nth=nth, losing=losing, words=words, rank=of_step))
                 of_step += 1
-                states.append(CrashState(step=step, nth=nth, losing=losing, words=words))
     return Enumerated(steps=counting, states=states, merged=merged, left_out=left_out)
 
 

@@ -181,8 +181,10 @@ class Java:
             self._rooms.append(bool(event.number))
             return
         process = self._processes.get(event.node)
-        if process is None:
-            return  # it was killed
+        if process is not None:  # else it was killed
+            self._carry_out_of(process, event)
+
+    def _carry_out_of(self, process: JavaProcess, event: pipe.Event) -> None:
         if event.kind == pipe.STEPS:
             self._steps.stands(event.number, event.text, process.go_on)
             return

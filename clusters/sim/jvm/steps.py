@@ -1,4 +1,7 @@
-"""The steps of the disks of nodes whose processes run in the JVM of the simulator. The JVM notes them, and lets a process stand still."""
+"""The steps of the disks of nodes whose processes run in the JVM of the simulator.
+
+The JVM notes them, and lets a process stand still right after one that somebody waits for.
+"""
 
 from __future__ import annotations
 
