@@ -6,6 +6,7 @@ not durable. `labrys crash` visits every step of a run. So the disks number thei
 
 from __future__ import annotations
 
+import abc
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -14,6 +15,7 @@ from harness.world import DiskStep, DiskSteps
 
 if TYPE_CHECKING:
     import asyncio
+    from collections.abc import Sequence
     from collections.abc import Set as AbstractSet
 
     from clusters.sim.machine import Machine
@@ -42,6 +44,61 @@ class StepsOfDisks(Protocol):
     ) -> DiskStep:
         """Waits for a step; see `harness.world.World.disk_step`. `future` gets it at the time of the world."""
         ...
+
+
+class DistantSteps(abc.ABC):
+    """The steps of disks that are not in this process; see `StepsOfDisks`. A subclass asks those who have the disks."""
+
+    def __init__(self) -> None:
+        """Begins without a wait."""
+        self._first_wait: tuple[int, int] | None = None  # the number of steps before it, and its time
+        self._waiting: dict[int, asyncio.Future[DiskStep]] = {}
+        self._waits = 0
+
+    @abc.abstractmethod
+    def noted(self) -> Sequence[DiskStep]:
+        """Returns the steps so far."""
+
+    @abc.abstractmethod
+    def want(self, number: int, nodes: AbstractSet[str], *, call: str, pattern: str, nth: int) -> None:
+        """Lets a node stand still right after a step. `number` is that of the wait."""
+
+    @abc.abstractmethod
+    def drop(self, number: int) -> None:
+        """Ends what `want` began."""
+
+    def so_far(self) -> DiskSteps:
+        """Returns the steps so far."""
+        noted = self.noted()
+        before, waited_ns = self._first_wait or (len(noted), 0)
+        return DiskSteps(noted=tuple(noted), before=before, waited_ns=waited_ns)
+
+    async def wait(
+        self,
+        future: asyncio.Future[DiskStep],
+        now_ns: int,
+        nodes: AbstractSet[str],
+        *,
+        call: str,
+        pattern: str,
+        nth: int,
+    ) -> DiskStep:
+        """Waits for a step; see `StepsOfDisks`."""
+        if self._first_wait is None:
+            self._first_wait = len(self.noted()), now_ns
+        self._waits += 1
+        number = self._waits
+        self.want(number, nodes, call=call, pattern=pattern, nth=nth)
+        self._waiting[number] = future
+        try:
+            return await future
+        finally:
+            del self._waiting[number]
+            self.drop(number)
+
+    def waiting(self, number: int) -> asyncio.Future[DiskStep] | None:
+        """Returns the future of a wait that goes on; None if it has ended."""
+        return self._waiting.get(number)
 
 
 class _Waiting:

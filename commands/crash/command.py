@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from concurrent.futures import FIRST_COMPLETED, wait
 from contextlib import contextmanager
+from dataclasses import fields
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
@@ -21,7 +22,7 @@ from commands.options import subjects
 from commands.options.choosing import ChoosingCommand
 from commands.options.compose import settle
 from commands.options.run_options import RUN, OutputOptions, RunOptions, Sources
-from commands.run.test import run_once
+from commands.run.test import recalled_options, run_once
 from harness.console.parameters import Choice, Number, Whole
 from harness.console.plain import counted, one_line
 from harness.console.terminal import echo, open_console
@@ -30,7 +31,7 @@ from harness.errors import ExitCode, InfrastructureError, InputError
 from harness.pool import Pool
 from harness.randomness import fresh_seed, stream
 from harness.verdict import Verdict
-from nemesis.choices import PLAN_FILE
+from nemesis.choices import DRAWING, PLAN_FILE
 from nemesis.kinds import use
 
 if TYPE_CHECKING:
@@ -77,8 +78,10 @@ def crash(ctx: click.Context, /, **values: Any) -> None:
     and for each state that the disk may have then: what was not synced is lost, in whole or in part. The run is the same up to
     the step, because the simulator repeats it by its seed. After --down seconds, the node starts again, and the run goes on
     and is judged as by `labrys test`. States that are the same are visited once. First, each step has its likeliest state
-    visited, then its next one; the seed draws the order of the steps. At the end, the command runs the first invalid run again as `labrys test`, and stores it. Exit
-    codes: 1 a run is invalid, 255 a run broke off, 2 no run is valid, or not all states were visited, 0 otherwise.
+    visited, then its next one; the seed draws the order of the steps. At the end, the command runs the first invalid run again
+    as `labrys test`, and stores it.
+
+    Exit codes: 1 a run is invalid, 255 a run broke off, 2 no run is valid, or not all states were visited, 0 otherwise.
     """
     options = RunOptions.of(values)
     if not options.cluster.simulated:
@@ -115,13 +118,22 @@ def crash(ctx: click.Context, /, **values: Any) -> None:
         first = finds[0]
         console.print(f"invalid    {_told(first.state)}: {one_line(first.outcome.reason)}", soft_wrap=True)
         plan = _write_plan(recorded.settled, crashing, first.state, options.output.store_dir)
-        ctx.exit(run_once(options.having({PLAN_FILE: plan}), sources, summary=console))
+        again = _planned(ctx, recorded.settled, plan)
+        ctx.exit(run_once(again.options, again.sources, summary=console))
     ctx.exit(ExitCode.INTERRUPTED if interrupted else visits.exit_code)
 
 
 for _parameter in crash.params:
     if _parameter.name in DEFAULTS:
         _parameter.default = DEFAULTS[_parameter.name]
+
+
+def _planned(ctx: click.Context, settled: Settled, plan: Path) -> Settled:
+    """Returns the options of `labrys test` with a plan in the place of the options that draw one."""
+    own = (*RUN, settled.options.system.type.Options, settled.options.workload.type.Options)
+    names = {"store_dir", *(each.name for part in own for each in fields(part))} - DRAWING
+    values = {name: value for name, value in settled.options.values().items() if name in names and value is not None}
+    return settle(*recalled_options(ctx.find_root(), {**values, PLAN_FILE: plan}))
 
 
 def _told(state: CrashState) -> str:

@@ -9,11 +9,10 @@ import fnmatch
 import re
 from typing import TYPE_CHECKING
 
-from clusters.sim.steps import HELD_NS
-from harness.world import DiskStep, DiskSteps, Unsynced
+from clusters.sim.steps import HELD_NS, DistantSteps
+from harness.world import DiskStep, Unsynced
 
 if TYPE_CHECKING:
-    import asyncio
     from collections.abc import Callable, Sequence
     from collections.abc import Set as AbstractSet
 
@@ -21,50 +20,28 @@ if TYPE_CHECKING:
     from clusters.sim.world import SimWorld
 
 
-class JavaSteps:
-    """The steps of the disks of one run; see `clusters.sim.steps.Steps`."""
+class JavaSteps(DistantSteps):
+    """The steps of the disks of one run."""
 
     def __init__(self, world: SimWorld, jvm: Jvm) -> None:
+        super().__init__()
         self._world = world
         self._jvm = jvm
         self._noted: list[DiskStep] = []
-        self._first_wait: tuple[int, int] | None = None
-        self._waiting: dict[int, asyncio.Future[DiskStep]] = {}
-        self._waits = 0
 
-    def so_far(self) -> DiskSteps:
+    def noted(self) -> Sequence[DiskStep]:
         """Returns the steps so far."""
-        noted = self._all()
-        before, waited_ns = self._first_wait or (len(noted), 0)
-        return DiskSteps(noted=tuple(noted), before=before, waited_ns=waited_ns)
-
-    def _all(self) -> Sequence[DiskStep]:
         self._noted += [_step(line) for line in self._jvm.steps().split("\n") if line]
         return self._noted
 
-    async def wait(
-        self,
-        future: asyncio.Future[DiskStep],
-        now_ns: int,
-        nodes: AbstractSet[str],
-        *,
-        call: str,
-        pattern: str,
-        nth: int,
-    ) -> DiskStep:
-        """Waits for a step; see `harness.world.World.disk_step`."""
-        if self._first_wait is None:
-            self._first_wait = len(self._all()), now_ns
-        self._waits += 1
-        number = self._waits
+    def want(self, number: int, nodes: AbstractSet[str], *, call: str, pattern: str, nth: int) -> None:
+        """Lets a process stand still right after a step."""
         either = f"{fnmatch.translate(pattern)}|{fnmatch.translate(f'*/{pattern}')}"
         self._jvm.want(number, sorted(nodes), call=call, pattern=either, nth=nth)
-        self._waiting[number] = future
-        try:
-            return await future
-        finally:
-            del self._waiting[number]
-            self._jvm.drop(number)
+
+    def drop(self, number: int) -> None:
+        """Ends what `want` began."""
+        self._jvm.drop(number)
 
     def stands(self, number: int, told: str, go_on: Callable[[], None]) -> None:
         """A process stands still after a step.
@@ -75,8 +52,7 @@ class JavaSteps:
             go_on: Lets the process go on, if nothing has happened to it.
         """
         self._world.later(HELD_NS, go_on, ())
-        future = self._waiting.get(number)
-        if future is not None:
+        if (future := self.waiting(number)) is not None:
             self._world.fulfil(future, _step(told))
 
 

@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 use super::futex::{Key, ALL_BITS};
 use super::objects::Kind;
 use super::running::quantum;
-use super::{Kernel, Nanos, Outside, ProcessId, Settings, ThreadId, LATER, QUIET, SECOND, SHORT};
+use super::{Kernel, Nanos, ProcessId, Settings, ThreadId, LATER, QUIET, SECOND, SHORT};
 use crate::chance::Chance;
 use crate::digest::Digest;
 use crate::fast::{Answers, Fast, Offer, MOST_MEMORY, MOST_QUANTA};
@@ -125,7 +125,7 @@ impl Kernel {
         if self.answering.fast.is_none() {
             return;
         }
-        let hears = !self.links.probed.is_empty() || self.outside.as_ref().is_some_and(Outside::hears);
+        let hears = self.has_news();
         let is_alone = self.runnable.is_empty() && !hears;
         let is_signalled = self.threads[thread].signals.is_signalled;
         let sleeps =

@@ -9,8 +9,9 @@ use std::path::{Path, PathBuf};
 
 use libc::{c_int, c_long, pid_t};
 
-use super::disk::{Key, Loss, Named, Synced};
+use super::disk::{Key, Losing, Loss, Named, Synced};
 use super::dispatch::Outcome;
+use super::steps::Making;
 use super::{scaled, Kernel, NodeId, ProcessId, Run, ThreadId, Wait};
 use crate::chance::Chance;
 use crate::kernel::Fatal;
@@ -111,6 +112,8 @@ impl Kernel {
                 let why = format!("its programs write {} through memory and by writes that sync", path.display());
                 self.disks[node].forget(why);
             }
+            self.disks[node].count();
+            self.begin_step(thread, "write", path);
             return; // the write is durable when it returns
         }
         let from = match place {
@@ -120,6 +123,14 @@ impl Kernel {
         };
         let end = from.saturating_add(count);
         self.disks[node].keep(&opened, &path, from..end, writes.then_some(end));
+        self.begin_step(thread, if writes { "write" } else { "truncate" }, path);
+    }
+
+    /// A call that changes a disk, or syncs it, begins or has ended. It is a step when the thread comes to its next call.
+    fn begin_step(&mut self, thread: ThreadId, call: &'static str, path: PathBuf) {
+        if self.steps.notes {
+            self.threads[thread].making_step = Some(Making { call, path });
+        }
     }
 
     /// A call that changes the content or the name of a file by its path follows.
@@ -151,7 +162,8 @@ impl Kernel {
             libc::SYS_rmdir | libc::SYS_unlinkat => {
                 let (at, path) = if number == libc::SYS_rmdir { (here, one) } else { (directory(one), two) };
                 if let Some(path) = self.named(thread, at, path) {
-                    self.disks[node].name(Named::RemovedFolder(path));
+                    self.disks[node].name(Named::RemovedFolder(path.clone()));
+                    self.begin_step(thread, "remove", path);
                 }
             }
             libc::SYS_rename => self.renames(thread, (here, one), (here, two)),
@@ -161,6 +173,7 @@ impl Kernel {
             libc::SYS_truncate => {
                 if let Some(path) = self.named(thread, here, one) {
                     self.disks[node].keep(&path, &path, two..u64::MAX, None);
+                    self.begin_step(thread, "truncate", path);
                 }
             }
             libc::SYS_ftruncate => self.keep_content(thread, one as i32, Some(two), u64::MAX, false),
@@ -249,7 +262,12 @@ impl Kernel {
         let disk = &mut self.disks[self.threads[thread].node];
         match self.threads[thread].syncing.take() {
             Some(begun) if refused.is_some() => disk.fail(begun),
-            Some(begun) => disk.sync(begun),
+            Some(begun) => {
+                disk.sync(begun);
+                let descriptor = self.threads[thread].registers.rdi as i32;
+                let path = self.opened(thread, descriptor).map_or_else(PathBuf::new, |(_, path)| path);
+                self.begin_step(thread, "sync", path);
+            }
             None => {}
         }
         refused.map(|refused| self.refuse_call(refused))
@@ -322,8 +340,15 @@ impl Kernel {
         Ok(())
     }
 
+    /// Returns the numbers of the changes of a node that are not durable, the oldest first.
+    pub fn unsynced(&self, node: NodeId) -> Vec<u64> {
+        self.disks[node].unsynced().iter().map(|change| change.number).collect()
+    }
+
     /// The disk of a node loses what is not durable below a folder. No program with data there may run.
-    pub fn lose(&mut self, node: NodeId, folder: &str) -> Run<Loss> {
+    ///
+    /// `losing` is what it loses; None: what the seed draws.
+    pub fn lose(&mut self, node: NodeId, folder: &str, losing: Option<Losing>) -> Run<Loss> {
         if let Some(why) = &self.disks[node].unknown {
             return Err(Fatal(format!("what {} loses with its power is not known: {why}", self.nodes[node].name)));
         }
@@ -335,7 +360,8 @@ impl Kernel {
         let purpose = format!("loss {} of {}", self.disks[node].losses, self.nodes[node].name);
         let mut changed = BTreeSet::new();
         self.fill(node, false)?; // what was overwritten may need space
-        let bytes = self.disks[node].lose(&folder, &mut Chance::new(self.settings.seed, &purpose), &mut changed)?;
+        let mut losing = losing.unwrap_or_else(|| Losing::Drawn(Chance::new(self.settings.seed, &purpose)));
+        let bytes = self.disks[node].lose(&folder, &mut losing, &mut changed)?;
         self.fill(node, is_full)?;
         files.extend(changed.iter().cloned());
         let loss = Loss { files: files.len() as u64, changed: changed.len() as u64, bytes };
@@ -351,23 +377,27 @@ impl Kernel {
         let node = self.threads[thread].node;
         if path.symlink_metadata().is_err() {
             if flags & libc::O_CREAT != 0 {
-                self.disks[node].name(Named::Made(path));
+                self.disks[node].name(Named::Made(path.clone()));
+                self.begin_step(thread, "create", path);
             }
         } else if flags & libc::O_TRUNC != 0 {
             self.disks[node].keep(&path, &path, 0..u64::MAX, None);
+            self.begin_step(thread, "truncate", path);
         }
     }
 
     fn makes(&mut self, thread: ThreadId, at: i32, path: u64) {
         if let Some(path) = self.named(thread, at, path).filter(|path| path.symlink_metadata().is_err()) {
-            self.disks[self.threads[thread].node].name(Named::Made(path));
+            self.disks[self.threads[thread].node].name(Named::Made(path.clone()));
+            self.begin_step(thread, "create", path);
         }
     }
 
     fn removes(&mut self, thread: ThreadId, at: i32, path: u64) {
         let Some(path) = self.named(thread, at, path) else { return };
         if let Some(kept) = self.kept(thread, &path) {
-            self.disks[self.threads[thread].node].name(Named::Removed { path, kept });
+            self.disks[self.threads[thread].node].name(Named::Removed { path: path.clone(), kept });
+            self.begin_step(thread, "remove", path);
         }
     }
 
