@@ -10,7 +10,6 @@ import importlib
 import re
 import tomllib
 from itertools import groupby
-from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +21,7 @@ from harness.console import plugins
 from harness.errors import ExitCode
 from harness.suites.thresholds import MEASURES
 from nemesis.builtin import KINDS, TRIGGERS
+from tools import site
 from workloads.bank import judge as of_banks
 from workloads.ledger import judge as of_ledgers
 from workloads.lock import judge as of_locks
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from nemesis.fault import Fault
     from nemesis.kinds import Kind
 
-PAGES = Path(__file__).parents[1] / "docs"
 TABLE = re.compile(r"(<!-- table ([\w-]+), made by tools/tables.py -->\n).*?(<!-- end of the table -->\n)", re.DOTALL)
 NAMED = "names"  # the target of a kind that needs the names of its nodes
 
@@ -126,7 +125,7 @@ def exit_codes() -> Rows:
 
 def _own(group: str) -> Iterator[tuple[str, Any]]:
     """Yields the names and the classes of Labrys' own plug-ins, whatever is installed."""
-    points = tomllib.loads((PAGES.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]["entry-points"]
+    points = tomllib.loads((site.ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["entry-points"]
     for name, place in sorted(points[group].items()):
         module, _, attribute = place.partition(plugins.PLACE_SEPARATOR)
         yield name, getattr(importlib.import_module(module), attribute)
@@ -189,6 +188,23 @@ def _promises() -> Rows:
     return rows
 
 
+def _folders() -> Rows:
+    """Returns the folders of the systems, with what is in them."""
+    rows: Rows = [("system", "pages", "findings", "suites")]
+    names: dict[str, list[str]] = {}
+    for name, system in _own(plugins.SYSTEMS):
+        names.setdefault(system.__module__.split(".")[2], []).append(f"`{name}`")
+    for folder, systems in names.items():
+        place = site.ROOT / site.SYSTEMS / folder
+        cells = [
+            ", ".join(f"[{path.name}](../{path.relative_to(site.ROOT)})" for path in sorted(place.glob(pattern)))
+            for pattern in ("*.md", "findings/*.md")
+        ]
+        suites = ", ".join(f"`{path.stem}`" for path in sorted(place.glob("suites/*.toml")))
+        rows.append((", ".join(systems), *cells, suites))
+    return rows
+
+
 def _value(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
@@ -220,6 +236,7 @@ TABLES: Mapping[str, Callable[[], Rows]] = MappingProxyType(
         "consistency-models": _consistency_models,
         "anomalies-of-transactions": _anomalies_of_transactions,
         "workloads": _workloads,
+        "folders-of-systems": _folders,
         "promises": _promises,
         "anomalies-of-logs": _found_by(of_logs),
         "anomalies-of-ledgers": _found_by(of_ledgers),
@@ -243,5 +260,5 @@ def written(page: str) -> str:
 
 
 if __name__ == "__main__":
-    for path in sorted(PAGES.rglob("*.md")):
+    for path in (site.ROOT / page for page in site.pages()):
         path.write_text(written(path.read_text(encoding="utf-8")), encoding="utf-8")

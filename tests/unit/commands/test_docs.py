@@ -31,7 +31,7 @@ from harness.workload import Observed
 from tests.own_models import operation
 from tests.slow_faults import forget_plugins, install_slow_faults
 from tests.stand_ins import stand_in
-from tools import tables
+from tools import site, tables
 
 ROOT = Path(__file__).parents[3]
 
@@ -169,8 +169,8 @@ def test_a_workload_that_a_model_judges_returns_its_parts(tmp_path: Path, monkey
 def test_the_tables_of_the_pages_are_made_from_the_code() -> None:
     """After a change of a kind, a measure or another row, `python tools/tables.py` writes the tables again."""
     used = set()
-    for page in sorted((ROOT / "docs").rglob("*.md")):
-        text = page.read_text(encoding="utf-8")
+    for page in site.pages():
+        text = (ROOT / page).read_text(encoding="utf-8")
         used |= {found[1] for found in tables.TABLE.findall(text)}
         assert text == tables.written(text), f"{page}: run: python tools/tables.py"
     assert used == set(tables.TABLES)

@@ -260,7 +260,7 @@ def test_the_verdict_names_the_promise_and_who_makes_it(tmp_path: Path, capsys: 
     assert "  Tested: Transactions of the level snapshot" in capsys.readouterr().out.splitlines()[1]
     (results,) = store.glob("*/2*/results.json")
     document = json.loads(results.read_text(encoding="utf-8"))
-    assert document["promise"]["source"] == "Labrys, the specification of sim-txn, docs/sim-txn.md"
+    assert document["promise"]["source"] == "Labrys, the specification of sim-txn, clusters/systems/sim_txn/README.md"
     assert document["promise"]["others"] == []
     assert json.loads(results.with_name("test.json").read_text(encoding="utf-8"))["promise"] == document["promise"]
     page = results.with_name("report.html").read_text(encoding="utf-8")
