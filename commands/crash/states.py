@@ -1,9 +1,10 @@
 """What the disk of a node may have after a loss of power at a step, and which of these states are the same.
 
-A file system with a journal may lose any set of the changes that no sync has made durable, and the last write that
-survives may be there in part; see ALICE (Pillai et al., OSDI 2014). Changes of names and of contents are apart. A step with n
-such changes has 2^n states. `enumerate_states` returns those that defects need: nothing and everything lost, each beginning of
-the changes, each change alone lost or alone kept, names without contents, contents without names, and a torn write.
+A file system may lose any set of the changes of contents that no sync has made durable, and the last write that survives may
+be there in part; see ALICE (Pillai et al., OSDI 2014). Changes of names are apart from those. They go through a journal: if one
+is lost, so are all later ones. A step with n such changes has up to 2^n states. `enumerate_states` returns those that defects
+need: nothing and everything lost, each beginning of the changes, each change alone lost or alone kept, names without contents,
+contents without names, and a torn write.
 
 Two states are the same if the disk has the same changes, and nothing has happened outside of the node between them. For the run
 that goes on afterwards, they differ only in the instants between the two steps.
@@ -95,6 +96,8 @@ def enumerate_states(steps: DiskSteps, *, until_ns: int, most: int, one: bool = 
         nth = numbers[step.node] = numbers.get(step.node, 0) + 1
         of_step = 0
         for losing, words in _losses(step, one=one):
+            if not _is_possible(step, losing):
+                continue
             image = _image(step, losing, made)
             if image in seen:
                 merged += 1
@@ -126,6 +129,15 @@ def _losses(step: DiskStep, *, one: bool) -> Iterator[tuple[Losing, str]]:
         yield Losing(changes=frozenset({place})), f"change {place} from the end is lost"
         yield Losing(changes=frozenset(range(1, place + 1))), f"the last {place} changes are lost"
         yield Losing(changes=everything - {place}), f"only change {place} from the end is not lost"
+
+
+def _is_possible(step: DiskStep, losing: Losing) -> bool:
+    """Returns whether the file system allows a state: a change of names is not there without those before it."""
+    if losing.changes is None:
+        return True
+    of_names = [place for place in range(1, len(step.unsynced) + 1) if step.unsynced[-place].names]
+    lost = [place in losing.changes for place in of_names]  # the newest first
+    return lost == sorted(lost, reverse=True)
 
 
 def _image(step: DiskStep, losing: Losing, made: Sequence[int]) -> Image:
