@@ -18,7 +18,7 @@ SYSTEMS: Final = "clusters/systems"
 SHOWN: Final = ("*.md", "findings/*.md", "findings/upstream/*.md")  # of the folder of a system
 PICTURES: Final = ("images/*.svg", "findings/images/*.svg")
 LINK: Final = re.compile(r"(\]\()([^)\s#:]+)((?:#[^)\s]*)?\))")
-OVERVIEW: Final = "systems.md"  # before the pages of the systems
+OVERVIEW: Final = "reference/systems.md"  # before the pages of the systems
 FIRST: Final = "README.md"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -106,7 +107,9 @@ def test_each_system_says_what_it_promises_to_each_workload(chosen: Chosen) -> N
     assert found.keys() == chosen.type.serves.keys()
     for name, promise in found.items():
         assert promise.sentence.endswith(".")
-        assert "://" in promise.source or "docs/" in promise.source
+        pages = re.findall(r"[\w/.-]+\.md", promise.source)
+        assert "://" in promise.source or pages, promise.source
+        assert [page for page in pages if "://" not in promise.source and not (ROOT / page).is_file()] == []
         workload = WORKLOADS[name]
         promised = values_of(promise, workload)
         for each in click_options(workload.Options):
@@ -246,7 +249,7 @@ def test_a_system_that_promises_nothing_has_the_defaults_of_the_workload() -> No
 
 def test_a_promise_with_an_unknown_option_is_refused() -> None:
     """With the nearest one."""
-    promise = Promise(sentence="Nothing.", source="docs/x.md", options={"linearisable": False})
+    promise = Promise(sentence="Nothing.", source="docs/index.md", options={"linearisable": False})
     with pytest.raises(InputError, match="Did you mean 'linearizable'"):
         values_of(promise, WORKLOADS["log"])
     assert promise_of(System, object(), "log") is None

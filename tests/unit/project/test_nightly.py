@@ -1,4 +1,4 @@
-"""The nightly: its scripts do what docs/nightly.md says, and its workflows name what exists.
+"""The nightly: its scripts do what docs/guide/nightly.md says, and its workflows name what exists.
 
 actionlint reads the workflows where it is installed. The stand-ins for `labrys` and `gh` write down what they are asked.
 """
@@ -27,7 +27,7 @@ TOOLS = ROOT / "tools" / "nightly"
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 OUTSIDE = TOOLS / "github.yml"  # a workflow to copy
 ACTION = ROOT / ".github" / "actions" / "suite" / "action.yml"
-PAGE = (ROOT / "docs" / "nightly.md").read_text()
+PAGE = (ROOT / "docs" / "guide" / "nightly.md").read_text()
 
 
 def run(
@@ -368,7 +368,7 @@ def test_systemd_takes_the_units() -> None:
 
 
 def commands() -> list[str]:
-    """Every line of the shell blocks of docs/nightly.md."""
+    """Every line of the shell blocks of docs/guide/nightly.md."""
     return [line for block in re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL) for line in block.splitlines()]
 
 

@@ -56,10 +56,10 @@ def test_the_site_has_each_page_once() -> None:
     """No page of a system stands where a page of `docs` does, and the navigation has all pages of the systems."""
     places = [site.site_path(page) for page in site.pages()]
     assert len(set(places)) == len(places)
-    config: dict[str, list[dict[str, Any]]] = {"nav": [{"Labrys": "index.md"}, {"Systems": ["systems.md"]}]}
+    config: dict[str, list[dict[str, Any]]] = {"nav": [{"Labrys": "index.md"}, {"Systems": ["reference/systems.md"]}]}
     site.on_config(config)
     overview, *systems = config["nav"][1]["Systems"]
-    assert overview == "systems.md"
+    assert overview == "reference/systems.md"
     assert [path for entry in systems for paths in entry.values() for path in paths] == [
         site.site_path(page) for page in site.pages_of_systems()
     ]
@@ -68,10 +68,10 @@ def test_the_site_has_each_page_once() -> None:
 @pytest.mark.parametrize(
     ("page", "link", "on_the_site"),
     [
-        ("docs/faults.md", "clusters.md#ssh", "clusters.md#ssh"),
-        ("docs/faults.md", "../clusters/systems/etcd/README.md", "systems/etcd/README.md"),
-        ("docs/decisions/0001.md", "../../clusters/systems/etcd/README.md#etcd", "../systems/etcd/README.md#etcd"),
-        ("clusters/systems/etcd/README.md", "../../../docs/faults.md", "../../faults.md"),
+        ("docs/index.md", "clusters.md#ssh", "clusters.md#ssh"),
+        ("docs/index.md", "../clusters/systems/etcd/README.md", "systems/etcd/README.md"),
+        ("docs/decisions/README.md", "../../clusters/systems/etcd/README.md#etcd", "../systems/etcd/README.md#etcd"),
+        ("clusters/systems/etcd/README.md", "../../../docs/index.md", "../../index.md"),
         ("clusters/systems/etcd/README.md", "../redis/README.md", "../redis/README.md"),
         ("clusters/systems/etcd/README.md", "https://etcd.io/docs/", "https://etcd.io/docs/"),
         ("clusters/systems/etcd/README.md", "#etcd", "#etcd"),
