@@ -128,7 +128,7 @@ class DiskStepMade(Condition):
         Raises:
             InputError: It is not.
         """
-        _check_on(trigger, field)
+        _check_on(trigger, field, "a step of the disk")
         if world is not None:
             world.note_steps()
 
@@ -189,7 +189,7 @@ class LogLineAppears(Condition):
             InputError: It is not.
         """
         line = _named_line(field, trigger)
-        _check_on(trigger, field)
+        _check_on(trigger, field, "a log line")
         logs = [path for node in field.nodes for path in field.system.log_files(node)]
         if line.path not in logs:
             raise InputError(
@@ -491,7 +491,7 @@ class OperationSucceeds(_EventCondition):
         return None if self._count < self.trigger.parameters["n"] else f"with ok {self._count} of {event.f}"
 
 
-def _check_on(trigger: Trigger, field: Field) -> None:
+def _check_on(trigger: Trigger, field: Field, what: str) -> None:
     """Refuses a trigger that names a node which is none of the run.
 
     Raises:
@@ -500,7 +500,7 @@ def _check_on(trigger: Trigger, field: Field) -> None:
     on = trigger.parameters.get("on")
     names = [node.name for node in field.nodes]
     if on is not None and on not in names:
-        raise InputError(f"the trigger {trigger} waits for {on}, and the nodes are: {', '.join(names)}")
+        raise InputError(f"the trigger {trigger} waits for {what} of {on}, and the nodes are: {', '.join(names)}")
 
 
 def _named_line(field: Field, trigger: Trigger) -> LogLine:

@@ -143,8 +143,10 @@ impl Kernel {
         let quantum_ends = if is_alone { Nanos::MAX } else { self.quantum_ends };
         let Some(fast) = &self.answering.fast else { return };
         let memory = self.memory(thread) as u64;
-        // The next call wakes threads first; or there are too many processes; or the calls of the process count as pieces of work.
-        if self.is_stale || memory > MOST_MEMORY || self.workers.contains(&process) {
+        // The next call wakes threads first; or there are too many processes; or the calls of the process count as pieces of work; or the
+        // next call ends a step of the disk.
+        let ends_step = self.threads[thread].making_step.is_some();
+        if self.is_stale || memory > MOST_MEMORY || self.workers.contains(&process) || ends_step {
             return fast.refuse();
         }
         fast.offer(&Offer {

@@ -407,7 +407,8 @@ impl Kernel {
         };
         if from.symlink_metadata().is_ok() {
             let replaced = self.kept(thread, &to);
-            self.disks[self.threads[thread].node].name(Named::Renamed { from, to, replaced });
+            self.disks[self.threads[thread].node].name(Named::Renamed { from, to: to.clone(), replaced });
+            self.begin_step(thread, "rename", to);
         }
     }
 
