@@ -11,10 +11,6 @@ import pytest
 
 from clusters.kit import conformance
 from clusters.kit.answers import Refused
-from clusters.kit import conformance
-from clusters.kit.answers import Refused
-from clusters.kit import conformance
-from clusters.kit.answers import Refused
 from clusters.local import LocalCluster
 from clusters.systems.nacos.naming import Naming
 from clusters.systems.nacos.options import Asks, NacosOptions, Writes
@@ -94,30 +90,6 @@ def system_of(cluster: LocalCluster, **more: Any) -> NacosSystem:
 async def ask(system: NacosSystem, node: Node, *operations: tuple[str, Value], key: str = "a/b~c") -> list[Outcome]:
     """Carries out operations `(f, value)` on one key, one after the other, by one client."""
     return await asked(system.client(1, node), (Invocation(f, value, key) for f, value in operations))
-
-
-@pytest.mark.parametrize(
-    "law", [law for _, law in conformance.cases(["register"]) if law is not conformance.a_register_is_one_object]
-)
-def test_clients_that_follow_the_leader_keep_the_laws(
-    cluster: LocalCluster, system: NacosSystem, law: conformance.Law
-) -> None:
-    """All but that of one object: the other nodes learn of a write later, and there is no compare-and-set."""
-    assert system.workload == "register"  # it runs the processes
-    following = system_of(cluster, nacos_asks=Asks.LEADER)
-    asyncio.run(law(conformance.Bench(nodes=cluster.nodes, client=following.client)))
-
-
-@pytest.mark.parametrize(
-    "law", [law for _, law in conformance.cases(["register"]) if law is not conformance.a_register_is_one_object]
-)
-def test_clients_that_follow_the_leader_keep_the_laws(
-    cluster: LocalCluster, system: NacosSystem, law: conformance.Law
-) -> None:
-    """All but that of one object: the other nodes learn of a write later, and there is no compare-and-set."""
-    assert system.workload == "register"  # it runs the processes
-    following = system_of(cluster, nacos_asks=Asks.LEADER)
-    asyncio.run(law(conformance.Bench(nodes=cluster.nodes, client=following.client)))
 
 
 @pytest.mark.parametrize(
