@@ -18,7 +18,7 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from clusters.kit.remoting import RemotingError
+from clusters.kit.answers import NoAnswer, NotSent
 from clusters.local import LocalCluster
 from clusters.systems.rocketmq.controller import RocketMQController
 from clusters.systems.rocketmq.options import Consensus, ControllerOptions
@@ -26,7 +26,7 @@ from clusters.systems.rocketmq.outcomes import SUCCESS
 from clusters.systems.rocketmq.requests import REQUESTS
 from harness.cluster import on_all
 from harness.console.process import end_with
-from harness.errors import LabrysError
+from harness.errors import InfrastructureError, LabrysError
 from harness.leaders import LEADER
 from harness.service import first_status
 
@@ -97,11 +97,11 @@ class Load:
                     answer = await REQUESTS[f].ask(connection, name, argument)
                     taken.append(time.monotonic() - start_s)
                     if answer.status != SUCCESS:
-                        raise RemotingError(
+                        raise InfrastructureError(
                             f"{self.leader.name} answered {f} with code {answer.status}: {answer.remark[:200]}"
                         )
             finally:
-                connection.close()
+                await connection.close()
 
         await asyncio.gather(*(one() for _ in range(clients)))
         return taken
@@ -209,8 +209,8 @@ async def _next_leader(system: RocketMQController, dead: Node, names: Iterator[s
                         if (await REQUESTS["apply"].ask(connection, next(names), APPLY)).status == SUCCESS:
                             now(written)
                     finally:
-                        connection.close()
-            except (RemotingError, TimeoutError):
+                        await connection.close()
+            except (NotSent, NoAnswer, TimeoutError):
                 pass
             await asyncio.sleep(PROBE_S)
 
@@ -228,7 +228,7 @@ def _leader(system: RocketMQController) -> Node:
             status = await first_status(system, node, ANSWER_S)
             if status is not None and status.role == LEADER:
                 return node
-        raise RemotingError("no controller says that it leads")
+        raise InfrastructureError("no controller says that it leads")
 
     return asyncio.run(found())
 

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Final
 
 from harness.errors import LabrysError
 from harness.op import Fail, Info
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
+    from harness.op import Value
 
-    from harness.node import Node
-    from harness.op import Outcome, Value
-
+UNSUPPORTED: Final = "unsupported"
 PAUSE_S: Final = 0.1  # after a request that could not be sent, or was refused
 
 
@@ -49,39 +46,32 @@ class RefusedByCode(LabrysError):  # noqa: N818
         self.code = code
 
 
+class NotDone(LabrysError):  # noqa: N818 - as it reads in `except`
+    """The operation certainly has no effect.
+
+    Attributes:
+        code: The code of the error in the history, e.g. `conflict`.
+    """
+
+    def __init__(self, code: str, text: str) -> None:
+        super().__init__(text)
+        self.code = code
+
+
+class InDoubt(NotDone):
+    """A part of the operation may have an effect, so it counts as a change whatever it is."""
+
+
+def worded(code: str, text: str) -> str:
+    """Returns the error of an operation as a history has it: a code, and what the system said of it."""
+    return f"{code}: {text}" if text else code
+
+
 def no_answer(error: str, *, is_read: bool) -> Fail | Info:
     """Returns the outcome of an operation without a usable answer: `Fail` for a read, which has no effect, else `Info`."""
     return Fail(error) if is_read else Info(error)
 
 
-def refused_with(code: str | None, text: str, *, is_read: bool) -> Fail | Info:
-    """Returns the outcome of an operation that the system answered with an error.
-
-    Args:
-        code: The code in the history of an error after which a write never happens; None for every other error.
-        text: What the system said.
-        is_read: Whether the operation is a read, which never has an effect.
-    """
-    return no_answer(f"refused: {text}", is_read=is_read) if code is None else Fail(f"{code}: {text}")
-
-
 def unsupported(f: str, value: Value) -> Fail:
     """Returns the outcome of an operation that the client does not have."""
-    return Fail(f"unsupported: {f} of {str(value)[:100]}")
-
-
-async def carried_out(operation: Awaitable[Outcome], node: Node, *, is_read: bool, read_timeout_s: float) -> Outcome:
-    """Carries out an operation through one node, and returns its outcome if there is no usable answer too.
-
-    Only a read has a timeout of its own. A write without an answer ends with the timeout of its caller.
-    """
-    try:
-        async with asyncio.timeout(read_timeout_s if is_read else None):
-            return await operation
-    except NotSent as error:
-        await asyncio.sleep(PAUSE_S)
-        return Fail(f"not-connected: {error}")
-    except TimeoutError:
-        return no_answer(f"no-answer: {node.name} did not answer in {read_timeout_s:g} s", is_read=is_read)
-    except NoAnswer as error:
-        return no_answer(f"no-answer: {error}", is_read=is_read)
+    return Fail(f"{UNSUPPORTED}: {f} of {str(value)[:100]}")

@@ -5,8 +5,10 @@ system said, or raise one of the errors of `clusters.kit.answers`. What an answe
 stands here, once, because every verdict depends on it:
 
 - `NotSent`: the node did not get the request, so the operation is a `Fail`;
-- `NoAnswer`, or no answer in time: a read is a `Fail`, and a change is an `Info`, because it may have an effect;
-- `Refused`: a change is a `Fail` only if its code is in `never_happened`, and else an `Info`; a read is a `Fail`;
+- `NoAnswer`, or no answer in time: a read is a `Fail`, and a change is an `Info`, because it may have an effect, unless
+  `was_sent` says that the client had not sent it yet;
+- `Refused`: a change is a `Fail` only if its code is in `never_happened`, and else like a change without an answer; a read is a
+  `Fail`;
 - `NotDone`: a `Fail`, because the client knows that the operation has no effect; `InDoubt`: an `Info`.
 """
 
@@ -20,21 +22,21 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, TypeVar
 
 from clusters.kit.answers import (
     PAUSE_S,
+    InDoubt,
     NoAnswer,
+    NotDone,
     NotSent,
     Refused,
     RefusedByCode,
-    no_answer,
-    refused_with,
     unsupported,
+    worded,
 )
 from clusters.kit.transactions import LIST_APPEND, RW_REGISTER, TRANSACTION, only_reads
 from harness.client import via_of
-from harness.errors import LabrysError
 from harness.op import ONLY_KEY, Fail, Info, Ok
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Awaitable, Mapping, Sequence
 
     from clusters.kit.transactions import Mops
     from harness.node import Node
@@ -45,28 +47,16 @@ C = TypeVar("C", bound="Contract")
 READ: Final = "read"
 MAX_SHOWN: Final = 100  # characters of a value in an error
 
-# Errors that are answers of a working system.
+# Codes of errors in a history.
+NOT_CONNECTED: Final = "not-connected"
+NO_ANSWER: Final = "no-answer"
+REFUSED: Final = "refused"
+# Those that are answers of a working system.
 CAS_MISMATCH: Final = "cas-mismatch"
 HELD: Final = "held"
 NOT_HELD: Final = "not-held"
 EMPTY: Final = "empty"
 CONFLICT: Final = "conflict"
-
-
-class NotDone(LabrysError):  # noqa: N818 - as it reads in `except`
-    """The operation certainly has no effect.
-
-    Attributes:
-        code: The code of the error in the history, e.g. `conflict`.
-    """
-
-    def __init__(self, code: str, text: str) -> None:
-        super().__init__(text)
-        self.code = code
-
-
-class InDoubt(NotDone):
-    """A part of the operation may have an effect, so it counts as a change whatever it is."""
 
 
 class Done(NamedTuple):
@@ -91,6 +81,18 @@ class Seen(NamedTuple):
     order: int | None = None
 
 
+class Entries(NamedTuple):
+    """What the system answered to a read of a log.
+
+    Attributes:
+        entries: The offset and the value of each entry, in the order of the offsets.
+        order: The number of the last change that the read includes; see `harness.op.Ok`.
+    """
+
+    entries: Sequence[tuple[int, Value]]
+    order: int | None = None
+
+
 class Contract(abc.ABC):
     """The client of one process for one workload.
 
@@ -98,16 +100,16 @@ class Contract(abc.ABC):
         workloads: The names of the workloads.
         serves: The operations of the system for its functions, in one line; see `harness.system.System.serves`.
         never_happened: By the code of a refusal, after which a change never happens: the code of the error in the history.
-        read_timeout_s: After this time, a read has no answer. A change waits until its caller gives up.
-        change_timeout_s: The same for a change; None: the time of its caller.
+        read_timeout_s: After this time, a read has no answer; None: when its caller gives up.
+        change_timeout_s: The same for a change.
         node: The client's own node.
     """
 
     workloads: ClassVar[tuple[str, ...]]
     serves: ClassVar[str]
     never_happened: ClassVar[Mapping[Any, str]] = MappingProxyType({})
-    read_timeout_s: ClassVar[float] = 5.0
-    change_timeout_s: ClassVar[float | None] = None
+    read_timeout_s: float | None = 5.0
+    change_timeout_s: float | None = None
 
     node: Node
 
@@ -123,9 +125,17 @@ class Contract(abc.ABC):
         """Returns whether an operation has no effect."""
         return invocation.f == READ
 
+    def limit_s(self, invocation: Invocation) -> float | None:
+        """Returns the time after which an operation has no answer; None: when its caller gives up."""
+        return self.read_timeout_s if self.is_read(invocation) else self.change_timeout_s
+
     def was_sent(self) -> bool:
-        """Returns whether the node may have the request of an operation that got no answer in time."""
+        """Returns whether the system may have the change of the operation that got no answer, or was refused."""
         return True
+
+    def name_of(self, code: Any) -> str:  # noqa: ARG002 - most systems have one name for all of them
+        """Returns the code in the history of a refusal after which a change may still happen."""
+        return REFUSED
 
     async def confirmed(self, outcome: Ok) -> Outcome:
         """Returns the outcome of a change that took effect, e.g. after the client has asked for its replication."""
@@ -139,7 +149,7 @@ class Contract(abc.ABC):
     async def invoke(self, invocation: Invocation) -> Outcome:
         """Carries out an operation of the workload, and returns what it becomes."""
         is_read = self.is_read(invocation)
-        limit_s = self.read_timeout_s if is_read else self.change_timeout_s
+        limit_s = self.limit_s(invocation)
         try:
             async with asyncio.timeout(limit_s):
                 outcome = await self.operate(invocation.key or ONLY_KEY, invocation.f, invocation.value)
@@ -151,20 +161,25 @@ class Contract(abc.ABC):
 
     def _becomes(self, error: Exception, *, is_harmless: bool, limit_s: float | None) -> Fail | Info:
         """Returns what an operation without a usable answer becomes."""
+        text = str(error)
         match error:
             case InDoubt():
-                return Info(f"{error.code}: {error}")
+                return Info(worded(error.code, text))
             case NotDone():
-                return Fail(f"{error.code}: {error}")
+                return Fail(worded(error.code, text))
             case NotSent():
-                return Fail(f"not-connected: {error}")
+                return Fail(worded(NOT_CONNECTED, text))
             case Refused() | RefusedByCode():
-                return refused_with(self.never_happened.get(error.code), str(error), is_read=is_harmless)
+                code = self.never_happened.get(error.code)
+                if code is not None:
+                    return Fail(worded(code, text))
+                text = worded(self.name_of(error.code), text)
             case TimeoutError():
                 within = "time" if limit_s is None else f"{limit_s:g} s"
-                asked = via_of(self) or self.node.name
-                return no_answer(f"no-answer: {asked} did not answer in {within}", is_read=is_harmless)
-        return no_answer(f"no-answer: {error}", is_read=is_harmless)
+                text = worded(NO_ANSWER, f"{via_of(self) or self.node.name} did not answer in {within}")
+            case _:
+                text = worded(NO_ANSWER, text)
+        return Fail(text) if is_harmless else Info(text)
 
 
 class Registers(Contract):
@@ -291,10 +306,11 @@ class Logs(Contract):
             case "append", _:
                 return Ok(*await self.append(key, value))
             case "read", int(offset):
-                entries = await self.read(key, offset, offset)
-                return Ok(entries[-1][1] if entries else None)
+                entries, order = await self.read(key, offset, offset)
+                return Ok(entries[0][1] if entries else None, order)
             case "read", [int(first), int(last)]:
-                return Ok([list(entry) for entry in await self.read(key, first, last)])
+                entries, order = await self.read(key, first, last)
+                return Ok([list(entry) for entry in entries], order)
         return unsupported(f, value)
 
     @abc.abstractmethod
@@ -302,8 +318,63 @@ class Logs(Contract):
         """Appends a value, and returns its offset."""
 
     @abc.abstractmethod
-    async def read(self, key: str, first: int, last: int) -> Sequence[tuple[int, Value]]:
-        """Returns the entries from one offset to another, as far as there are any, each with its offset."""
+    async def read(self, key: str, first: int, last: int) -> Entries:
+        """Returns the entries from one offset to another, as far as there are any."""
+
+
+class Ledgers(Contract):
+    """The workload `ledger`."""
+
+    workloads = ("ledger",)
+
+    def is_read(self, invocation: Invocation) -> bool:
+        """Returns whether an operation neither appends nor ends a ledger."""
+        return invocation.f in {READ, "confirmed", "inspect"}
+
+    async def operate(self, key: str, f: str, value: Value) -> Outcome:
+        """Carries out an append, a read of a range, an inspection, or what ends a ledger."""
+        asked: Awaitable[Value]
+        match f, value:
+            case "append", _:
+                return Ok(*await self.append(key, value))
+            case "read", [int(first), int(last)]:
+                entries, order = await self.read(key, first, last)
+                return Ok([list(entry) for entry in entries], order)
+            case "confirmed", None:
+                asked = self.last_confirmed(key)
+            case "inspect", None:
+                asked = self.inspect(key)
+            case "recover", None:
+                asked = self.recover(key)
+            case "close", None:
+                asked = self.end(key)
+            case _:
+                return unsupported(f, value)
+        return Ok(await asked)
+
+    @abc.abstractmethod
+    async def append(self, key: str, value: Value) -> Seen:
+        """Appends a value, and returns its offset."""
+
+    @abc.abstractmethod
+    async def read(self, key: str, first: int, last: int) -> Entries:
+        """Returns the confirmed entries from one offset to another."""
+
+    @abc.abstractmethod
+    async def last_confirmed(self, key: str) -> int:
+        """Returns the offset of the last confirmed entry; -1 without one."""
+
+    @abc.abstractmethod
+    async def inspect(self, key: str) -> Value:
+        """Returns what `workloads.ledger.inspection` describes."""
+
+    @abc.abstractmethod
+    async def recover(self, key: str) -> int:
+        """Ends the ledger of another writer, and returns the offset of its last entry; -1 without one."""
+
+    @abc.abstractmethod
+    async def end(self, key: str) -> int:
+        """Ends the ledger as its writer, for `close`, and returns the offset of its last entry; -1 without one."""
 
 
 class Queues(Contract):
@@ -341,7 +412,7 @@ class Queues(Contract):
 class Transactions(Contract):
     """The workloads `list-append` and `rw-register`."""
 
-    workloads = (LIST_APPEND, RW_REGISTER)
+    workloads: ClassVar[tuple[str, ...]] = (LIST_APPEND, RW_REGISTER)
 
     def is_read(self, invocation: Invocation) -> bool:
         """Returns whether a transaction has no effect."""

@@ -9,7 +9,8 @@ from __future__ import annotations
 import base64
 from typing import TYPE_CHECKING
 
-from clusters.kit.remoting import HEADER_OK, BadAnswer, Connection
+from clusters.kit.answers import NoAnswer
+from clusters.kit.remoting import HEADER_OK, Connection
 from harness.service import NodeStatus, ReplicaState
 
 if TYPE_CHECKING:
@@ -45,9 +46,9 @@ class Peer:
         """Returns whether the connection is closed."""
         return self._connection.closed
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Closes the connection."""
-        self._connection.close()
+        await self._connection.close()
 
     async def register(self, request: Mapping[str, Value]) -> Answer:
         """Sends a get, put or cas. The answer's body has `code`, and `value`, `applied` and `index` as they apply."""
@@ -77,7 +78,7 @@ class Peer:
         body = _body(await self._own(DUMP, {}))
         registers = body.get("registers")
         if not isinstance(registers, dict):
-            raise BadAnswer(f"{self._node}: expected a map of registers, got {str(registers)[:100]}")
+            raise NoAnswer(f"{self._node}: expected a map of registers, got {str(registers)[:100]}")
         state = {key: _integer(registers, key) for key in registers}
         return ReplicaState(node=self._node, applied_index=_integer(body, "appliedIndex"), state=state)
 
@@ -121,7 +122,7 @@ class Peer:
         request = {**self._ids, "transferId": NOBODY, "transfereeId": NOBODY}
         answer = await self._connection.call(LEADERSHIP_TRANSFER, request, extension={})
         if answer.body.get("code") != UNEXPECTED_ARGUMENT:
-            raise BadAnswer(f"{self._node}: expected a refusal with its term, got {str(answer.body)[:100]}")
+            raise NoAnswer(f"{self._node}: expected a refusal with its term, got {str(answer.body)[:100]}")
         return _integer(answer.body, "term")
 
     def _leader(self, body: Mapping[str, Value]) -> str | None:
@@ -134,7 +135,7 @@ class Peer:
 
 def _body(answer: Answer) -> Mapping[str, Value]:
     if answer.status not in HEADER_OK or answer.body.get("code") != SUCCESS:
-        raise BadAnswer(f"refused with {answer.body.get('code', answer.status)}: {answer.remark}")
+        raise NoAnswer(f"refused with {answer.body.get('code', answer.status)}: {answer.remark}")
     return answer.body
 
 
@@ -146,5 +147,5 @@ def _committed(body: Mapping[str, Value]) -> int | None:
 def _integer(body: Mapping[str, Value], key: str) -> int:
     value = body.get(key)
     if not isinstance(value, int) or isinstance(value, bool):
-        raise BadAnswer(f"expected a whole number as {key!r}, got {value!r}")
+        raise NoAnswer(f"expected a whole number as {key!r}, got {value!r}")
     return value

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import struct
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
-from clusters.kit.answers import NoAnswer, NotSent, Refused, RefusedByCode
+from clusters.kit.answers import NoAnswer, NotDone, NotSent, Refused, RefusedByCode
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Callable
 
     T = TypeVar("T")
     C = TypeVar("C", bound="Closable")
@@ -102,20 +103,21 @@ class Exchange:
         return self._streams
 
 
-async def asked_once(connection: C, question: Callable[[C], Awaitable[T]], timeout_s: float) -> T | None:
+async def asked_once(connection: C | Awaitable[C], question: Callable[[C], Awaitable[T]], timeout_s: float) -> T | None:
     """Asks one question over a new connection, and closes it. Returns None if no usable answer comes in time.
 
     Args:
-        connection: The connection, which nobody else uses.
+        connection: The connection, which nobody else uses, or what opens it.
         question: Asks it.
         timeout_s: The time limit in seconds.
     """
-    with contextlib.suppress(NotSent, NoAnswer, Refused, RefusedByCode, TimeoutError):
-        try:
-            async with asyncio.timeout(timeout_s):
-                return await question(connection)
-        finally:
-            await connection.close()
+    with contextlib.suppress(NotSent, NoAnswer, Refused, RefusedByCode, NotDone, TimeoutError):
+        async with asyncio.timeout(timeout_s):
+            opened = await connection if isinstance(connection, Awaitable) else connection
+            try:
+                return await question(opened)
+            finally:
+                await opened.close()
     return None
 
 

@@ -16,15 +16,14 @@ import itertools
 import json
 import struct
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING
 
 from clusters.kit import fastjson
-from harness.errors import InfrastructureError
+from clusters.kit.answers import NoAnswer, NotSent
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from harness.node import Node
     from harness.op import Value
 
 MAX_FRAME_BYTES = 16 * 1024 * 1024  # the servers' own limit
@@ -34,18 +33,6 @@ HEAD = struct.Struct(">II")
 HEADER_LENGTH_MASK = 0x00FF_FFFF
 JSON_ENCODING = 0
 HEADER_OK = frozenset({0, 200})
-
-
-class RemotingError(InfrastructureError):
-    """A call got no answer, so it is unknown whether it had an effect."""
-
-
-class NotSent(RemotingError):  # noqa: N818 - names the state of the request
-    """No byte of the request was sent, so it certainly had no effect."""
-
-
-class BadAnswer(RemotingError):  # noqa: N818 - names the cause
-    """The answer does not follow the protocol."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +90,7 @@ class Connection:
 
         Raises:
             NotSent: The connection was closed before the call.
-            RemotingError: No answer came, or a bad one.
+            NoAnswer: No answer came, or a bad one.
         """
         with self._whole():
             header, found = await self._exchange(code, _payload(body), extension)
@@ -147,7 +134,7 @@ class Connection:
 
         Raises:
             NotSent: The connection was closed before the call.
-            RemotingError: An answer did not come, or was bad.
+            NoAnswer: An answer did not come, or was bad.
         """
         requests = enumerate(bodies)
         in_flight: dict[Value, int] = {}
@@ -169,16 +156,16 @@ class Connection:
                         await self._writer.drain()
                         header, found = await self._read()
                 except TimeoutError as error:
-                    raise RemotingError(f"{self._where} did not answer in {timeout_s:g} s") from error
+                    raise NoAnswer(f"{self._where} did not answer in {timeout_s:g} s") from error
                 answered = self._opaque_of(header)
                 if answered not in in_flight:
-                    raise BadAnswer(f"{self._where} answered request {answered!r}, which is not in flight")
+                    raise NoAnswer(f"{self._where} answered request {answered!r}, which is not in flight")
                 answer = self._answer(header, _object(found, f"{self._where}: body") if found else {})
                 goes_on = take(in_flight.pop(answered), answer) and goes_on
 
     @contextlib.contextmanager
     def _whole(self) -> Iterator[None]:
-        """Closes the connection if the block fails, and turns errors of the transport into `RemotingError`."""
+        """Closes the connection if the block fails, and turns errors of the transport into `NoAnswer`."""
         if self.closed:
             raise NotSent(f"{self._where}: the connection is closed")
         ended = False
@@ -186,20 +173,23 @@ class Connection:
             yield
             ended = True
         except asyncio.IncompleteReadError as error:
-            raise RemotingError(f"{self._where} closed the connection before it answered") from error
+            raise NoAnswer(f"{self._where} closed the connection before it answered") from error
         except OSError as error:
-            raise RemotingError(f"{self._where}: the connection broke: {error.strerror or error}") from error
+            raise NoAnswer(f"{self._where}: the connection broke: {error.strerror or error}") from error
         finally:
             if not ended:
-                self.close()
+                self._abort()
 
     @property
     def closed(self) -> bool:
         """Returns whether the connection is closed, so that no call is possible."""
         return self._writer.is_closing() or self._reader.at_eof()
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Closes the connection at once, without waiting for requests in flight."""
+        self._abort()
+
+    def _abort(self) -> None:
         with contextlib.suppress(OSError):
             self._writer.transport.abort()
 
@@ -213,64 +203,36 @@ class Connection:
         header, found = await self._read()
         answered = self._opaque_of(header)
         if answered != opaque:
-            raise BadAnswer(f"{self._where} answered request {answered!r}, not {opaque}")
+            raise NoAnswer(f"{self._where} answered request {answered!r}, not {opaque}")
         return header, found
 
     async def _read(self) -> tuple[Mapping[str, Value], bytes]:
         """Reads an answer. Returns its header and its body."""
         (total,) = LENGTH.unpack(await self._reader.readexactly(LENGTH.size))
         if not LENGTH.size <= total <= MAX_FRAME_BYTES:
-            raise BadAnswer(f"{self._where} sent a frame of {total} bytes; at most {MAX_FRAME_BYTES} are possible")
+            raise NoAnswer(f"{self._where} sent a frame of {total} bytes; at most {MAX_FRAME_BYTES} are possible")
         frame = await self._reader.readexactly(total)
         (mark,) = LENGTH.unpack_from(frame)
         length = mark & HEADER_LENGTH_MASK
         body_at = LENGTH.size + length
         if mark >> 24 != JSON_ENCODING or length > min(MAX_HEADER_BYTES, total - LENGTH.size):
-            raise BadAnswer(f"{self._where} sent a header that is not JSON or longer than its frame")
+            raise NoAnswer(f"{self._where} sent a header that is not JSON or longer than its frame")
         return _object(frame[LENGTH.size : body_at], f"{self._where}: header"), frame[body_at:]
 
     def _opaque_of(self, header: Mapping[str, Value]) -> int:
         """Returns the number of the request in an answer's header."""
         opaque = header.get("opaque")
         if not isinstance(opaque, int):
-            raise BadAnswer(f"{self._where} answered request {str(opaque)[:100]!r}; a request is a whole number")
+            raise NoAnswer(f"{self._where} answered request {str(opaque)[:100]!r}; a request is a whole number")
         return opaque
 
     def _answer(self, header: Mapping[str, Value], body: Mapping[str, Value]) -> Answer:
         status, extension = header.get("code"), header.get("extFields") or {}
         if not isinstance(status, int):
-            raise BadAnswer(f"{self._where} sent a header without a code")
+            raise NoAnswer(f"{self._where} sent a header without a code")
         if not isinstance(extension, dict) or not all(isinstance(value, str) for value in extension.values()):
-            raise BadAnswer(f"{self._where} sent extFields that are not a map of texts: {str(extension)[:100]}")
+            raise NoAnswer(f"{self._where} sent extFields that are not a map of texts: {str(extension)[:100]}")
         return Answer(status=status, remark=str(header.get("remark") or ""), body=body, extension=extension)
-
-
-class Closable(Protocol):
-    """What a question is asked over, e.g. a `Connection`."""
-
-    def close(self) -> None: ...  # noqa: D102 - as in `Connection`
-
-
-C = TypeVar("C", bound=Closable)
-T = TypeVar("T")
-
-
-async def asked_once(
-    connect: Callable[[Node, float], Awaitable[C]],
-    node: Node,
-    timeout_s: float,
-    question: Callable[[C], Awaitable[T]],
-) -> T | None:
-    """Asks a node over a new connection. Returns None if no proper answer comes in time."""
-    try:
-        async with asyncio.timeout(timeout_s):
-            connection = await connect(node, timeout_s)
-            try:
-                return await question(connection)
-            finally:
-                connection.close()
-    except (TimeoutError, RemotingError):
-        return None
 
 
 def _payload(body: Value) -> bytes:
@@ -287,7 +249,7 @@ def _object(data: bytes, what: str) -> Mapping[str, Value]:
     try:
         value = fastjson.read(data)
     except (ValueError, RecursionError) as error:
-        raise BadAnswer(f"{what} is not JSON: {error}") from error
+        raise NoAnswer(f"{what} is not JSON: {error}") from error
     if not isinstance(value, dict):
-        raise BadAnswer(f"{what} is not a JSON object")
+        raise NoAnswer(f"{what} is not a JSON object")
     return value

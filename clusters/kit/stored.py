@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from clusters.kit.answers import NoAnswer
-from harness.op import Fail
+from clusters.kit.answers import UNSUPPORTED, NoAnswer, NotDone
+from harness.op import ONLY_KEY
 
 if TYPE_CHECKING:
     from harness.op import Value
@@ -26,21 +26,16 @@ def value_of(text: Any) -> Value:
         raise NoAnswer(f"expected a value of JSON, found {str(text)[:MAX_FOREIGN_CHARACTERS]!r}") from None
 
 
-def entry_body(key: str | None, value: Value) -> bytes:
-    """Returns the body of an entry of a log, with a value of a key.
+def entry_body(key: str, value: Value) -> bytes:
+    """Returns the body of an entry of a log, with a value of a key; the key is null in that of `ONLY_KEY`.
 
     Raises:
-        ValueError: JSON does not have this value.
+        NotDone: JSON does not have this value.
     """
-    return json.dumps({"key": key, "value": value}, separators=(",", ":"), allow_nan=False).encode()
-
-
-def entry_or_fail(key: str | None, value: Value) -> bytes | Fail:
-    """Returns `entry_body`; the outcome of the operation if JSON does not have this value."""
     try:
-        return entry_body(key, value)
+        return json.dumps({"key": _stored(key), "value": value}, separators=(",", ":"), allow_nan=False).encode()
     except (ValueError, TypeError, RecursionError):
-        return Fail(f"unsupported: {str(value)[:MAX_FOREIGN_CHARACTERS]} is not a value of JSON")
+        raise NotDone(UNSUPPORTED, f"{str(value)[:MAX_FOREIGN_CHARACTERS]} is not a value of JSON") from None
 
 
 def queued_value(body: bytes, key: str) -> Value:
@@ -49,7 +44,7 @@ def queued_value(body: bytes, key: str) -> Value:
     return found[0] if found else f"not an entry of this queue: {body[:MAX_FOREIGN_CHARACTERS]!r}"
 
 
-def values_in(body: bytes, key: str | None) -> list[Value]:
+def values_in(body: bytes, key: str) -> list[Value]:
     """Returns the value in the body of an entry if it is one of this key.
 
     An entry that no client of the run wrote becomes a text: an element without an append, which the checker reports.
@@ -60,4 +55,8 @@ def values_in(body: bytes, key: str | None) -> list[Value]:
         found = None
     if not isinstance(found, dict) or found.keys() != {"key", "value"}:
         return [f"not an entry of this test: {body[:MAX_FOREIGN_CHARACTERS]!r}"]
-    return [found["value"]] if found["key"] == key else []
+    return [found["value"]] if found["key"] == _stored(key) else []
+
+
+def _stored(key: str) -> str | None:
+    return None if key == ONLY_KEY else key

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, ClassVar, Final, cast
 from msgspec import DecodeError, Struct
 from msgspec.json import decode as json_decode
 
+from clusters.kit.answers import NotSent
 from clusters.kit.jvm import compiler, java, maven, maven_build
-from clusters.kit.remoting import Connection, NotSent
+from clusters.kit.remoting import Connection
 from clusters.sim.cluster import LOG_FILE
 from clusters.sim.jvm import javas
 from clusters.sim.jvm.disk import DATA, JavaDisk

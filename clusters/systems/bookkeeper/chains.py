@@ -14,18 +14,16 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from clusters.kit.answers import NoAnswer, NotSent, Refused, RefusedByCode
+from clusters.kit.answers import NoAnswer, NotDone, NotSent, RefusedByCode
+from clusters.kit.contracts import NO_ANSWER
 from clusters.systems.bookkeeper.options import MOST_ENTRIES
-from clusters.systems.bookkeeper.outcomes import LIST_CHANGED, NO_HANDLE, NOT_WRITER
-from clusters.systems.bookkeeper.process import described
-from harness.op import Fail, Info, Ok
+from clusters.systems.bookkeeper.outcomes import LIST_CHANGED, NO_HANDLE, NOT_WRITER, name_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from clusters.systems.bookkeeper.options import BookKeeperOptions
     from clusters.systems.bookkeeper.process import Process
-    from harness.op import Outcome
 
 MAX_LEDGERS = 100_000
 
@@ -100,7 +98,7 @@ class Chains:
                 or if nobody did.
 
         Raises:
-            Refused: Another process writes the log. For more see `Process.ask`.
+            NotDone: Another process writes the log. For more see `Process.ask`.
         """
         place = process.node.name, log
         async with self._locks[place]:
@@ -113,7 +111,7 @@ class Chains:
                 self._writers.pop(place, None)
                 chain = await self.chain(process, log)
                 if chain.writer not in {None, process.node.name} and not takes_over:
-                    raise Refused(NOT_WRITER, f"{chain.writer} writes the log")
+                    raise NotDone(NOT_WRITER, f"{chain.writer} writes the log")
                 writer = self._writers[place] = await self._take_over(process, log, chain)
         return writer
 
@@ -121,7 +119,7 @@ class Chains:
         """Returns the writer of a log with one ledger at a process, which creates it if there is none.
 
         Raises:
-            Refused: The process does not write it. For more see `Process.ask`.
+            NotDone: The process does not write it. For more see `Process.ask`.
         """
         place = process.node.name, log
         async with self._locks[place]:
@@ -129,14 +127,14 @@ class Chains:
             if writer is None:
                 chain = await self.chain(process, log)
                 if chain.ledgers:
-                    raise Refused(NO_HANDLE, f"{process.node.name} does not write the ledger")
+                    raise NotDone(NO_HANDLE, f"{process.node.name} does not write the ledger")
                 writer = self._writers[place] = await self._take_over(process, log, chain)
         return writer
 
     async def appended(
         self, process: Process, log: str, body: bytes, *, takes_over: bool = False, one_ledger: bool = False
-    ) -> Outcome:
-        """Appends an entry through a process, and returns the outcome with its offset.
+    ) -> int:
+        """Appends an entry through a process, and returns its offset.
 
         Args:
             process: The process.
@@ -144,6 +142,11 @@ class Chains:
             body: The body of the entry.
             takes_over: See `writer`.
             one_ledger: Whether the log has one ledger, whose writer never changes; see `creator`.
+
+        Raises:
+            NotDone: The process did not give the entry to BookKeeper.
+            NoAnswer: It may have done so; see `append`.
+            RefusedByCode: It has done so. For more see `Process.ask`.
         """
         writer = None
         answered = False
@@ -152,17 +155,19 @@ class Chains:
             writer = await getting
             offset = await self.append(process, writer, body)
             answered = True
-        except (NotSent, Refused, NoAnswer, RefusedByCode) as error:
-            answered = isinstance(error, (Refused, RefusedByCode))
+        except (NotSent, NotDone, NoAnswer, RefusedByCode) as error:
+            answered = isinstance(error, (NotDone, RefusedByCode))
+            if writer is None and isinstance(error, (NoAnswer, RefusedByCode)):
+                code = name_of(error.code) if isinstance(error, RefusedByCode) else NO_ANSWER
+                raise NotDone(code, str(error)) from error
             if writer is not None and not one_ledger and self._writers.get((process.node.name, log)) is writer:
                 del self._writers[process.node.name, log]  # a ledger takes nothing after an error
-            given = writer is not None and not isinstance(error, (NotSent, Refused))
-            return Info(described(error)) if given else Fail(described(error))
+            raise
         finally:
             if not answered:  # also after the time limit of the operation
                 self._silent[log] = process.node.name
         self._silent.pop(log, None)
-        return Ok(offset, order=offset)
+        return offset
 
     def is_silent(self, log: str, node: str) -> bool:
         """Returns whether the process of a node did not answer the last append to a log."""
@@ -199,7 +204,7 @@ class Chains:
         text = json.dumps({"ledgers": [*chain.ledgers, ledger], "writer": process.node.name})
         term = len(chain.ledgers)
         if await process.ask("put", name=log, version=chain.version, text=text, ledger=ledger, term=term) == -1:
-            raise Refused(LIST_CHANGED, "another client took the log over meanwhile")
+            raise NotDone(LIST_CHANGED, "another client took the log over meanwhile")
         self.known[log] = process.node.name
         return Writer(ledger=ledger, place=term)
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
-from clusters.kit.answers import NoAnswer, NotSent, Refused, RefusedByCode
+from clusters.kit.answers import NoAnswer, NotDone, NotSent, RefusedByCode
 from clusters.kit.confirmed import Confirmed
+from clusters.kit.exchange import asked_once
 from clusters.kit.waiting import wait_until_complete
 from clusters.systems.bookkeeper.daemons import PLACEMENT, config_of, daemon
 from clusters.systems.bookkeeper.log_client import ONLY_LOG
@@ -67,15 +68,10 @@ class Clients(Service):
         A log with a name is a group. A process with no log but these is also a `client`. The term of a log is the place of
         its last ledger in the list. A writer does not know that another process fenced its ledger until it appends again.
         """
-        process = Process(node)
         before = self.confirmed.known(node.name)
-        try:
-            async with asyncio.timeout(timeout_s):
-                found = await process.ask("status")
-        except (NotSent, NoAnswer, Refused, RefusedByCode, TimeoutError):
+        found = await asked_once(Process(node), lambda process: process.ask("status"), timeout_s)
+        if found is None:
             return ()
-        finally:
-            await process.close()
         statuses = [*_writes(node.name, found), *_recovers(node.name, found)]
         self.confirmed.note(node.name, before, statuses)
         if all(status.group is not None for status in statuses):
@@ -100,7 +96,7 @@ class Clients(Service):
                 bodies = await process.ask("read", ledger=ledger, first=0, last=0)
         except RefusedByCode as error:
             return f"cannot use a ledger: {name_of(error.code)}"
-        except (NotSent, NoAnswer, Refused) as error:
+        except (NotSent, NoAnswer, NotDone) as error:
             return f"cannot use a ledger: {error}"
         except TimeoutError:
             return f"does not answer in {slowed(TRIED_S):g} s"

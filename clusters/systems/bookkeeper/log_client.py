@@ -11,12 +11,14 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
-from clusters.kit.answers import PAUSE_S, unsupported
-from clusters.kit.stored import entry_or_fail, values_in
+from clusters.kit.answers import PAUSE_S
+from clusters.kit.contracts import Entries, Logs, Seen
+from clusters.kit.stored import entry_body, values_in
 from clusters.systems.bookkeeper.options import MOST_ENTRIES
-from clusters.systems.bookkeeper.process import Process, limited
+from clusters.systems.bookkeeper.outcomes import name_of
+from clusters.systems.bookkeeper.process import Process
 from clusters.systems.bookkeeper.reads import confirmed, copies
-from harness.op import Fail, Ok
+from harness.op import ONLY_KEY
 
 if TYPE_CHECKING:
     import random
@@ -24,20 +26,25 @@ if TYPE_CHECKING:
 
     from clusters.systems.bookkeeper.chains import Chains
     from harness.node import Node
-    from harness.op import Invocation, Outcome, Value
+    from harness.op import Value
 
-ONLY_LOG: Final = "log"  # of a run whose operations have no key
+ONLY_LOG: Final = ONLY_KEY  # of a run whose operations have no key
 READ_TIMEOUT_S: Final = 3.0
 FINAL_TIMEOUT_S: Final = 20.0
 
 
-class LogClient:
+class BookKeeperLogs(Logs):
     """A `harness.client.RoutedClient` for logs.
 
     Attributes:
         node: The client's own node.
-        via: The node whose process got its last append; None if it is its own.
+        via: The node whose process got its last append; None if it is its own, or after a read.
     """
+
+    serves = (
+        "a log is a list of ledgers in ZooKeeper; append adds an entry to the last one, after a recovery if the process does "
+        "not write it; read returns confirmed entries"
+    )
 
     def __init__(
         self,
@@ -63,62 +70,52 @@ class LogClient:
         """
         self.node = node
         self.via: str | None = None
-        self._processes = {each.name: Process(each) for each in nodes}
+        self.read_timeout_s = FINAL_TIMEOUT_S if final else READ_TIMEOUT_S
+        self._processes = {asked.name: Process(asked) for asked in nodes}
         self._bookies = bookies
         self._chains = chains
         self._take_over = take_over
         self._draws = draws
         self._final = final
 
-    async def invoke(self, invocation: Invocation) -> Outcome:
-        """Carries out an append, or a read of an offset or of a range."""
-        log = invocation.key or ONLY_LOG
-        match invocation.f, invocation.value:
-            case "append", value:
-                outcome = await self._append(log, invocation.key, value)
-            case "read", int(offset):
-                outcome = await self._read(log, invocation.key, offset, offset)
-                if isinstance(outcome, Ok):
-                    return Ok(outcome.value[0][1] if outcome.value else None)
-            case "read", [int(first), int(last)]:
-                outcome = await self._read(log, invocation.key, first, last)
-            case _:
-                return unsupported(invocation.f, invocation.value)
-        if not isinstance(outcome, Ok):
-            await asyncio.sleep(PAUSE_S)
-        return outcome
+    def name_of(self, code: int) -> str:
+        """Returns the name of an error of BookKeeper."""
+        return name_of(code)
+
+    async def append(self, key: str, value: Value) -> Seen:
+        """Appends an entry by the process that writes the log, or by the own one, which may take it over."""
+        body = entry_body(key, value)
+        own = self._processes[self.node.name]
+        process = self._processes.get(self._chains.known.get(key, ""), own)
+        takes_over = self._draws.random() < self._take_over or self._chains.is_silent(key, process.node.name)
+        if takes_over:
+            process = own
+        self.via = None if process is own else process.node.name
+        offset = await self._chains.appended(process, key, body, takes_over=takes_over)
+        return Seen(offset, offset)
+
+    async def read(self, key: str, first: int, last: int) -> Entries:
+        """Reads entries by the process of the own node."""
+        self.via = None
+        process = self._processes[self.node.name]
+        chain = await self._chains.chain(process, key)
+        found: list[tuple[int, Value]] = []
+        for place in range(max(0, first) // MOST_ENTRIES, min(last // MOST_ENTRIES, len(chain.ledgers) - 1) + 1):
+            begin = place * MOST_ENTRIES
+            ledger, low, high = chain.ledgers[place], first - begin, last - begin
+            if self._final:
+                entries = await copies(process, key, ledger, first=low, last=high, bookies=self._bookies)
+            else:
+                entries = await confirmed(process, ledger, low, high)
+            for entry, body in entries:
+                found += [(begin + entry, value) for value in values_in(body, key)]
+        return Entries(found)
+
+    async def failed(self, error: Exception) -> None:  # noqa: ARG002 - after each of them
+        """Pauses."""
+        await asyncio.sleep(PAUSE_S)
 
     async def close(self) -> None:
         """Closes the connections."""
         for process in self._processes.values():
             await process.close()
-
-    async def _append(self, log: str, key: str | None, value: Value) -> Outcome:
-        body = entry_or_fail(key, value)
-        if isinstance(body, Fail):
-            return body
-        own = self._processes[self.node.name]
-        process = self._processes.get(self._chains.known.get(log, ""), own)
-        takes_over = self._draws.random() < self._take_over or self._chains.is_silent(log, process.node.name)
-        if takes_over:
-            process = own
-        self.via = None if process is own else process.node.name
-        return await self._chains.appended(process, log, body, takes_over=takes_over)
-
-    async def _read(self, log: str, key: str | None, first: int, last: int) -> Outcome:
-        limit_s = FINAL_TIMEOUT_S if self._final else READ_TIMEOUT_S
-        return await limited(self._entries(self._processes[self.node.name], log, key, first, last), limit_s)
-
-    async def _entries(self, process: Process, log: str, key: str | None, first: int, last: int) -> list[Value]:
-        chain = await self._chains.chain(process, log)
-        found: list[Value] = []
-        for place in range(max(0, first) // MOST_ENTRIES, min(last // MOST_ENTRIES, len(chain.ledgers) - 1) + 1):
-            begin = place * MOST_ENTRIES
-            ledger, low, high = chain.ledgers[place], first - begin, last - begin
-            if self._final:
-                entries = await copies(process, log, ledger, first=low, last=high, bookies=self._bookies)
-            else:
-                entries = await confirmed(process, ledger, low, high)
-            for entry, body in entries:
-                found += [[begin + entry, value] for value in values_in(body, key)]
-        return found

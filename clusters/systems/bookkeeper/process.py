@@ -5,21 +5,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from clusters.kit.answers import NoAnswer, NotSent, Refused, RefusedByCode
+from clusters.kit.answers import NoAnswer, NotDone, RefusedByCode
 from clusters.kit.exchange import Exchange
-from clusters.systems.bookkeeper.outcomes import name_of
-from harness.op import Fail, Info, Ok
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
+    import asyncio
 
-    from harness.errors import LabrysError
     from harness.node import Node
-    from harness.op import Outcome, Value
 
 PORT: Final = 9281
 MAX_LINE_BYTES: Final = 16 << 20
@@ -44,7 +39,7 @@ class Process(Exchange):
         Raises:
             NotSent: The process got no request.
             NoAnswer: It may have got it, and the answer is missing or not readable, or BookKeeper failed without a code.
-            Refused: It did not ask BookKeeper.
+            NotDone: It did not ask BookKeeper.
             RefusedByCode: BookKeeper answered with a code.
         """
 
@@ -59,40 +54,6 @@ class Process(Exchange):
         return _result(await self.converse(conversation))
 
 
-def described(error: LabrysError) -> str:
-    """Returns an error of a request as a history has it: a code, a colon and a text."""
-    match error:
-        case NotSent():
-            code = "not-connected"
-        case Refused():
-            code = error.code
-        case RefusedByCode():
-            code = name_of(error.code)
-        case _:
-            code = "no-answer"
-    return f"{code}: {error}"
-
-
-async def limited(operation: Awaitable[Value], limit_s: float, *, has_effect: bool = False) -> Outcome:
-    """Carries out an operation that appends nothing, and returns its outcome.
-
-    Args:
-        operation: The operation.
-        limit_s: Its time limit in seconds.
-        has_effect: Whether it changes something, so that it may still happen after an error.
-    """
-    try:
-        async with asyncio.timeout(limit_s):
-            return Ok(await operation)
-    except (NotSent, Refused) as error:
-        return Fail(described(error))
-    except TimeoutError:
-        text = f"no-answer: no answer in {limit_s:g} s"
-    except (NoAnswer, RefusedByCode) as error:
-        text = described(error)
-    return Info(text) if has_effect else Fail(text)
-
-
 def _result(line: bytes) -> Any:
     try:
         answer = json.loads(line)
@@ -104,7 +65,7 @@ def _result(line: bytes) -> Any:
         case {"code": int(code), **_unused}:
             raise RefusedByCode(code)
         case {"refused": str(code), "error": str(text), **_unused}:
-            raise Refused(code, text[:MAX_SHOWN])
+            raise NotDone(code, text[:MAX_SHOWN])
         case {"error": str(text), **_unused}:
             raise NoAnswer(text[:MAX_SHOWN])
     shown = line[:MAX_SHOWN].decode(errors="replace")

@@ -13,13 +13,14 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from clusters.kit import jvm, zookeepers
+from clusters.kit.contracts import by_workload, served
 from clusters.systems.bookkeeper.bookies import BOOKIE, BOOKIE_PORT, AutoRecovery, Bookies, Metadata
 from clusters.systems.bookkeeper.chains import Chains
 from clusters.systems.bookkeeper.clients import CLIENT, Clients
 from clusters.systems.bookkeeper.daemons import JVM_FLAGS, config_of, lines_of, log_of
 from clusters.systems.bookkeeper.fences import REQUESTED, Fences
-from clusters.systems.bookkeeper.ledger_client import LedgerClient
-from clusters.systems.bookkeeper.log_client import LogClient
+from clusters.systems.bookkeeper.ledger_client import BookKeeperLedgers
+from clusters.systems.bookkeeper.log_client import BookKeeperLogs
 from clusters.systems.bookkeeper.options import BookKeeperOptions
 from clusters.systems.bookkeeper.outcomes import REFUSALS
 from clusters.systems.bookkeeper.promises import promises
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
 MODULE: Final = Path(__file__).parent / "jars"
 LEDGER: Final = "ledger"
+CLIENTS: Final = by_workload(BookKeeperLogs, BookKeeperLedgers)
 SHELL_CLASS: Final = "org.apache.bookkeeper.bookie.BookieShell"
 SHELL_TIMEOUT_S: Final = 60.0
 JAVA: Final = jvm.java("running BookKeeper")
@@ -96,14 +98,7 @@ class BookKeeperSystem(jvm.JvmInstallation):
     Options = BookKeeperOptions
     software = "BookKeeper"
     programs = (JAVA, MAVEN, COMPILER)
-    serves: ClassVar[Mapping[str, str]] = MappingProxyType(
-        {
-            "log": "a log is a list of ledgers in ZooKeeper; append adds an entry to the last one, after a recovery if the "
-            "process does not write it; read returns confirmed entries",
-            "ledger": "append adds an entry; recover opens the ledger with recovery; confirmed is readLastAddConfirmed; "
-            "inspect asks each bookie for each entry, and reads from their logs who fenced the ledger",
-        }
-    )
+    serves = served(CLIENTS)
     refusals = REFUSALS
     log_lines: ClassVar[Mapping[str, LogLine]] = LINES
     telling_log_texts = TELLING
@@ -184,7 +179,7 @@ class BookKeeperSystem(jvm.JvmInstallation):
         """Returns the client of a process. A pinned one recovers each ledger that it reads, and asks all bookies."""
         bookies = {f"{each.address}:{BOOKIE_PORT}": each.name for each in self._bookies.nodes}
         if self.workload == LEDGER:
-            return LedgerClient(
+            return BookKeeperLedgers(
                 node=node,
                 nodes=self._clients.nodes,
                 bookies=bookies,
@@ -192,7 +187,7 @@ class BookKeeperSystem(jvm.JvmInstallation):
                 fences=self._fences,
                 final=pinned,
             )
-        return LogClient(
+        return BookKeeperLogs(
             node=node,
             nodes=self._clients.nodes,
             bookies=bookies,

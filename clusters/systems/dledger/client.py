@@ -6,13 +6,12 @@ connection.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from clusters.kit.answers import no_answer, unsupported
-from clusters.kit.remoting import Answer
-from clusters.systems.dledger.outcomes import CAS_MISMATCH
-from clusters.systems.dledger.routing import Seat
-from harness.op import ONLY_KEY, Fail, Info, Ok
+from clusters.kit.answers import UNSUPPORTED, NotDone, Refused
+from clusters.kit.contracts import Done, Registers, Seen, by_workload
+from clusters.systems.dledger.outcomes import BAD_ANSWER, CAS_MISMATCH
+from clusters.systems.dledger.routing import DLedgerClient
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,69 +19,81 @@ if TYPE_CHECKING:
     from clusters.systems.dledger.options import ReadMode
     from clusters.systems.dledger.routing import Group
     from harness.node import Node
-    from harness.op import Invocation, Outcome, Value
+    from harness.op import Value
 
 MIN_INT64, MAX_INT64 = -(2**63), 2**63 - 1
 
 
-class DLedgerClient:
-    """A `harness.client.RoutedClient` for registers: read, write, cas.
+class DLedgerRegisters(DLedgerClient, Registers):
+    """Registers in the state machine of Labrys' nodes, which holds whole numbers of 64 bits."""
 
-    Attributes:
-        node: Its own node. A client that does not follow leaders sends everything there.
-        via: The node that received its last operation; None if the client does not follow leaders.
-    """
+    serves = "read, write and cas are GET, PUT and CAS of a replicated map from texts to 64-bit integers"
 
-    def __init__(self, *, group: Group, node: Node, read_mode: ReadMode, follows: bool) -> None:
-        self.node = node
-        self._seat = Seat(group=group, node=node, follows=follows)
+    def __init__(self, *, group: Group, node: Node, follows: bool, read_mode: ReadMode) -> None:
+        """Connects with the first operation; see `DLedgerClient`.
+
+        Args:
+            group: The group.
+            node: The client's own node.
+            follows: Whether it follows the leader.
+            read_mode: How a node makes sure that a read is recent.
+        """
+        super().__init__(group=group, node=node, follows=follows)
         self._read_mode = read_mode
-        self.via: str | None = None
 
-    async def invoke(self, invocation: Invocation) -> Outcome:
-        """Carries out a read (`None`), a write (a value) or a cas (`[expected, new]`) of the register `invocation.key`."""
-        request = self._request(invocation)
-        if request is None:
-            return unsupported(invocation.f, invocation.value)
-        is_read = invocation.f == "read"
-        self.via = self._seat.via
-        answer = await self._seat.ask(lambda peer: peer.register(request), is_read=is_read)
-        return _outcome(invocation, answer.body) if isinstance(answer, Answer) else answer
+    async def read(self, key: str) -> Seen:
+        """Gets the value."""
+        return Seen(_held(await self._register({"op": "get", "key": key, "readMode": str(self._read_mode)})))
 
-    async def close(self) -> None:
-        """Closes the connection."""
-        self._seat.close()
+    async def write(self, key: str, value: Value) -> Done:
+        """Puts the value. The order is the index of the log entry, as for `cas`."""
+        if not _is_int64(value):
+            raise NotDone(UNSUPPORTED, f"write of {str(value)[:100]}")
+        body = await self._register({"op": "put", "key": key, "value": value})
+        _held(body)
+        return _applied(body)
 
-    def _request(self, invocation: Invocation) -> Mapping[str, Value] | None:
-        """Returns the request; None if the node cannot store the value unchanged."""
-        key, value = invocation.key or ONLY_KEY, invocation.value
-        match invocation.f, value:
-            case "read", _:
-                return {"op": "get", "key": key, "readMode": str(self._read_mode)}
-            case "write", _ if _is_int64(value):
-                return {"op": "put", "key": key, "value": value}
-            case "cas", [expected, new] if _is_int64(new) and (expected is None or _is_int64(expected)):
-                # An expected None matches a register that holds nothing.
-                return {"op": "cas", "key": key, "expected": expected, "value": new}
-        return None
+    async def cas(self, key: str, expected: Value, new: Value) -> Done | None:
+        """Puts the new value if the register holds the expected one. An expected None matches one that holds nothing."""
+        if not _is_int64(new) or (expected is not None and not _is_int64(expected)):
+            raise NotDone(UNSUPPORTED, f"cas of {str([expected, new])[:100]}")
+        body = await self._register({"op": "cas", "key": key, "expected": expected, "value": new})
+        held = _held(body)
+        if body.get("applied") is False:
+            raise NotDone(CAS_MISMATCH, f"holds {'nothing' if held is None else held}")
+        return _applied(body)
+
+    async def _register(self, request: Mapping[str, Value]) -> Mapping[str, Value]:
+        """Sends a request, and returns what the state machine answered."""
+        return (await self._seat.ask(lambda peer: peer.register(request))).body
 
 
-def _outcome(invocation: Invocation, body: Mapping[str, Value]) -> Outcome:
-    """Returns the outcome of an operation that the state machine answered. A write's outcome has the index of its log entry."""
-    value, applied, found = body.get("value"), body.get("applied"), body.get("found")
+CLIENTS: Final = by_workload(DLedgerRegisters)
+
+
+def _held(body: Mapping[str, Value]) -> Value:
+    """Returns the value that a register holds by an answer; None if it holds nothing.
+
+    Raises:
+        Refused: The answer does not say it.
+    """
+    value, found = body.get("value"), body.get("found")
     holds = found is True and _is_int64(value)
     if not holds and not (found is False and value is None):
-        return no_answer(
-            f"bad-answer: found {str(found)[:100]}, value {str(value)[:100]}", is_read=invocation.f == "read"
-        )
-    if invocation.f == "read":
-        return Ok(value)
-    if applied is True:
-        index = body.get("index")
-        return Ok(invocation.value, order=index if _is_int64(index) else None)
-    if applied is False and invocation.f == "cas":
-        return Fail(f"{CAS_MISMATCH}: holds {value if holds else 'nothing'}")
-    return Info(f"bad-answer: applied {str(applied)[:100]}")
+        raise Refused(BAD_ANSWER, f"found {str(found)[:100]}, value {str(value)[:100]}")
+    return value
+
+
+def _applied(body: Mapping[str, Value]) -> Done:
+    """Returns the index of the log entry of a change.
+
+    Raises:
+        Refused: The answer does not say that the change was applied.
+    """
+    applied, index = body.get("applied"), body.get("index")
+    if applied is not True:
+        raise Refused(BAD_ANSWER, f"applied {str(applied)[:100]}")
+    return Done(index if _is_int64(index) else None)
 
 
 def _is_int64(value: Value) -> bool:

@@ -12,8 +12,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from clusters.kit import jvm
+from clusters.kit.exchange import asked_once
 from clusters.kit.members import Members
-from clusters.kit.remoting import asked_once
 from clusters.systems.dledger import mends
 from clusters.systems.dledger.options import VERSION
 from clusters.systems.dledger.outcomes import REFUSALS
@@ -205,7 +205,7 @@ class DLedgerNodes(jvm.LedJvmSystem):
 
     async def ask(self, node: Node, timeout_s: float, question: Callable[[Peer], Awaitable[T]]) -> T | None:
         """Sends a request to a node over a new connection. Returns None if no proper answer comes in time."""
-        return await asked_once(self.group.connect, node, timeout_s, question)
+        return await asked_once(self.group.connect(node, timeout_s), question, timeout_s)
 
 
 def lacking(statuses: Mapping[str, NodeStatus | None], leader: NodeStatus | None) -> dict[str, str]:

@@ -10,7 +10,13 @@ completes pending closures), DLedgerResponseCode (numbers and names).
 
 from __future__ import annotations
 
-from harness.op import Fail, Info
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from clusters.kit.answers import Refused
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 NOT_LEADER = 404
 INDEX_OUT_OF_RANGE = 410
@@ -23,6 +29,7 @@ REFUSALS = ("not-leader",)
 # The error of a compare-and-set whose expected value does not match.
 CAS_MISMATCH = "cas-mismatch"
 ANSWERS = (CAS_MISMATCH,)
+BAD_ANSWER = "bad-answer"
 MAX_LEADER_CHARACTERS = 100
 
 NAMES = {
@@ -78,37 +85,40 @@ def name_of(code: int) -> str:
     return NAMES.get(code, f"code-{code}")
 
 
-def refused_write(code: int, leader: str | None = None) -> Fail | Info:
-    """Returns the outcome of a write whose answer has another code than success.
+# The names of refusals after which a write never happens. They are the codes in the history too.
+NEVER_HAPPENED: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        name: name
+        for name in (
+            NO_LEADER,
+            *(NAMES[code] for code in WRITE_NEVER_HAPPENED),
+            *(HEADER_NAMES[status] for status in HEADER_NEVER_EXECUTED),
+        )
+    }
+)
+
+
+def refusal(code: int, leader: str | None = None) -> Refused:
+    """Returns the error of an answer with another code than success.
+
+    A follower that names its leader and one that knows none have different names.
 
     Args:
         code: The answer's code.
         leader: The leader in the answer; None if there is none.
     """
-    error = _refusal(code, leader)
-    return Fail(error) if code in WRITE_NEVER_HAPPENED else Info(error)
-
-
-def refused_read(code: int, leader: str | None = None) -> Fail:
-    """Returns the outcome of a read whose answer has another code than success; see `refused_write`."""
-    return Fail(_refusal(code, leader))
-
-
-def _refusal(code: int, leader: str | None) -> str:
-    """Returns the text of an error. A follower that names its leader and one that knows none have different errors."""
     if code != NOT_LEADER:
-        return name_of(code)
-    return NO_LEADER if leader is None else f"{name_of(code)}: {leader[:MAX_LEADER_CHARACTERS]} leads"
+        return Refused(name_of(code), "")
+    return (
+        Refused(NO_LEADER, "") if leader is None else Refused(name_of(code), f"{leader[:MAX_LEADER_CHARACTERS]} leads")
+    )
 
 
-def refused_by_header(status: int, remark: str, *, is_read: bool) -> Fail | Info:
-    """Returns the outcome of an operation that the remoting layer answered instead of DLedger.
+def refusal_by_header(status: int, remark: str) -> Refused:
+    """Returns the error of an answer that the remoting layer gave instead of DLedger.
 
     Args:
         status: The header's code.
         remark: The header's remark.
-        is_read: Whether the operation is a read, which never has an effect.
     """
-    name = HEADER_NAMES.get(status, f"remoting-{status}")
-    error = f"{name}: {remark[:200]}" if remark else name
-    return Fail(error) if is_read or status in HEADER_NEVER_EXECUTED else Info(error)
+    return Refused(HEADER_NAMES.get(status, f"remoting-{status}"), remark[:200])

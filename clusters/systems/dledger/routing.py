@@ -11,11 +11,11 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from clusters.kit.answers import PAUSE_S, no_answer
+from clusters.kit.answers import PAUSE_S, NoAnswer, NotSent, Refused
+from clusters.kit.contracts import Contract
 from clusters.kit.dledger_protocol import SUCCESS, Peer
-from clusters.kit.remoting import HEADER_OK, Connection, NotSent, RemotingError
+from clusters.kit.remoting import HEADER_OK, Connection
 from clusters.systems.dledger import outcomes
-from harness.op import Fail, Info
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from clusters.kit.members import Members
     from clusters.kit.remoting import Answer
     from harness.node import Node
-    from harness.op import Value
+    from harness.op import Invocation, Outcome, Value
 
 CONNECT_TIMEOUT_S = 2.0
 NOT_SERVING = frozenset({outcomes.NOT_LEADER, outcomes.LEADER_NOT_READY, outcomes.TERM_NOT_READY})
@@ -76,40 +76,42 @@ class Seat:
         """Returns the node of the next request; None if the client is pinned."""
         return self._at.name if self._follows else None
 
-    async def ask(
-        self, question: Callable[[Peer], Awaitable[Answer]], *, is_read: bool, timeout_s: float | None = None
-    ) -> Answer | Fail | Info:
-        """Sends a request to the node. A following client moves to another node if it refuses or does not answer.
+    async def ask(self, question: Callable[[Peer], Awaitable[Answer]], *, timeout_s: float | None = None) -> Answer:
+        """Sends a request to the node, and returns its answer. A following client moves to another node after an error.
 
         Args:
             question: Sends the request.
-            is_read: Whether the operation is a read. A read has no effect, so its outcome without a success is `Fail`.
             timeout_s: The time limit of the answer; None if the caller limits it.
 
-        Returns:
-            The answer, if its code is success; otherwise the outcome of the operation.
+        Raises:
+            NotSent: The node got no request.
+            NoAnswer: It may have got it, and no usable answer came.
+            Refused: The code of the answer is not success.
         """
         try:
             async with asyncio.timeout(timeout_s):
                 answer = await question(await self._connected())
-        except NotSent as error:
-            self._leave(None)
+        except NotSent:
+            await self._leave(None)
             await asyncio.sleep(PAUSE_S)
-            return Fail(f"not-connected: {error}")
-        except (RemotingError, TimeoutError) as error:
-            reason = f"{self._at.name} did not answer in {timeout_s:g} s" if isinstance(error, TimeoutError) else error
-            self._leave(None)
-            return no_answer(f"no-answer: {reason}", is_read=is_read)
+            raise
+        except NoAnswer:
+            await self._leave(None)
+            raise
+        except TimeoutError as error:
+            silent = self._at.name
+            await self._leave(None)
+            raise NoAnswer(f"{silent} did not answer in {timeout_s:g} s") from error
         if answer.status not in HEADER_OK:
-            return outcomes.refused_by_header(answer.status, answer.remark, is_read=is_read)
-        if answer.body.get("code") == SUCCESS:
-            return answer
-        return await self._refused(answer.body, is_read=is_read)
+            raise outcomes.refusal_by_header(answer.status, answer.remark)
+        if answer.body.get("code") != SUCCESS:
+            raise await self._refused(answer.body)
+        return answer
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Closes the connection."""
         if self._peer is not None:
-            self._peer.close()
+            await self._peer.close()
             self._peer = None
 
     async def _connected(self) -> Peer:
@@ -117,29 +119,69 @@ class Seat:
             self._peer = await self._group.connect(self._at)
         return self._peer
 
-    async def _refused(self, body: Mapping[str, Value], *, is_read: bool) -> Fail | Info:
-        """Returns the outcome of a refused operation.
+    async def _refused(self, body: Mapping[str, Value]) -> Refused:
+        """Returns the error of a refusal.
 
         A following client goes to the leader that the refusal names. If it names none, the client goes to the next node after
         a pause.
         """
         code, leader_id = body.get("code"), body.get("leaderId")
         if not isinstance(code, int):
-            return no_answer("bad-answer: no code", is_read=is_read)
+            return Refused(outcomes.BAD_ANSWER, "no code")
         leader = self._group.members.name_of(leader_id) if isinstance(leader_id, str) else None
         named = leader if leader != self._at.name else None
         if code in NOT_SERVING and self._follows and named is not None:
-            self._leave(named)
+            await self._leave(named)
         else:
             await asyncio.sleep(PAUSE_S)
             if code in NOT_SERVING and leader_id is None:
-                self._leave(None)
-        return outcomes.refused_read(code, named) if is_read else outcomes.refused_write(code, named)
+                await self._leave(None)
+        return outcomes.refusal(code, named)
 
-    def _leave(self, leader: str | None) -> None:
+    async def _leave(self, leader: str | None) -> None:
         """Closes the connection. A following client goes to the leader, or to the next node if it knows no leader."""
-        self.close()
+        await self.close()
         if self._follows:
             names = [node.name for node in self._group.nodes]
             following = (names.index(self._at.name) + 1) % len(names)
             self._at = self._group.nodes[names.index(leader) if leader in names else following]
+
+
+class DLedgerClient(Contract):
+    """A `harness.client.RoutedClient` of a group. The interpreter limits the time of an operation.
+
+    Attributes:
+        node: Its own node. A client that does not follow leaders sends everything there.
+        via: The node that received its last operation; None if the client does not follow leaders.
+    """
+
+    never_happened = outcomes.NEVER_HAPPENED
+    read_timeout_s = None
+
+    def __init__(self, *, group: Group, node: Node, follows: bool) -> None:
+        """Connects with the first operation.
+
+        Args:
+            group: The group.
+            node: The client's own node.
+            follows: Whether it follows the leader.
+        """
+        self.node = node
+        self.via: str | None = None
+        self._seat = Seat(group=group, node=node, follows=follows)
+
+    async def invoke(self, invocation: Invocation) -> Outcome:
+        """Carries out an operation, first at the node of the seat."""
+        self.via = self._seat.via
+        return await super().invoke(invocation)
+
+    def name_of(self, code: str) -> str:
+        """Returns the code, which is a name already."""
+        return code
+
+    async def failed(self, error: Exception) -> None:
+        """Does nothing: the seat has moved and paused."""
+
+    async def close(self) -> None:
+        """Closes the connection."""
+        await self._seat.close()

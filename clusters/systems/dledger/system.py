@@ -6,9 +6,10 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
+from clusters.kit.contracts import served
 from clusters.kit.jvm import STATUS_TIMEOUT_S
 from clusters.systems.dledger import mends
-from clusters.systems.dledger.client import DLedgerClient
+from clusters.systems.dledger.client import CLIENTS
 from clusters.systems.dledger.nodes import LINES, LOG, DLedgerNodes
 from clusters.systems.dledger.options import DLedgerOptions
 from clusters.systems.dledger.outcomes import ANSWERS
@@ -21,6 +22,7 @@ from harness.system import LogLine, Tier
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from clusters.systems.dledger.client import DLedgerRegisters
     from harness.cluster import Cluster
     from harness.node import Node
     from harness.process_clock import ClockReading
@@ -39,9 +41,7 @@ class DLedgerSystem(DLedgerNodes):
     tier = Tier.FINDING
     Options = DLedgerOptions
     simulator_class = "clusters.systems.dledger.simulated:SimDLedger"
-    serves: ClassVar[Mapping[str, str]] = MappingProxyType(
-        {"register": "read, write and cas are GET, PUT and CAS of a replicated map from texts to 64-bit integers"}
-    )
+    serves = served(CLIENTS)
     log_lines: ClassVar[Mapping[str, LogLine]] = MappingProxyType(
         {
             **LINES,
@@ -82,10 +82,10 @@ class DLedgerSystem(DLedgerNodes):
             return ()
         return ("--snapshot-threshold", str(threshold), *(("--snapshot-ms", str(least_ms)) if least_ms else ()))
 
-    def client(self, process: int, node: Node, *, pinned: bool = False) -> DLedgerClient:
+    def client(self, process: int, node: Node, *, pinned: bool = False) -> DLedgerRegisters:
         """Returns the client of a process."""
         follows = not pinned and self._options.routing.follows(process, len(self.group.nodes))
-        return DLedgerClient(group=self.group, node=node, read_mode=self._options.read_mode, follows=follows)
+        return CLIENTS[self.workload](group=self.group, node=node, read_mode=self._options.read_mode, follows=follows)
 
     async def statuses(self, node: Node, timeout_s: float) -> Sequence[NodeStatus]:
         """Returns a node's status; none if it does not answer in time.

@@ -1,4 +1,4 @@
-"""The client of DLedger's log: one connection of one process. It appends and gets entries.
+"""The clients of DLedger's log: one connection of one process. They append and get entries.
 
 The set or the log of a key consists of the entries that clients have appended with this key. All keys share one log, so the
 offsets of a key have gaps.
@@ -15,116 +15,61 @@ the marker. This moment is between the start and the end of the read.
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, NamedTuple, TypeGuard
+from typing import TYPE_CHECKING, Final, TypeGuard
 
-from clusters.kit.answers import unsupported
+from clusters.kit.answers import UNSUPPORTED, NotDone, Refused
+from clusters.kit.contracts import Done, Entries, Logs, Seen, Sets, by_workload
 from clusters.kit.dledger_protocol import SUCCESS
 from clusters.kit.remoting import HEADER_OK, Answer
-from clusters.kit.stored import entry_or_fail
+from clusters.kit.stored import entry_body
 from clusters.systems.dledger import outcomes
-from clusters.systems.dledger.routing import Seat
+from clusters.systems.dledger.routing import DLedgerClient
 from clusters.systems.dledger_log.entries import BARRIER, entry_of, values_of
-from harness.op import Fail, Info, Ok
 
 if TYPE_CHECKING:
     from clusters.kit.dledger_protocol import Peer
     from clusters.systems.dledger.routing import Group
     from clusters.systems.dledger_log.entries import Entry
     from harness.node import Node
-    from harness.op import Invocation, Outcome, Value
+    from harness.op import Value
 
 # A leader without a quorum answers with an error after two to three seconds.
 ANSWER_TIMEOUT_S = 5.0
 
 
-class _Found(NamedTuple):
-    """The result of a read.
+class EntryClient(DLedgerClient):
+    """A client that appends entries of a key, and gets them."""
 
-    Attributes:
-        values: The offset and the value of each entry.
-        marker: The index of the read's marker in the log; None without a barrier.
-    """
+    def __init__(self, *, group: Group, node: Node, follows: bool, barrier: bool, window: int) -> None:
+        """Connects with the first operation; see `DLedgerClient`.
 
-    values: list[tuple[int, Value]]
-    marker: int | None
-
-    def ok(self, result: Value) -> Ok:
-        """Returns the outcome of the read."""
-        return Ok(result, order=self.marker)
-
-
-class LogClient:
-    """A `harness.client.RoutedClient` for sets (`add`, `read` of all) and logs (`append`, `read` by offset or range).
-
-    Attributes:
-        node: The client's own node. A pinned client stays there.
-        via: The node that received its last operation; None if the client is pinned.
-    """
-
-    def __init__(self, *, group: Group, node: Node, barrier: bool, window: int, follows: bool) -> None:
-        self.node = node
-        self._seat = Seat(group=group, node=node, follows=follows)
+        Args:
+            group: The group.
+            node: The client's own node.
+            follows: Whether it follows the leader.
+            barrier: Whether a read appends a marker, and gets the entries below it.
+            window: The maximum number of requests in flight.
+        """
+        super().__init__(group=group, node=node, follows=follows)
         self._barrier = barrier
         self._window = window
-        self.via: str | None = None
 
-    async def invoke(self, invocation: Invocation) -> Outcome:
-        """Carries out an operation of the workload `set` or `log` on `invocation.key`."""
-        self.via = self._seat.via
-        key, value = invocation.key, invocation.value
-        match invocation.f, value:
-            case "add", _:
-                index = await self._append(key, value)
-                return Ok(value, order=index) if isinstance(index, int) else index
-            case "append", _:
-                index = await self._append(key, value)
-                return Ok(index, order=index) if isinstance(index, int) else index
-            case "read", None:
-                found = await self._read(key, 0, None)
-                return found.ok([each for _, each in found.values]) if isinstance(found, _Found) else found
-            case "read", int(offset) if _is_offset(offset):
-                found = await self._read(key, offset, offset)
-                return found.ok(found.values[0][1] if found.values else None) if isinstance(found, _Found) else found
-            case "read", [int(first), int(last)] if _is_offset(first) and _is_offset(last):
-                found = await self._read(key, first, last)
-                return found.ok([list(pair) for pair in found.values]) if isinstance(found, _Found) else found
-        return unsupported(invocation.f, value)
-
-    async def close(self) -> None:
-        """Closes the connection."""
-        self._seat.close()
-
-    async def _append(self, key: str | None, value: Value) -> int | Fail | Info:
-        """Appends a value. Returns its index; without one, the outcome of the operation."""
-        body = entry_or_fail(key, value)
-        if isinstance(body, Fail):
-            return body
-        answer = await self._seat.ask(lambda peer: peer.append(body), is_read=False, timeout_s=ANSWER_TIMEOUT_S)
-        if not isinstance(answer, Answer):
-            return answer
+    async def _append(self, body: bytes) -> int:
+        """Appends an entry, waits until it is committed, and returns its index."""
+        answer = await self._seat.ask(lambda peer: peer.append(body), timeout_s=ANSWER_TIMEOUT_S)
         index = answer.body.get("index")
-        return index if _is_offset(index) else Info(f"bad-answer: index {str(index)[:100]}")
+        if not _is_offset(index):
+            raise Refused(outcomes.BAD_ANSWER, f"index {str(index)[:100]}")
+        return index
 
-    async def _read(self, key: str | None, first: int, last: int | None) -> _Found | Fail | Info:
-        """Reads a range of the log. Returns the entries; without them, the outcome of the operation."""
-        marker: int | None = None
-        if self._barrier:
-            appended = await self._marker()
-            if not isinstance(appended, int):
-                return appended
-            marker = appended
+    async def _entries(self, key: str, first: int, last: int | None) -> Entries:
+        """Reads a range of the log. The order is the index of the marker; None without a barrier."""
+        marker = await self._append(BARRIER) if self._barrier else None
+        if marker is not None:
             last = marker - 1 if last is None else min(last, marker - 1)
         entries: list[Entry] = []
-        answer = await self._seat.ask(lambda peer: self._scan(peer, first, last, entries), is_read=True)
-        return _Found(values_of(entries, key), marker) if isinstance(answer, Answer) else answer
-
-    async def _marker(self) -> int | Fail | Info:
-        """Appends a marker, and waits until it is committed. Returns its index; without one, the outcome of the operation."""
-        answer = await self._seat.ask(lambda peer: peer.append(BARRIER), is_read=True, timeout_s=ANSWER_TIMEOUT_S)
-        if not isinstance(answer, Answer):
-            return answer
-        index = answer.body.get("index")
-        return index if _is_offset(index) else Fail(f"bad-answer: index {str(index)[:100]}")
+        await self._seat.ask(lambda peer: self._scan(peer, first, last, entries))
+        return Entries(values_of(entries, key), marker)
 
     async def _scan(self, peer: Peer, first: int, last: int | None, entries: list[Entry]) -> Answer:
         """Gets the entries from `first` to `last`, or to the end of the node's log, in order.
@@ -157,6 +102,41 @@ class LogClient:
         # A request in flight behind the first missing index may have found an entry that was appended meanwhile.
         entries.extend(found[index] for index in itertools.takewhile(found.__contains__, itertools.count(first)))
         return Answer(status=SUCCESS, remark="", body={"code": SUCCESS})
+
+
+class DLedgerSets(EntryClient, Sets):
+    """A set consists of the entries of its key."""
+
+    serves = "add is APPEND of an entry; read is GET of every entry, one by one"
+
+    async def add(self, key: str, element: Value) -> Done:
+        """Appends an entry."""
+        return Done(await self._append(entry_body(key, element)))
+
+    async def read(self, key: str) -> Seen:
+        """Gets all entries."""
+        entries, marker = await self._entries(key, 0, None)
+        return Seen([value for _, value in entries], marker)
+
+
+class DLedgerLogs(EntryClient, Logs):
+    """A log consists of the entries of its key, at the indexes of the library's log."""
+
+    serves = "append is APPEND of an entry, whose index is the offset; read is GET of the entries, one by one"
+
+    async def append(self, key: str, value: Value) -> Seen:
+        """Appends an entry."""
+        index = await self._append(entry_body(key, value))
+        return Seen(index, index)
+
+    async def read(self, key: str, first: int, last: int) -> Entries:
+        """Gets a range of the entries."""
+        if not _is_offset(first) or not _is_offset(last):
+            raise NotDone(UNSUPPORTED, f"read of {first} to {last}")
+        return await self._entries(key, first, last)
+
+
+CLIENTS: Final = by_workload(DLedgerSets, DLedgerLogs)
 
 
 def _is_offset(value: Value) -> TypeGuard[int]:

@@ -11,7 +11,7 @@ import binascii
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from clusters.kit.remoting import BadAnswer
+from clusters.kit.answers import NoAnswer
 from clusters.kit.stored import values_in
 
 if TYPE_CHECKING:
@@ -43,13 +43,13 @@ def entry_of(body: Mapping[str, Value], index: int) -> Entry:
     """Returns the entry in the answer to a request for the entry at an index.
 
     Raises:
-        BadAnswer: The answer has no entry, or that of another index.
+        NoAnswer: The answer has no entry, or that of another index.
     """
     found = body.get("entries")
     match found:
         case [{"index": int(got), "magic": int(magic), **rest}] if got == index:
             return Entry(index=index, magic=magic, body=_bytes(rest.get("body"), index))
-    raise BadAnswer(f"expected the entry at {index}, got {str(found)[:100]}")
+    raise NoAnswer(f"expected the entry at {index}, got {str(found)[:100]}")
 
 
 def _bytes(text: Value, index: int) -> bytes:
@@ -58,15 +58,15 @@ def _bytes(text: Value, index: int) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
     except (TypeError, ValueError, binascii.Error) as error:
-        raise BadAnswer(f"the body of the entry at {index} is not base64: {str(text)[:100]}") from error
+        raise NoAnswer(f"the body of the entry at {index} is not base64: {str(text)[:100]}") from error
 
 
-def values_of(entries: list[Entry], key: str | None) -> list[tuple[int, Value]]:
+def values_of(entries: list[Entry], key: str) -> list[tuple[int, Value]]:
     """Returns the index and the value of each entry of a key, and of each entry that no client of the run has written."""
     return [(entry.index, value) for entry in entries for value in _values(entry, key)]
 
 
-def _values(entry: Entry, key: str | None) -> list[Value]:
+def _values(entry: Entry, key: str) -> list[Value]:
     if entry.magic != NORMAL or entry.body == BARRIER:
         return []
     return values_in(entry.body, key)

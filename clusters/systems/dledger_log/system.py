@@ -10,12 +10,12 @@ and only a leader returns entries. So:
 
 from __future__ import annotations
 
-from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
+from clusters.kit.contracts import served
 from clusters.kit.dledger_protocol import SUCCESS
 from clusters.systems.dledger.nodes import DLedgerNodes
-from clusters.systems.dledger_log.client import ANSWER_TIMEOUT_S, LogClient
+from clusters.systems.dledger_log.client import ANSWER_TIMEOUT_S, CLIENTS
 from clusters.systems.dledger_log.entries import BARRIER
 from clusters.systems.dledger_log.options import DLedgerLogOptions, LogRead
 from clusters.systems.dledger_log.promises import promises
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from clusters.kit.dledger_protocol import Peer
+    from clusters.systems.dledger_log.client import EntryClient
     from harness.cluster import Cluster
     from harness.node import Node
     from harness.promise import Promise
@@ -40,12 +41,7 @@ class DLedgerLogSystem(DLedgerNodes):
     tier = Tier.FINDING
     Options = DLedgerLogOptions
     simulator_class = "clusters.systems.dledger_log.simulated:SimDLedgerLog"
-    serves: ClassVar[Mapping[str, str]] = MappingProxyType(
-        {
-            "set": "add is APPEND of an entry; read is GET of every entry, one by one",
-            "log": "append is APPEND of an entry, whose index is the offset; read is GET of the entries, one by one",
-        }
-    )
+    serves = served(CLIENTS)
 
     def __init__(self, cluster: Cluster, options: DLedgerLogOptions, workload: str) -> None:
         super().__init__(cluster, options, workload)
@@ -74,9 +70,9 @@ class DLedgerLogSystem(DLedgerNodes):
         """Returns the arguments that turn off the state machine."""
         return ("--state-machine", "none")
 
-    def client(self, process: int, node: Node, *, pinned: bool = False) -> LogClient:
+    def client(self, process: int, node: Node, *, pinned: bool = False) -> EntryClient:
         """Returns the client of a process."""
-        return LogClient(
+        return CLIENTS[self.workload](
             group=self.group,
             node=node,
             barrier=self._options.log_read is LogRead.BARRIER,

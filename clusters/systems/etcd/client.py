@@ -13,15 +13,15 @@ import json
 import math
 from typing import TYPE_CHECKING, Final
 
-from clusters.kit.answers import NoAnswer, Refused
+from clusters.kit.answers import NoAnswer, NotDone, Refused
 from clusters.kit.contracts import (
     CONFLICT,
     Contract,
     Counters,
     Done,
+    Entries,
     Locks,
     Logs,
-    NotDone,
     Registers,
     Seen,
     Sets,
@@ -213,7 +213,7 @@ class EtcdLogs(EtcdClient, Logs):
         revision = await self._put(key, json.dumps(value))
         return Seen(revision, revision)
 
-    async def read(self, key: str, first: int, last: int) -> list[tuple[int, Value]]:
+    async def read(self, key: str, first: int, last: int) -> Entries:
         """Returns the events that a watch shows from a revision on, up to the last change that a range knows."""
         entry = await self._get(key)
         newest = min(last, entry.modified if entry else 0)
@@ -228,7 +228,7 @@ class EtcdLogs(EtcdClient, Logs):
         except NoAnswer:
             await self._unwatch(key)
             raise
-        return [(event.modified, value_of(event.value)) for event in watch.take(last)]
+        return Entries([(event.modified, value_of(event.value)) for event in watch.take(last)])
 
     async def close(self) -> None:
         """Closes the connections."""

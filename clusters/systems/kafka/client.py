@@ -14,12 +14,12 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
-from clusters.kit.answers import PAUSE_S, NoAnswer, NotSent, RefusedByCode, unsupported
-from clusters.kit.stored import entry_or_fail, values_in
+from clusters.kit.answers import PAUSE_S, NoAnswer, NotDone, NotSent, RefusedByCode
+from clusters.kit.contracts import REFUSED, Entries, Logs, Seen
+from clusters.kit.stored import entry_body, values_in
 from clusters.systems.kafka.library import Producer, records
-from clusters.systems.kafka.outcomes import NOT_LEADER
+from clusters.systems.kafka.outcomes import NEVER_APPENDED, NO_LEADER, NOT_LEADER, name_of
 from clusters.systems.kafka.wire import NOT_LEADER_OR_FOLLOWER, OFFSET_OUT_OF_RANGE, Broker
-from harness.op import Fail, Ok
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,19 +27,22 @@ if TYPE_CHECKING:
     from clusters.systems.kafka.library import Library
     from clusters.systems.kafka.options import KafkaOptions
     from harness.node import Node
-    from harness.op import Invocation, Outcome, Value
+    from harness.op import Value
 
 TOPIC: Final = "labrys"
-READ_TIMEOUT_S: Final = 3.0
 
 
-class KafkaClient:
+class KafkaLogs(Logs):
     """A `harness.client.RoutedClient` for logs.
 
     Attributes:
         node: The client's own node.
         via: The leader that received its last operation; None if the client is pinned, or knows no leader.
     """
+
+    serves = "append is a record in one partition, whose offset is the offset; read is a fetch from the leader"
+    never_happened = NEVER_APPENDED
+    read_timeout_s = 3.0
 
     def __init__(
         self, *, node: Node, nodes: Sequence[Node], library: Library, options: KafkaOptions, topic: str, pinned: bool
@@ -60,25 +63,39 @@ class KafkaClient:
         self._topic = topic
         self._pinned = pinned
         self._leader: Node | None = None
-        self._brokers = {each.name: Broker(each.address) for each in nodes}
+        self._brokers = {asked.name: Broker(asked.address) for asked in nodes}
         self._library = library
         self._name = library.name("producer")
         own = records(self._name, node=node, nodes=nodes, options=options)
         self._producer = Producer(library, self._name, own)
         self._closed = False
 
-    async def invoke(self, invocation: Invocation) -> Outcome:
-        """Carries out an append, or a read of an offset or of a range."""
-        match invocation.f, invocation.value:
-            case "append", value:
-                return await self._append(invocation.key, value)
-            case "read", int(offset):
-                found = await self._read(invocation.key, offset, offset)
-                return Ok(found[0][1] if found else None) if isinstance(found, list) else found
-            case "read", [int(first), int(last)]:
-                found = await self._read(invocation.key, first, last)
-                return Ok([[offset, value] for offset, value in found]) if isinstance(found, list) else found
-        return unsupported(invocation.f, invocation.value)
+    def name_of(self, code: str | int) -> str:
+        """Returns the name of an error of the library, or of a broker that does not lead."""
+        if isinstance(code, str):
+            return name_of(code)
+        return NOT_LEADER if code == NOT_LEADER_OR_FOLLOWER else REFUSED
+
+    async def append(self, key: str, value: Value) -> Seen:
+        """Sends a record to the leader, as far as the library knows it."""
+        body = entry_body(key, value)
+        await self._know_leader()
+        offset = await self._producer.send(self._topic, body, 0)
+        return Seen(offset, offset)
+
+    async def read(self, key: str, first: int, last: int) -> Entries:
+        """Fetches records from the leader, or from the client's own node if it is pinned."""
+        await self._know_leader()
+        if self._leader is None:
+            raise NotDone(NO_LEADER, "no node names the leader")
+        least = await self._brokers[self._leader.name].end(self._topic) if self._pinned else 0
+        asked = self.node if self._pinned else self._leader
+        return Entries(await self._records(self._brokers[asked.name], key, first, last, least))
+
+    async def failed(self, error: Exception) -> None:  # noqa: ARG002 - it may be an old leader's after each of them
+        """Forgets the leader, and pauses."""
+        self._leader = None
+        await asyncio.sleep(PAUSE_S)
 
     async def close(self) -> None:
         """Closes the connections. The library ends its threads in the background."""
@@ -88,44 +105,7 @@ class KafkaClient:
             self._library.end(self._name, self._name)
         self._closed = True
 
-    async def _append(self, key: str | None, value: Value) -> Outcome:
-        body = entry_or_fail(key, value)
-        if isinstance(body, Fail):
-            return body
-        await self._know_leader()
-        outcome = await self._producer.send(self._topic, body, 0)
-        if not isinstance(outcome, Ok):
-            self._leader = None
-            await asyncio.sleep(PAUSE_S)
-        return outcome
-
-    async def _read(self, key: str | None, first: int, last: int) -> list[tuple[int, Value]] | Fail:
-        """Reads a range. Returns the records of the key; without them, the outcome of the operation."""
-        at = self.node
-        try:
-            async with asyncio.timeout(READ_TIMEOUT_S):
-                await self._know_leader()
-                if self._leader is not None:
-                    least = await self._brokers[self._leader.name].end(self._topic) if self._pinned else 0
-                    at = self.node if self._pinned else self._leader
-                    return await self._records(self._brokers[at.name], key, first, last, least)
-                outcome = Fail("no-leader: no node names the leader")
-        except NotSent as error:
-            outcome = Fail(f"not-connected: {error}")
-        except TimeoutError:
-            outcome = Fail(f"no-answer: no answer in {READ_TIMEOUT_S:g} s")
-        except NoAnswer as error:
-            outcome = Fail(f"no-answer: {error}")
-        except RefusedByCode as error:
-            code = NOT_LEADER if error.code == NOT_LEADER_OR_FOLLOWER else "refused"
-            outcome = Fail(f"{code}: {at.name} answered with {error}")
-        self._leader = None
-        await asyncio.sleep(PAUSE_S)
-        return outcome
-
-    async def _records(
-        self, broker: Broker, key: str | None, first: int, last: int, least: int
-    ) -> list[tuple[int, Value]]:
+    async def _records(self, broker: Broker, key: str, first: int, last: int, least: int) -> list[tuple[int, Value]]:
         found: list[tuple[int, Value]] = []
         offset = first
         if least:

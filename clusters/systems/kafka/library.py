@@ -10,21 +10,18 @@ import itertools
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from clusters.kit.answers import NoAnswer
 from clusters.kit.client_program import ClientProgram
 from clusters.systems.kafka.options import Acks
-from clusters.systems.kafka.outcomes import outcome_of
+from clusters.systems.kafka.outcomes import offset_in
 from clusters.systems.kafka.program.objects import Handle, Objects
 from clusters.systems.kafka.wire import PORT
 from harness.clock import in_virtual_time
-from harness.op import Info
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from clusters.systems.kafka.options import KafkaOptions
     from harness.node import Node
-    from harness.op import Outcome
 
 LIBRARY: Final = "confluent_kafka"
 ANY_PARTITION: Final = -1
@@ -72,14 +69,10 @@ class Producer:
         self._caller = caller
         self._handle = handle
 
-    async def send(self, topic: str, body: bytes, partition: int = ANY_PARTITION) -> Outcome:
-        """Sends a record, and returns the outcome; the answer is its offset."""
+    async def send(self, topic: str, body: bytes, partition: int = ANY_PARTITION) -> int | None:
+        """Sends a record, and returns its offset; None for one in a transaction. For the errors see `outcomes.offset_in`."""
         text = body.decode("latin-1")  # each byte as the character with its number
-        try:
-            answer = await self._library.call(self._caller, self._handle, "send", topic, text, partition)
-        except NoAnswer as error:
-            return Info(f"no-answer: {error}")
-        return outcome_of(answer)
+        return offset_in(await self._library.call(self._caller, self._handle, "send", topic, text, partition))
 
 
 def records(name: str, *, node: Node, nodes: Sequence[Node], options: KafkaOptions, transactions: str = "") -> Handle:

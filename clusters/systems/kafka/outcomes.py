@@ -21,16 +21,14 @@ Source: Kafka 4.1, `ReplicaManager.appendRecords` and `DelayedProduce`, `Partiti
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from harness.op import Fail, Info, Ok
-
-if TYPE_CHECKING:
-    from harness.op import Outcome
+from clusters.kit.answers import InDoubt, NoAnswer, NotDone, Refused
 
 # Name of the error in librdkafka to the code of the error in the history.
 NEVER_APPENDED: Final = {"MSG_SIZE_TOO_LARGE": "too-large"}
 
+NO_LEADER: Final = "no-leader"
 NOT_LEADER: Final = "not-leader"
 NOT_ASSIGNED: Final = "not-assigned"
 NOTHING_CAME: Final = "nothing-came"  # the queue may be empty, or its leader may be away
@@ -39,41 +37,34 @@ ABORTED: Final = "aborted"
 NOT_SENT: Final = "not-sent"
 
 
-def refused(name: str, text: str) -> Fail | Info:
-    """Returns the outcome of an append that ended with an error.
+MAX_SHOWN: Final = 200
 
-    Args:
-        name: The name of the error, e.g. `NOT_ENOUGH_REPLICAS`.
-        text: What the library says of it.
+
+def name_of(name: str) -> str:
+    """Returns the code in the history of an error of librdkafka after which the record may be in a log."""
+    return name.strip("_").lower().replace("_", "-")
+
+
+def offset_in(answer: Any) -> int | None:
+    """Returns the offset of a record by what became of it, see `program.records`; None for one in a transaction.
+
+    Raises:
+        Refused: The append ended with an error of the library, e.g. `NOT_ENOUGH_REPLICAS`.
+        NotDone: The record was not sent, or its transaction was aborted.
+        InDoubt: The library does not say how the record ended.
+        NoAnswer: It is no answer.
     """
-    code = NEVER_APPENDED.get(name)
-    if code is not None:
-        return Fail(f"{code}: {text[:200]}")
-    return Info(f"{name.strip('_').lower().replace('_', '-')}: {text[:200]}")
-
-
-def not_sent(name: str, text: str) -> Fail:
-    """Returns the outcome of an append that the library refused, see `refused`."""
-    return Fail(f"{NEVER_APPENDED.get(name, NOT_SENT)}: {text[:200]}")
-
-
-def outcome_of(answer: Any) -> Outcome:
-    """Returns the outcome of an append by what became of its record; see `program.records`."""
     match answer:
-        case ["ok", int(offset)]:
-            outcome: Outcome = Ok(offset, order=offset)
-        case ["ok", None]:
-            outcome = Ok(None)
+        case ["ok", int() | None as offset]:
+            return offset
         case ["refused", str(name), str(text)]:
-            outcome = refused(name, text)
+            raise Refused(name, text[:MAX_SHOWN])
         case ["not-sent", str(name), str(text)]:
-            outcome = not_sent(name, text)
+            raise NotDone(NEVER_APPENDED.get(name, NOT_SENT), text[:MAX_SHOWN])
         case ["aborted", str(text)]:
-            outcome = Fail(f"{ABORTED}: {text[:200]}")
+            raise NotDone(ABORTED, text[:MAX_SHOWN])
         case ["busy", str(text)]:
-            outcome = Fail(f"{NOT_SENT}: {text}")
-        case ["unknown", str(text)]:
-            outcome = Info(text)
-        case _:
-            outcome = Info(f"no-answer: expected what became of a record, found {str(answer)[:200]}")
-    return outcome
+            raise NotDone(NOT_SENT, text)
+        case ["unknown", str(code), str(text)]:
+            raise InDoubt(code, text)
+    raise NoAnswer(f"expected what became of a record, found {str(answer)[:MAX_SHOWN]}")

@@ -10,11 +10,11 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
-from clusters.kit.answers import PAUSE_S, NoAnswer, unsupported
-from clusters.kit.stored import entry_or_fail, queued_value
+from clusters.kit.answers import PAUSE_S, UNSUPPORTED, NotDone
+from clusters.kit.contracts import Done, Queues, Seen
+from clusters.kit.stored import entry_body, queued_value
 from clusters.systems.kafka.library import Producer, records
-from clusters.systems.kafka.outcomes import NOT_ASSIGNED, NOTHING_CAME
-from harness.op import Fail, Info, Ok
+from clusters.systems.kafka.outcomes import NEVER_APPENDED, NOT_ASSIGNED, NOTHING_CAME, name_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -22,19 +22,21 @@ if TYPE_CHECKING:
     from clusters.systems.kafka.members import Members
     from clusters.systems.kafka.options import KafkaOptions
     from harness.node import Node
-    from harness.op import Invocation, Outcome, Value
+    from harness.op import Value
 
-ONLY: Final = "only"  # for a workload without keys
 DEQUEUE_S: Final = 0.5
 DRAIN_S: Final = 2.5
 
 
-class KafkaQueueClient:
+class KafkaQueues(Queues):
     """A client of queues.
 
     Attributes:
         node: The client's own node, which names the brokers.
     """
+
+    serves = "enqueue is a record; dequeue is a record of a group's consumer, which then commits the offset"
+    never_happened = NEVER_APPENDED
 
     def __init__(
         self,
@@ -64,15 +66,36 @@ class KafkaQueueClient:
         own = records(self._name, node=node, nodes=nodes, options=options)
         self._producer = Producer(self._library, self._name, transactions if options.transactional else own)
 
-    async def invoke(self, invocation: Invocation) -> Outcome:
-        """Carries out an enqueue, a dequeue or a drain."""
-        try:
-            outcome = await self._carry_out(invocation)
-        except NoAnswer as error:
-            outcome = Info(f"no-answer: {error}")
-        if not isinstance(outcome, Ok):
-            await asyncio.sleep(PAUSE_S)
-        return outcome
+    def name_of(self, code: str) -> str:
+        """Returns the name of an error of the library."""
+        return name_of(code)
+
+    async def enqueue(self, key: str, value: Value) -> Done:
+        """Sends a record."""
+        await self._producer.send(self._topic(key), entry_body(key, value))
+        return Done()
+
+    async def dequeue(self, key: str) -> Seen | None:
+        """Takes the next record of the group's member at the node."""
+        topic = self._topic(key)
+        record = await self._ask("next", topic, DEQUEUE_S)
+        if record is not None:
+            return Seen(_value(record, key))
+        if not await self._ask("assigned", topic):
+            raise NotDone(NOT_ASSIGNED, f"the group assigned no partition of {topic} to this node")
+        raise NotDone(NOTHING_CAME, f"no record came in {DEQUEUE_S:g} s")
+
+    async def drain(self, key: str) -> Seen:
+        """Takes the records of all partitions up to their ends."""
+        topic = self._topic(key)
+        rest = await self._ask("rest", topic, self._partitions, DRAIN_S)
+        if rest is None:
+            raise NotDone("not-drained", f"the node did not get all partitions of {topic} to the end in {DRAIN_S:g} s")
+        return Seen([_value(record, key) for record in rest])
+
+    async def failed(self, error: Exception) -> None:  # noqa: ARG002 - after each of them
+        """Pauses."""
+        await asyncio.sleep(PAUSE_S)
 
     async def close(self) -> None:
         """Closes the producer, in the background. The last client of a node ends the membership of the node."""
@@ -82,38 +105,15 @@ class KafkaQueueClient:
         """Calls a method of the member."""
         return await self._library.call(self._name, self._member, method, *arguments)
 
-    async def _carry_out(self, invocation: Invocation) -> Outcome:
-        key = invocation.key or ONLY
-        topic = self._topics.get(key)
-        match invocation.f, topic:
-            case "enqueue", str():
-                return await self._enqueue(topic, key, invocation.value)
-            case "dequeue", str():
-                return await self._dequeue(topic, key)
-            case "drain", str():
-                return await self._drain(topic, key)
-        return unsupported(invocation.f, invocation.value)
+    def _topic(self, key: str) -> str:
+        """Returns the topic of a queue.
 
-    async def _enqueue(self, topic: str, key: str, value: Value) -> Outcome:
-        body = entry_or_fail(key, value)
-        if isinstance(body, Fail):
-            return body
-        outcome = await self._producer.send(topic, body)
-        return Ok(value) if isinstance(outcome, Ok) else outcome
-
-    async def _dequeue(self, topic: str, key: str) -> Outcome:
-        record = await self._ask("next", topic, DEQUEUE_S)
-        if record is None:
-            if not await self._ask("assigned", topic):
-                return Fail(f"{NOT_ASSIGNED}: the group assigned no partition of {topic} to this node")
-            return Fail(f"{NOTHING_CAME}: no record came in {DEQUEUE_S:g} s")
-        return Ok(_value(record, key))
-
-    async def _drain(self, topic: str, key: str) -> Outcome:
-        records = await self._ask("rest", topic, self._partitions, DRAIN_S)
-        if records is None:
-            return Fail(f"not-drained: the node did not get all partitions of {topic} to the end in {DRAIN_S:g} s")
-        return Ok([_value(record, key) for record in records])
+        Raises:
+            NotDone: There is none.
+        """
+        if key not in self._topics:
+            raise NotDone(UNSUPPORTED, f"there is no queue {key}")
+        return self._topics[key]
 
 
 def _value(body: str, key: str) -> Value:

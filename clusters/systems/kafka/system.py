@@ -11,15 +11,16 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
 from clusters.kit import jvm
+from clusters.kit.contracts import by_workload, served
 from clusters.systems.kafka.brokers import Brokers
-from clusters.systems.kafka.client import TOPIC, KafkaClient
+from clusters.systems.kafka.client import TOPIC, KafkaLogs
 from clusters.systems.kafka.controllers import Controllers
 from clusters.systems.kafka.library import Library, topics
 from clusters.systems.kafka.members import Members
 from clusters.systems.kafka.options import KafkaOptions
 from clusters.systems.kafka.outcomes import REFUSALS
 from clusters.systems.kafka.promises import promises
-from clusters.systems.kafka.queue import KafkaQueueClient
+from clusters.systems.kafka.queue import KafkaQueues
 from clusters.systems.kafka.settings import BROKER, CONTROLLER, REPLICAS, log_of
 from harness.errors import InfrastructureError, InputError
 from harness.system import LogLine, Tier
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 MODULE = Path(__file__).parent / "jars"
 CONTROLLERS = 3
 QUEUE = "queue"
+CLIENTS = by_workload(KafkaLogs, KafkaQueues)
 JAVA = jvm.java("running Kafka")
 MAVEN = jvm.maven("getting Kafka's jars")
 TELLING = (
@@ -82,12 +84,7 @@ class KafkaSystem(jvm.JvmInstallation):
     Options = KafkaOptions
     software = "Kafka"
     programs = (JAVA, MAVEN)
-    serves: ClassVar[Mapping[str, str]] = MappingProxyType(
-        {
-            "log": "append is a record in one partition, whose offset is the offset; read is a fetch from the leader",
-            "queue": "enqueue is a record; dequeue is a record of a group's consumer, which then commits the offset",
-        }
-    )
+    serves = served(CLIENTS)
     libraries: ClassVar[Mapping[str, str]] = MappingProxyType({"confluent_kafka": "kafka"})
     refusals = REFUSALS
     log_lines: ClassVar[Mapping[str, LogLine]] = LINES
@@ -129,8 +126,8 @@ class KafkaSystem(jvm.JvmInstallation):
         if self.workload == QUEUE:
             by_key = dict(zip(self._keys(), self.topics(), strict=True))
             self._members = self._members or Members(nodes, list(by_key.values()), self._library, self._options)
-            return KafkaQueueClient(node=node, nodes=nodes, members=self._members, options=self._options, topics=by_key)
-        return KafkaClient(
+            return KafkaQueues(node=node, nodes=nodes, members=self._members, options=self._options, topics=by_key)
+        return KafkaLogs(
             node=node, nodes=nodes, library=self._library, options=self._options, topic=TOPIC, pinned=pinned
         )
 

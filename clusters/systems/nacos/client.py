@@ -13,34 +13,38 @@ import json
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
-from clusters.kit.answers import NoAnswer, NotSent, carried_out, unsupported
+from clusters.kit.answers import UNSUPPORTED, NoAnswer, NotDone, NotSent, Refused
+from clusters.kit.contracts import Done, Registers, Seen, by_workload
 from clusters.kit.stored import value_of
-from clusters.systems.nacos.naming import Naming, Refused
-from clusters.systems.nacos.outcomes import NO_SERVICE, code_of, refused
-from harness.op import ONLY_KEY, Fail, Ok
+from clusters.systems.nacos.naming import Naming
+from clusters.systems.nacos.outcomes import ABSENT, NO_SERVICE, WRITE_NEVER_HAPPENED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from clusters.systems.nacos.options import Writes
     from harness.node import Node
-    from harness.op import Invocation, Outcome, Value
+    from harness.op import Value
 
 PREFIX: Final = "labrys-"
-READ_TIMEOUT_S: Final = 3.0
+LEADER_TIMEOUT_S: Final = 3.0
 ATTEMPTS: Final = 10
 PAUSE_S: Final = 0.1  # until a node may know a service that another one created
 SHOWS: Final = 15  # pauses in which a node must show what it has stored; it never may, and that is what it shows then
 EXISTS: Final = "specified service already exists"
 
 
-class NacosClient:
+class NacosRegisters(Registers):
     """A `harness.client.RoutedClient`: it stays at its node, or follows the leader.
 
     Attributes:
         node: The client's own node.
         via: The node that received its last operation; None if the client stays at its node.
     """
+
+    serves = "write sets the only instance of a service, read lists it; there is no cas"
+    never_happened = WRITE_NEVER_HAPPENED
+    read_timeout_s = 3.0
 
     def __init__(self, *, node: Node, nodes: Sequence[Node], follows: bool, pinned: bool, writes: Writes) -> None:
         """Connects with the first operation.
@@ -62,21 +66,41 @@ class NacosClient:
         self._at: Node | None = None if follows else node
         self._naming: Naming | None = None
 
-    async def invoke(self, invocation: Invocation) -> Outcome:
-        """Carries out an operation of the workload."""
-        is_read = invocation.f == "read"
-        operation = self._carry_out(invocation)
-        outcome: Outcome
-        try:
-            outcome = await carried_out(
-                operation, self._at or self.node, is_read=is_read, read_timeout_s=READ_TIMEOUT_S
-            )
-        except Refused as error:
-            outcome = refused(error.text, is_read=is_read)
-        if not isinstance(outcome, Ok) and self._follows:
+    async def read(self, key: str) -> Seen:
+        """Lists the instances of the service."""
+        naming, service = await self._connected(), _service(key)
+        text = await (self._at_rest(naming, service) if self._pinned else naming.read(service))
+        return Seen(None if text is None else value_of(text))
+
+    async def write(self, key: str, value: Value) -> Done:
+        """Sets the instance of the service, and creates the service if it is absent."""
+        naming, service = await self._connected(), _service(key)
+        for _ in range(ATTEMPTS):
+            try:
+                await naming.write(service, json.dumps(value))
+            except Refused as error:
+                if error.code != ABSENT:
+                    raise
+            else:
+                return Done()
+            try:  # the write did not happen, and a service without an instance has no value
+                await naming.create(service, self._writes)
+            except (NoAnswer, Refused) as error:
+                if not str(error).startswith(EXISTS):
+                    raise NotDone(NO_SERVICE, str(error)) from error
+            await asyncio.sleep(PAUSE_S)
+        raise NotDone(NO_SERVICE, f"{service} is not there after {ATTEMPTS} attempts")
+
+    async def cas(self, key: str, expected: Value, new: Value) -> Done | None:  # noqa: ARG002 - of the contract
+        """Sends nothing."""
+        raise NotDone(UNSUPPORTED, "Nacos has no compare-and-set")
+
+    async def failed(self, error: Exception) -> None:
+        """Leaves the node if the client follows the leader."""
+        await super().failed(error)
+        if self._follows:
             await self.close()
             self._at = None
-        return outcome
 
     async def close(self) -> None:
         """Closes the connection."""
@@ -84,20 +108,13 @@ class NacosClient:
             await self._naming.close()
             self._naming = None
 
-    async def _carry_out(self, invocation: Invocation) -> Outcome:
-        # Nacos allows letters, digits and .:_- in the name of a service.
-        service = PREFIX + quote(invocation.key or ONLY_KEY, safe="").replace("~", "%7E").replace("%", ":")
+    async def _connected(self) -> Naming:
+        """Returns the connection to the client's node, or to the leader."""
         if self._at is None:
             self._at = await self._leader()
         self.via = self._at.name if self._follows else None
         self._naming = self._naming or Naming(self._at.address)
-        match invocation.f, invocation.value:
-            case "read", _:
-                found = await (self._at_rest(self._naming, service) if self._pinned else self._naming.read(service))
-                return Ok(None if found is None else value_of(found))
-            case "write", value:
-                return await self._write(self._naming, service, value)
-        return unsupported(invocation.f, invocation.value)
+        return self._naming
 
     async def _leader(self) -> Node:
         """Asks the next node for the leader.
@@ -109,7 +126,7 @@ class NacosClient:
         self._turn += 1
         naming = Naming(asked.address)
         try:
-            async with asyncio.timeout(READ_TIMEOUT_S):
+            async with asyncio.timeout(LEADER_TIMEOUT_S):
                 peers = await naming.peers()
         except (NoAnswer, Refused, TimeoutError) as error:
             raise NotSent(f"{asked.name} does not name a leader: {error}") from error
@@ -143,21 +160,10 @@ class NacosClient:
             shown = await naming.read(service)
         return shown
 
-    async def _write(self, naming: Naming, service: str, value: Value) -> Outcome:
-        for _ in range(ATTEMPTS):
-            try:
-                await naming.write(service, json.dumps(value))
-            except Refused as error:
-                if code_of(error.text) != NO_SERVICE:
-                    raise
-            else:
-                return Ok(value)
-            try:  # the write did not happen, and a service without an instance has no value
-                await naming.create(service, self._writes)
-            except Refused as error:
-                if not error.text.startswith(EXISTS):
-                    return Fail(f"{NO_SERVICE}: {error}")
-            except NoAnswer as error:
-                return Fail(f"{NO_SERVICE}: {error}")
-            await asyncio.sleep(PAUSE_S)
-        return Fail(f"{NO_SERVICE}: {service} is not there after {ATTEMPTS} attempts")
+
+CLIENTS: Final = by_workload(NacosRegisters)
+
+
+def _service(key: str) -> str:
+    """Returns the name of the service of a key. Nacos allows letters, digits and .:_- in it."""
+    return PREFIX + quote(key, safe="").replace("~", "%7E").replace("%", ":")

@@ -11,10 +11,10 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from clusters.kit.answers import NoAnswer
+from clusters.kit.answers import NoAnswer, Refused
 from clusters.kit.http import Http
 from clusters.systems.nacos.options import Writes
-from harness.errors import LabrysError
+from clusters.systems.nacos.outcomes import code_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,20 +27,6 @@ FIELD: Final = "value"
 LISTED: Final = 100_000
 INSTANCES: Final = "com.alibaba.nacos.naming.iplist.public##"  # and the name of the service
 MAX_MESSAGE: Final = 200
-
-
-class Refused(LabrysError):  # noqa: N818 - as it reads in `except`
-    """The node answered with an error.
-
-    Attributes:
-        status: The status of HTTP.
-        text: The error as the node sent it.
-    """
-
-    def __init__(self, status: int, text: str) -> None:
-        super().__init__(f"status {status}: {text[:MAX_MESSAGE]}")
-        self.status = status
-        self.text = text
 
 
 class Peer(NamedTuple):
@@ -84,13 +70,8 @@ class Naming:
 
     async def read(self, service: str) -> str | None:
         """Returns the value of a service, as the node's own state has it; None if it has none."""
-        try:
-            found = await self._call("GET", "instance/list", params={"serviceName": service})
-        except Refused as error:
-            if error.status == NOT_FOUND:
-                return None
-            raise
-        return value_in(_member(found, "hosts"))
+        status, text = await self._send("GET", "instance/list", params={"serviceName": service})
+        return None if status == NOT_FOUND else value_in(_member(_read(status, text), "hosts"))
 
     async def peers(self) -> Sequence[Peer]:
         """Returns all nodes as this node sees them."""
@@ -118,16 +99,28 @@ class Naming:
             raise NoAnswer(f"expected a timestamp and instances, found {str(found)[:MAX_MESSAGE]}") from error
 
     async def _call(self, method: str, path: str, **more: Any) -> Any:
+        return _read(*await self._send(method, path, **more))
+
+    async def _send(self, method: str, path: str, **more: Any) -> tuple[int, str]:
         status, body = await self._http.send(method, path, **more)
-        text = body.decode(errors="replace")
-        if status != HTTP_OK:
-            raise Refused(status, text)
-        if text == "ok":
-            return None
-        try:
-            return json.loads(text)
-        except (ValueError, RecursionError):
-            raise NoAnswer(f"expected JSON or ok, found {text[:MAX_MESSAGE]!r}") from None
+        return status, body.decode(errors="replace")
+
+
+def _read(status: int, text: str) -> Any:
+    """Returns the JSON in an answer; None for `ok`.
+
+    Raises:
+        Refused: It is an error, with the code of `outcomes.code_of`.
+        NoAnswer: It is no JSON.
+    """
+    if status != HTTP_OK:
+        raise Refused(code_of(text), text[:MAX_MESSAGE])
+    if text == "ok":
+        return None
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        raise NoAnswer(f"expected JSON or ok, found {text[:MAX_MESSAGE]!r}") from None
 
 
 def value_in(instances: Any) -> str | None:

@@ -9,18 +9,14 @@ Source: Nacos 0.8.0, `ApiCommands.addIP4Dom` and `onAddIP4Dom`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
-
-from clusters.kit.answers import refused_with
-
-if TYPE_CHECKING:
-    from harness.op import Fail, Info
+from typing import Final
 
 NO_SERVICE: Final = "no-service"
+ABSENT: Final = "dom doesn't exist: "
 
 # The beginning of an error to the code in the history.
 WRITE_NEVER_HAPPENED: Final = {
-    "dom doesn't exist: ": NO_SERVICE,
+    ABSENT: NO_SERVICE,
     "no leader now.": "no-leader",
     "Adding IP for dom is forbidden now.": "forbidden",
 }
@@ -30,25 +26,15 @@ EXCEPTIONS: Final = (
     "java.lang.IllegalArgumentException: ",
     "java.security.AccessControlException: ",
 )
-MAX_MESSAGE: Final = 200
+OTHER: Final = ""
 
 
-def code_of(text: str) -> str | None:
-    """Returns the code of an error after which the write never happens; None for all other errors.
+def code_of(text: str) -> str:
+    """Returns the beginning by which the table knows an error; empty if it does not know it.
 
     Args:
         text: The error as the node sent it.
     """
     for prefix in (PASSED_ON, *EXCEPTIONS):
         text = text.removeprefix(prefix)
-    return next((code for known, code in WRITE_NEVER_HAPPENED.items() if text.startswith(known)), None)
-
-
-def refused(text: str, *, is_read: bool) -> Fail | Info:
-    """Returns the outcome of an operation that a node answered with an error.
-
-    Args:
-        text: The error as the node sent it.
-        is_read: Whether the operation is a read, which never has an effect.
-    """
-    return refused_with(code_of(text), text[:MAX_MESSAGE], is_read=is_read)
+    return next((known for known in WRITE_NEVER_HAPPENED if text.startswith(known)), OTHER)

@@ -6,16 +6,16 @@ whole values. Every node answers reads from its own state, and passes writes on 
 
 from __future__ import annotations
 
-import asyncio
 import re
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from clusters.kit import jvm
-from clusters.kit.answers import NoAnswer, NotSent
-from clusters.systems.nacos.client import PREFIX, NacosClient
-from clusters.systems.nacos.naming import PORT, Naming, Refused
+from clusters.kit.contracts import served
+from clusters.kit.exchange import asked_once
+from clusters.systems.nacos.client import CLIENTS, PREFIX
+from clusters.systems.nacos.naming import PORT, Naming
 from clusters.systems.nacos.options import Asks, NacosOptions
 from clusters.systems.nacos.promises import promises
 from harness.daemon import Daemon
@@ -28,6 +28,7 @@ from harness.system import LogLine, Tier
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from clusters.systems.nacos.client import NacosRegisters
     from harness.builds import Artifact
     from harness.cluster import Cluster
     from harness.node import Node
@@ -81,9 +82,7 @@ class NacosSystem(jvm.JvmSystem):
     software = "Nacos"
     programs = (JAVA, MAVEN)
     role = ROLE
-    serves: ClassVar[Mapping[str, str]] = MappingProxyType(
-        {"register": "write sets the only instance of a service, read lists it; there is no cas"}
-    )
+    serves = served(CLIENTS)
     libraries: ClassVar[Mapping[str, str]] = MappingProxyType({"aiohttp": "nacos"})
     log_lines: ClassVar[Mapping[str, LogLine]] = LINES
     telling_log_texts = TELLING
@@ -144,9 +143,9 @@ class NacosSystem(jvm.JvmSystem):
             ),
         )
 
-    def client(self, process: int, node: Node, *, pinned: bool = False) -> NacosClient:  # noqa: ARG002 - all are alike
+    def client(self, process: int, node: Node, *, pinned: bool = False) -> NacosRegisters:  # noqa: ARG002 - all are alike
         """Returns the client of a process."""
-        return NacosClient(
+        return CLIENTS[self.workload](
             node=node,
             nodes=self.nodes,
             follows=not pinned and self._options.nacos_asks is Asks.LEADER,
@@ -159,14 +158,7 @@ class NacosSystem(jvm.JvmSystem):
 
         Nacos' term is no term of Raft: a leader adds 100 to it with each change of a service. So a status has none.
         """
-        naming = Naming(node.address)
-        try:
-            async with asyncio.timeout(timeout_s):
-                peers = await naming.peers()
-        except (NotSent, NoAnswer, Refused, TimeoutError):
-            return ()
-        finally:
-            await naming.close()
+        peers = await asked_once(Naming(node.address), Naming.peers, timeout_s) or ()
         names = {each.address: each.name for each in self.nodes}
         own = next((peer for peer in peers if peer.address == node.address), None)
         if own is None:
@@ -190,13 +182,10 @@ class NacosSystem(jvm.JvmSystem):
 
         Services share no position, so the states of the nodes are compared at rest.
         """
-        naming = Naming(node.address)
-        try:
-            async with asyncio.timeout(timeout_s):
-                services = [name for name in await naming.services() if name.startswith(PREFIX)]
-                state = {name: list(await naming.stored(name)) for name in services}
-        except (NotSent, NoAnswer, Refused, TimeoutError):
-            return None
-        finally:
-            await naming.close()
-        return ReplicaState(node=node.name, applied_index=None, state=state)
+
+        async def stored(naming: Naming) -> ReplicaState:
+            services = [name for name in await naming.services() if name.startswith(PREFIX)]
+            state = {name: list(await naming.stored(name)) for name in services}
+            return ReplicaState(node=node.name, applied_index=None, state=state)
+
+        return await asked_once(Naming(node.address), stored, timeout_s)

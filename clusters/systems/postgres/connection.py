@@ -63,7 +63,7 @@ class Connection(Exchange):
         try:
             await _answer(reader)
         except Refused as error:
-            raise NotSent(f"the server does not accept a session: {error.code} {error}") from error
+            raise NotSent(f"the server does not accept a session: {error}") from error
 
 
 async def row_of(connection: Connection, sql: str) -> Row | None:
@@ -93,8 +93,7 @@ async def _answer(reader: asyncio.StreamReader) -> tuple[str, list[Row]]:
         try:
             kind = await reader.readexactly(1)
         except EOFError:
-            ended = "the server ended the session" if error is None else f"{error.code} {error}"
-            raise ConnectionError(ended) from None
+            raise ConnectionError("the server ended the session" if error is None else str(error)) from None
         (length,) = struct.unpack("!i", await reader.readexactly(_LENGTH_BYTES))
         if not _LENGTH_BYTES <= length <= MAX_MESSAGE_BYTES:
             raise ValueError(f"expected a message of at most {MAX_MESSAGE_BYTES} bytes, found a length of {length}")
@@ -133,7 +132,8 @@ def _row(content: bytes) -> Row:
 
 def _error(content: bytes) -> Refused:
     fields = {part[:1]: part[1:].decode(errors="replace") for part in content.split(b"\0") if part}
-    return Refused(fields.get(b"C", "?????")[:5], fields.get(b"M", "")[: 2 * _SHOWN])
+    code = fields.get(b"C", "?????")[:5]
+    return Refused(code, f"{code} {fields.get(b'M', '')[: 2 * _SHOWN]}")
 
 
 def _message(kind: bytes, content: bytes) -> bytes:

@@ -12,14 +12,7 @@ failures before it writes the record of the commit.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
-
-from harness.op import Fail
-
-if TYPE_CHECKING:
-    from harness.op import Outcome
-
-from clusters.kit.answers import no_answer
+from typing import Final
 
 # The code of PostgreSQL to the code of the error in the history. With each of them, the server has rolled back.
 ROLLED_BACK: Final = {
@@ -29,19 +22,3 @@ ROLLED_BACK: Final = {
 }
 # Errors that are answers of a working system.
 ANSWERS: Final = tuple(ROLLED_BACK.values())
-
-
-def refused(code: str, text: str, *, in_commit: bool, is_read: bool) -> Outcome:
-    """Returns the outcome of a transaction that PostgreSQL answered with an error.
-
-    Args:
-        code: The code of the error, of five characters.
-        text: What the server said.
-        in_commit: Whether it is the answer to COMMIT.
-        is_read: Whether the transaction only reads.
-    """
-    known = ROLLED_BACK.get(code)
-    if known is not None:
-        return Fail(f"{known}: {text}")
-    wrong = f"refused: {code} {text}"
-    return no_answer(wrong, is_read=is_read) if in_commit else Fail(wrong)

@@ -12,14 +12,13 @@ from __future__ import annotations
 import asyncio
 import itertools
 import shlex
-from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from clusters.kit.answers import NoAnswer, NotSent, Refused
+from clusters.kit.contracts import served
 from clusters.kit.exchange import asked_once
-from clusters.kit.transactions import LIST_APPEND, RW_REGISTER
 from clusters.kit.waiting import wait_until_complete
-from clusters.systems.postgres.client import CREATE, PostgresClient
+from clusters.systems.postgres.client import CLIENTS, CREATE
 from clusters.systems.postgres.connection import PORT, USER, Connection, row_of
 from clusters.systems.postgres.options import Asks, PostgresOptions
 from clusters.systems.postgres.outcomes import ANSWERS
@@ -33,6 +32,7 @@ from harness.system import Program, System, Tier
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from clusters.systems.postgres.client import PostgresTransactions
     from harness.cluster import Cluster
     from harness.node import Node
     from harness.promise import Promise
@@ -79,12 +79,7 @@ class PostgresSystem(System):
     summary = "PostgreSQL 15 with one primary and asynchronous hot standbys."
     tier = Tier.PROMISE
     Options = PostgresOptions
-    serves: ClassVar[Mapping[str, str]] = MappingProxyType(
-        dict.fromkeys(
-            (LIST_APPEND, RW_REGISTER),
-            "txn is a transaction of the isolation level: SELECT for a read, INSERT ... ON CONFLICT DO UPDATE for a change",
-        )
-    )
+    serves = served(CLIENTS)
     programs: ClassVar[Sequence[Program]] = (
         Program(name="setpriv", package="util-linux", purpose="running PostgreSQL as another user than root"),
     )
@@ -128,16 +123,12 @@ class PostgresSystem(System):
         """Returns the lines of a server that found its own data wrong, or that crashed."""
         return FATAL
 
-    def client(self, process: int, node: Node, *, pinned: bool = False) -> PostgresClient:  # noqa: ARG002 - by turn
+    def client(self, process: int, node: Node, *, pinned: bool = False) -> PostgresTransactions:  # noqa: ARG002 - by turn
         """Returns the client of a process. Its standby is the next one in turn."""
         standbys = self._standbys if self._options.reads_from is Asks.STANDBY and not pinned else []
         place = next(self._clients)
-        return PostgresClient(
-            node=node,
-            standby=standbys[place % len(standbys)] if standbys else None,
-            workload=self.workload,
-            level=self._options.isolation,
-        )
+        standby = standbys[place % len(standbys)] if standbys else None
+        return CLIENTS[self.workload](node=node, standby=standby, level=self._options.isolation)
 
 
 class Server(Service):

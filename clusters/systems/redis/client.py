@@ -12,12 +12,11 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from clusters.kit.answers import PAUSE_S, NoAnswer, NotSent, Refused
+from clusters.kit.answers import PAUSE_S, InDoubt, NoAnswer, NotSent, Refused
 from clusters.kit.contracts import (
     Contract,
     Counters,
     Done,
-    InDoubt,
     Locks,
     Queues,
     Registers,

@@ -13,20 +13,19 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from clusters.kit.remoting import NotSent, RemotingError
+from clusters.kit.answers import NoAnswer, NotDone, NotSent
 from clusters.systems.rocketmq import broker_requests
-from clusters.systems.rocketmq.broker_outcomes import SUCCESS, refused
+from clusters.systems.rocketmq.broker_outcomes import SUCCESS, refusal
 from clusters.systems.rocketmq.brokers import connect
-from harness.op import Fail, Info, Ok
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from clusters.kit.remoting import Connection
     from harness.node import Node
-    from harness.op import Outcome
 
 Place = tuple[str, str, int]  # the node, the topic and the message queue
+Result = int | NotDone | NotSent | NoAnswer  # the offset of a message, or the error of its batch
 
 CONNECT_S: Final = 1.0
 ANSWER_S: Final = 5.0
@@ -37,7 +36,7 @@ MOST_BYTES: Final = 2 * 1024 * 1024  # a broker takes 4 MiB, and one message of 
 @dataclass(slots=True)
 class _Batch:
     bodies: list[bytes] = field(default_factory=list)
-    outcomes: list[asyncio.Future[Outcome]] = field(default_factory=list)
+    results: list[asyncio.Future[Result]] = field(default_factory=list)
 
     @property
     def is_full(self) -> bool:
@@ -61,14 +60,19 @@ class Batches:
         self._idle: dict[str, list[Connection]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def send(self, node: Node, topic: str, queue: int, body: bytes) -> Outcome:
-        """Sends a message with others, once. Returns its offset, or the outcome of the whole batch.
+    async def send(self, node: Node, topic: str, queue: int, body: bytes) -> int:
+        """Sends a message with others, once, and returns its offset.
 
         Args:
             node: The node of the broker.
             topic: The topic.
             queue: The number of the message queue.
             body: The body of the message.
+
+        Raises:
+            NotDone: The broker certainly refused the whole batch; `InDoubt`: it refused it otherwise.
+            NotSent: The broker cannot be reached.
+            NoAnswer: It gives no usable answer.
         """
         place = (node.name, topic, queue)
         batch = self._open.get(place)
@@ -77,10 +81,13 @@ class Batches:
             task = asyncio.create_task(self._send_later(node, place, batch))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
-        outcome: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+        waits: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
         batch.bodies.append(body)
-        batch.outcomes.append(outcome)
-        return await outcome
+        batch.results.append(waits)
+        result = await waits
+        if isinstance(result, int):
+            return result
+        raise result
 
     async def _send_later(self, node: Node, place: Place, batch: _Batch) -> None:
         try:
@@ -88,34 +95,30 @@ class Batches:
             if self._open.get(place) is batch:
                 del self._open[place]
             _, topic, queue = place
-            found = await self._sent(node, topic, queue, batch.bodies)
-            for waits, outcome in zip(batch.outcomes, found, strict=True):
+            results = await self._sent(node, topic, queue, batch.bodies)
+            for waits, result in zip(batch.results, results, strict=True):
                 if not waits.done():  # the run may have given it up
-                    waits.set_result(outcome)
+                    waits.set_result(result)
         finally:
-            for waits in batch.outcomes:
+            for waits in batch.results:
                 waits.cancel()  # has no effect on one that is done
 
-    async def _sent(self, node: Node, topic: str, queue: int, bodies: Sequence[bytes]) -> Sequence[Outcome]:
-        """Sends a batch, and returns the outcome of each message."""
+    async def _sent(self, node: Node, topic: str, queue: int, bodies: Sequence[bytes]) -> Sequence[Result]:
+        """Sends a batch, and returns the result of each message."""
         idle = self._idle.setdefault(node.name, [])
-        outcome: Fail | Info
         try:
             async with asyncio.timeout(ANSWER_S):
                 connection = await self._connected(node, idle)
                 answer = await broker_requests.send_batch(connection, topic, queue, bodies, broker_requests.now_ms())
             idle.append(connection)
-            if answer.status == SUCCESS:
-                first = broker_requests.offset_of(answer, queue)
-                return [Ok(first + more, order=first + more) for more in range(len(bodies))]
-            outcome = refused(answer.status, answer.remark, self._certain)
-        except NotSent as error:
-            outcome = Fail(f"not-connected: {error}")
+            if answer.status != SUCCESS:
+                return [refusal(answer.status, answer.remark, self._certain)] * len(bodies)
+            first = broker_requests.offset_of(answer, queue)
+            return range(first, first + len(bodies))
         except TimeoutError:
-            outcome = Info(f"no-answer: no answer in {ANSWER_S:g} s")
-        except RemotingError as error:
-            outcome = Info(f"no-answer: {error}")
-        return [outcome] * len(bodies)
+            return [NoAnswer(f"no answer in {ANSWER_S:g} s")] * len(bodies)
+        except (NotSent, NoAnswer) as error:
+            return [error] * len(bodies)
 
     async def _connected(self, node: Node, idle: list[Connection]) -> Connection:
         """Returns a connection that no other batch uses.

@@ -26,7 +26,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from harness.op import Fail, Info
+from clusters.kit.answers import InDoubt, NotDone
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -87,18 +87,19 @@ END_REFUSED: Mapping[int, Sequence[str]] = MappingProxyType(
 
 NOT_MASTER: Final = "not-master"  # a pinned client asked a slave
 NO_MASTER: Final = "no-master"  # the route has none
+HALF_MESSAGE: Final = "half-message"  # the half message of a transaction is not known to be there
 NOTHING_CAME: Final = "nothing-came"  # the queue may be empty, or its master may be away
 ROLLED_BACK: Final = "rolled-back"  # the producer itself ended the transaction so
 REFUSALS: Final = (NOT_MASTER, NOTHING_CAME, ROLLED_BACK)
 
 
-def refused(code: int, remark: str, certain: Mapping[int, Sequence[str]] = REFUSED) -> Fail | Info:
-    """Returns the outcome of a request by an answer that is not success.
+def refusal(code: int, remark: str, certain: Mapping[int, Sequence[str]] = REFUSED) -> NotDone:
+    """Returns the error of an answer to a send that is not success: `InDoubt`, or another `NotDone` if it is certain.
 
     Args:
         code: The code of the answer.
         remark: What the broker says of it; may be empty.
         certain: The refusals that are certain.
     """
-    error = f"{NAMES.get(code, f'code-{code}')}: {remark[:200]}"
-    return Fail(error) if remark.startswith(tuple(certain.get(code, ()))) else Info(error)
+    is_certain = remark.startswith(tuple(certain.get(code, ())))
+    return (NotDone if is_certain else InDoubt)(NAMES.get(code, f"code-{code}"), remark[:200])

@@ -12,7 +12,7 @@ import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from clusters.kit.remoting import BadAnswer, Connection
+from clusters.kit.answers import NoAnswer, Refused
 from clusters.systems.rocketmq.broker_outcomes import (
     PULL_NOT_FOUND,
     PULL_OFFSET_MOVED,
@@ -28,7 +28,7 @@ from harness.clock import wall_s
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from clusters.kit.remoting import Answer
+    from clusters.kit.remoting import Answer, Connection
     from clusters.systems.rocketmq.records import Record
     from harness.op import Value
 
@@ -58,18 +58,6 @@ MESSAGE_ID: Final = re.compile(
     r"[0-9A-Fa-f]{32}(?:[0-9A-Fa-f]{24})?"
 )  # address, port, and 8 bytes with the place in the commit log
 MOST_CONFIGURATION: Final = 1024 * 1024
-
-
-class Refused(BadAnswer):
-    """The process answered with an error.
-
-    Attributes:
-        status: The code.
-    """
-
-    def __init__(self, answer: Answer) -> None:
-        super().__init__(f"code {answer.status}: {answer.remark[:200] or 'no remark'}")
-        self.status = answer.status
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,17 +127,17 @@ async def master_of(connection: Connection, topic: str) -> str | None:
 
     Raises:
         Refused: The name server does not know the topic, e.g. because no broker is registered there.
-        BadAnswer: The answer is not a route.
+        NoAnswer: The answer is not a route.
     """
     answer = await connection.call(ROUTE, None, extension={"topic": topic, "acceptStandardJsonOnly": "true"})
     if answer.status != SUCCESS:
-        raise Refused(answer)
+        raise _refusal(answer)
     brokers = answer.body.get("brokerDatas")
     if not isinstance(brokers, list) or not all(isinstance(each, dict) for each in brokers):
-        raise BadAnswer(f"expected the brokers of a topic, found {str(answer.body)[:100]}")
+        raise NoAnswer(f"expected the brokers of a topic, found {str(answer.body)[:100]}")
     addresses: Value = next((each.get("brokerAddrs") for each in brokers if each.get("brokerName") == BROKER), {})
     if not isinstance(addresses, dict):
-        raise BadAnswer(f"expected the addresses of brokers, found {str(addresses)[:100]}")
+        raise NoAnswer(f"expected the addresses of brokers, found {str(addresses)[:100]}")
     found = addresses.get(MASTER)
     return found if isinstance(found, str) else None
 
@@ -163,9 +151,9 @@ async def knows_topic(connection: Connection, topic: str) -> bool:
     try:
         await pull(connection, topic, 0, 0, most=1)
     except Refused as refusal:
-        if refusal.status == TOPIC_NOT_EXIST:
-            return False
-        raise
+        if refusal.code != str(TOPIC_NOT_EXIST):
+            raise
+        return False
     return True
 
 
@@ -258,11 +246,11 @@ async def end_transaction(connection: Connection, topic: str, half: Answer, name
         commits: Whether it is committed, and not rolled back.
 
     Raises:
-        BadAnswer: The answer to the half message does not say where it is.
+        NoAnswer: The answer to the half message does not say where it is.
     """
     message = half.extension.get("msgId", "")
     if not MESSAGE_ID.fullmatch(message):
-        raise BadAnswer(f"expected the id of a message in hexadecimal digits, found {message[:100]!r}")
+        raise NoAnswer(f"expected the id of a message in hexadecimal digits, found {message[:100]!r}")
     fields = {
         "topic": topic,
         "producerGroup": GROUP,
@@ -288,11 +276,11 @@ def offset_of(answer: Answer, queue: int) -> int:
     """Returns the offset that a broker gave to a message.
 
     Raises:
-        BadAnswer: The answer has no offset, or names another queue.
+        NoAnswer: The answer has no offset, or names another queue.
     """
     found = _from_zero(answer.extension, "queueId")
     if found != queue:
-        raise BadAnswer(f"expected an offset of the queue {queue}, found one of the queue {found}")
+        raise NoAnswer(f"expected an offset of the queue {queue}, found one of the queue {found}")
     return _from_zero(answer.extension, "queueOffset")
 
 
@@ -308,7 +296,7 @@ async def pull(connection: Connection, topic: str, queue: int, offset: int, *, m
 
     Raises:
         Refused: The broker answers with an error.
-        BadAnswer: The messages are not those of this queue from this offset on, without a gap.
+        NoAnswer: The messages are not those of this queue from this offset on, without a gap.
     """
     fields = {
         "consumerGroup": GROUP,
@@ -325,14 +313,14 @@ async def pull(connection: Connection, topic: str, queue: int, offset: int, *, m
     }
     answer, body = await connection.call_bytes(PULL, b"", extension=fields)
     if answer.status not in {SUCCESS, PULL_NOT_FOUND, PULL_RETRY_IMMEDIATELY, PULL_OFFSET_MOVED}:
-        raise Refused(answer)
+        raise _refusal(answer)
     end = _from_zero(answer.extension, "maxOffset")
     records = list(records_in(body)) if answer.status == SUCCESS else []
     if not records and offset < end:
-        raise Refused(answer)  # e.g. the queue has the place of a message that the log lacks
+        raise _refusal(answer)  # e.g. the queue has the place of a message that the log lacks
     for place, record in zip(itertools.count(offset), records, strict=False):
         if (record.topic, record.queue, record.offset) != (topic, queue, place):
-            raise BadAnswer(
+            raise NoAnswer(
                 f"expected the message {place} of the queue {queue} of {topic}, found the message {record.offset} of the "
                 f"queue {record.queue} of {record.topic[:100]}"
             )
@@ -377,12 +365,12 @@ async def epochs(connection: Connection) -> Epochs:
 
     Raises:
         Refused: It answers with an error, e.g. before it has registered.
-        BadAnswer: The answer has no epochs.
+        NoAnswer: The answer has no epochs.
     """
     body = _succeeded(await connection.call(EPOCHS, None, extension={})).body
     found = body.get("epochList")
     if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
-        raise BadAnswer(f"expected a list of epochs, found {str(body)[:100]}")
+        raise NoAnswer(f"expected a list of epochs, found {str(body)[:100]}")
     return Epochs(
         broker=integer(body.get("brokerId")),
         epochs=[(integer(each.get("epoch")), integer(each.get("startOffset"))) for each in found],
@@ -395,12 +383,12 @@ async def commit_log_end(connection: Connection) -> int:
 
     Raises:
         Refused: It answers with an error.
-        BadAnswer: The answer has no end.
+        NoAnswer: The answer has no end.
     """
     table = _succeeded(await connection.call(RUNTIME, None, extension={})).body.get("table")
     found = table.get("commitLogMaxOffset") if isinstance(table, dict) else None
     if not isinstance(found, str):
-        raise BadAnswer(f"expected the text commitLogMaxOffset in a table, found {str(table)[:100]}")
+        raise NoAnswer(f"expected the text commitLogMaxOffset in a table, found {str(table)[:100]}")
     return number(found)
 
 
@@ -409,15 +397,15 @@ async def is_master(connection: Connection) -> bool:
 
     Raises:
         Refused: It answers with an error.
-        BadAnswer: The configuration has no id.
+        NoAnswer: The configuration has no id.
     """
     answer, body = await connection.call_bytes(CONFIGURATION, b"", extension={})
     if answer.status != SUCCESS:
-        raise Refused(answer)
+        raise _refusal(answer)
     lines = body[:MOST_CONFIGURATION].decode(errors="replace").splitlines()
     found = next((line.partition("=")[2] for line in lines if line.startswith("brokerId=")), None)
     if found is None:
-        raise BadAnswer(f"expected a configuration with the line brokerId=, found {lines[:3]}")
+        raise NoAnswer(f"expected a configuration with the line brokerId=, found {lines[:3]}")
     return found.strip() == MASTER
 
 
@@ -426,12 +414,12 @@ async def replication(connection: Connection) -> Replication:
 
     Raises:
         Refused: It answers with an error.
-        BadAnswer: The answer does not say whether it is a master.
+        NoAnswer: The answer does not say whether it is a master.
     """
     body = _succeeded(await connection.call(REPLICATION, None, extension={})).body
     leads, of_slave = body.get("master"), body.get("haClientRuntimeInfo")
     if not isinstance(leads, bool):
-        raise BadAnswer(f"expected whether the broker is a master, found {str(body)[:100]}")
+        raise NoAnswer(f"expected whether the broker is a master, found {str(body)[:100]}")
     master = of_slave.get("masterAddr") if isinstance(of_slave, dict) and not leads else None
     return Replication(
         leads=leads,
@@ -442,7 +430,7 @@ async def replication(connection: Connection) -> Replication:
 
 def _succeeded(answer: Answer) -> Answer:
     if answer.status != SUCCESS:
-        raise Refused(answer)
+        raise _refusal(answer)
     return answer
 
 
@@ -450,5 +438,10 @@ def _from_zero(fields: Mapping[str, str], name: str) -> int:
     """Returns a field that is a whole number from 0 on."""
     found = number_in(fields, name)
     if fields[name].startswith("-"):
-        raise BadAnswer(f"expected a whole number from 0 on as {name}, got {fields[name]}")
+        raise NoAnswer(f"expected a whole number from 0 on as {name}, got {fields[name]}")
     return found
+
+
+def _refusal(answer: Answer) -> Refused:
+    """Returns the error of an answer that is not success. Its code is the number."""
+    return Refused(str(answer.status), f"code {answer.status}: {answer.remark[:200] or 'no remark'}")

@@ -14,7 +14,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from clusters.kit import jvm
-from clusters.kit.remoting import Connection, RemotingError, asked_once
+from clusters.kit.answers import NoAnswer, NotSent, Refused
+from clusters.kit.exchange import asked_once
+from clusters.kit.remoting import Connection
 from clusters.systems.rocketmq import broker_requests, settings
 from clusters.systems.rocketmq.broker_options import Flush
 from clusters.systems.rocketmq.broker_requests import BROKER, FAST_PORT, HA_PORT, NAME_SERVER_PORT, PORT
@@ -93,7 +95,7 @@ class BrokerGroup(jvm.JvmGroup):
         """Returns the end of the commit log of a broker, and its epochs.
 
         Raises:
-            RemotingError: The broker does not answer, or its answer cannot be read.
+            NoAnswer: The broker does not answer, or its answer cannot be read.
         """
 
     @abc.abstractmethod
@@ -135,7 +137,9 @@ class BrokerGroup(jvm.JvmGroup):
         if not await self.has_all(node):
             return None
         topics = self._rocketmq.stored_topics()
-        copy = await asked_once(connect, node, timeout_s, lambda asked: copy_of(asked, topics, self.log_state))
+        copy = await asked_once(
+            connect(node, timeout_s), lambda asked: copy_of(asked, topics, self.log_state), timeout_s
+        )
         if copy is None:
             return None
         if not copy.whole:
@@ -161,8 +165,8 @@ class BrokerGroup(jvm.JvmGroup):
                         if not await broker_requests.knows_topic(connection, topic):
                             await broker_requests.create_topic(connection, topic, queues)
                 finally:
-                    connection.close()
-        except (RemotingError, TimeoutError) as error:
+                    await connection.close()
+        except (NotSent, NoAnswer, Refused, TimeoutError) as error:
             return f"{master.name}, the master, answers with {error or 'nothing'}"
         for topic in topics:
             for node in self.nodes:
@@ -175,7 +179,9 @@ class BrokerGroup(jvm.JvmGroup):
 
     async def _asked(self, node: Node, topic: str) -> bool | None:
         limit_s = slowed(jvm.STATUS_TIMEOUT_S)
-        return await asked_once(connect, node, limit_s, lambda asked: broker_requests.knows_topic(asked, topic))
+        return await asked_once(
+            connect(node, limit_s), lambda asked: broker_requests.knows_topic(asked, topic), limit_s
+        )
 
 
 class Brokers(BrokerGroup):
@@ -222,7 +228,7 @@ class Brokers(BrokerGroup):
                 await broker_requests.epochs(connection),
             )
 
-        answer = await asked_once(connect, node, timeout_s, ask)
+        answer = await asked_once(connect(node, timeout_s), ask, timeout_s)
         if answer is None:
             return ()
         before, replication, epochs = answer

@@ -8,14 +8,24 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from clusters.kit.answers import PAUSE_S, no_answer
-from clusters.kit.remoting import BadAnswer, Connection, NotSent, RemotingError
-from clusters.systems.rocketmq.heartbeats import Heartbeats, heartbeat_outcome
-from clusters.systems.rocketmq.outcomes import NOT_LEADER, SUCCESS, Meaning, meaning_of, not_answered, not_leader
+from clusters.kit.answers import PAUSE_S, InDoubt, NoAnswer, NotDone, NotSent, Refused, unsupported
+from clusters.kit.contracts import Contract, by_workload
+from clusters.kit.remoting import Connection
+from clusters.systems.rocketmq.heartbeats import Heartbeats, accepted
+from clusters.systems.rocketmq.outcomes import (
+    BAD_ANSWER,
+    NEVER_HAPPENED,
+    NOT_LEADER,
+    SUCCESS,
+    Meaning,
+    meaning_of,
+    not_leader,
+    refusal,
+)
 from clusters.systems.rocketmq.requests import REQUESTS, metadata
-from harness.op import Fail, Ok
+from harness.op import Ok
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -23,9 +33,8 @@ if TYPE_CHECKING:
     from clusters.kit.remoting import Answer
     from clusters.systems.rocketmq.requests import Request
     from harness.node import Node
-    from harness.op import Invocation, Outcome
+    from harness.op import Invocation, Outcome, Value
 
-ONLY_GROUP = "group"  # for a workload with one object and no keys
 CONNECT_TIMEOUT_S = 2.0
 METADATA_TIMEOUT_S = 1.0
 HEARTBEAT_TIMEOUT_S = 1.0
@@ -58,17 +67,28 @@ class Controllers:
         return next((node.name for node in self.nodes if address == f"{node.address}:{self.port}"), None)
 
 
-class ControllerClient:
+class ControllerClient(Contract):
     """A `harness.client.RoutedClient` for broker groups: a key is the name of a group.
 
-    A function is one of `REQUESTS`, or `heartbeat`, or `leave`, which closes the connections of the heartbeats.
+    A function is one of `REQUESTS`, or `heartbeat`, or `leave`, which closes the connections of the heartbeats. The result of
+    every answer has its code. The interpreter limits the time of an operation.
 
     Attributes:
         node: The client's own node. A pinned client stays there.
         via: The node that received its last operation; None if the client is pinned.
     """
 
+    never_happened = NEVER_HAPPENED
+    read_timeout_s = None
+
     def __init__(self, *, controllers: Controllers, node: Node, follows: bool) -> None:
+        """Connects with the first operation.
+
+        Args:
+            controllers: The controllers.
+            node: The client's own node.
+            follows: Whether it follows the leader.
+        """
         self.node = node
         self._controllers = controllers
         self._follows = follows
@@ -77,80 +97,87 @@ class ControllerClient:
         self._connection: Connection | None = None
         self.via: str | None = None
 
-    async def invoke(self, invocation: Invocation) -> Outcome:
-        """Carries out a request for the broker group `invocation.key`. The outcome of every answer is `Ok`, with its code."""
-        name = invocation.key or ONLY_GROUP
-        if invocation.f in {"heartbeat", "leave"}:
-            return await self._heartbeat_or_leave(invocation.f, name, invocation.value)
+    def is_read(self, invocation: Invocation) -> bool:
+        """Returns whether a request has no effect."""
         request = REQUESTS.get(invocation.f)
+        return request is not None and request.is_read
+
+    def name_of(self, code: str) -> str:
+        """Returns the code, which is a name already."""
+        return code
+
+    async def operate(self, key: str, f: str, value: Value) -> Outcome:
+        """Carries out a request for the broker group of a key, a heartbeat, or the end of heartbeats."""
+        request = REQUESTS.get(f)
+        if f in {"heartbeat", "leave"}:
+            return Ok(await self._heartbeat_or_leave(f, key, value))
         if request is None:
-            return Fail(f"unsupported: {invocation.f[:100]}")
+            return unsupported(f, value)
         self.via = self._at.name if self._follows else None
-        try:
-            answer = await request.ask(await self._connected(), name, invocation.value)
-        except NotSent as error:
-            self._leave(None)
-            await asyncio.sleep(PAUSE_S)
-            return Fail(f"not-connected: {error}")
-        except RemotingError as error:
-            self._leave(None)
-            return no_answer(f"no-answer: {error}", is_read=request.is_read)
+        answer = await request.ask(await self._connected(), key, value)
         if answer.status == NOT_LEADER:
-            return await self._refused()
+            raise not_leader(await self._other_leader())
         if meaning_of(answer.status) is not Meaning.ANSWER:
             await asyncio.sleep(PAUSE_S)
-        return outcome_of(request, name, answer)
+        return Ok(value_of(request, key, answer))
+
+    async def failed(self, error: Exception) -> None:
+        """Leaves the controller after a request without an answer, and pauses if there was no connection."""
+        if isinstance(error, NotSent | NoAnswer):
+            await self._leave(None)
+        if isinstance(error, NotSent | NotDone) and not isinstance(error, InDoubt):
+            await asyncio.sleep(PAUSE_S)
 
     async def close(self) -> None:
         """Closes the connection and those of the heartbeats, so the client's brokers end too."""
-        self._close()
-        self._heartbeats.close()
+        await self._close()
+        await self._heartbeats.close()
 
-    async def _heartbeat_or_leave(self, f: str, name: str, argument: Mapping[str, Any]) -> Outcome:
+    async def _heartbeat_or_leave(self, f: str, name: str, argument: Mapping[str, Any]) -> Value:
         """Sends a heartbeat to all controllers over its own connections, or closes these connections."""
         self.via = None
         if f == "leave":
-            self._heartbeats.leave(name, argument["id"])
-            return Ok({"code": SUCCESS})
-        self._heartbeats.leave_others(name)  # the workload uses groups one after the other
-        outcome = heartbeat_outcome(await self._heartbeats.beat(name, argument, HEARTBEAT_TIMEOUT_S))
-        if isinstance(outcome, Fail):
-            await asyncio.sleep(PAUSE_S)
-        return outcome
+            await self._heartbeats.leave(name, argument["id"])
+            return {"code": SUCCESS}
+        await self._heartbeats.leave_others(name)  # the workload uses groups one after the other
+        return accepted(await self._heartbeats.beat(name, argument, HEARTBEAT_TIMEOUT_S))
 
     async def _connected(self) -> Connection:
         if self._connection is None or self._connection.closed:
             self._connection = await self._controllers.connect(self._at)
         return self._connection
 
-    async def _refused(self) -> Fail:
-        """Asks for the leader. A following client goes there, or to the next node if there is no known leader."""
+    async def _other_leader(self) -> str | None:
+        """Asks for the leader, and returns another one than this controller.
+
+        A following client goes there, or to the next node if there is no known leader.
+        """
         leader = None
         try:
             async with asyncio.timeout(METADATA_TIMEOUT_S):
                 leader = self._controllers.at((await metadata(await self._connected())).leader)
-        except (RemotingError, TimeoutError):
-            self._close()
+        except (NotSent, NoAnswer, TimeoutError):
+            await self._close()
         named = leader if leader != self._at.name else None
         if named is not None and self._follows:
-            self._leave(named)
+            await self._leave(named)
         else:
             await asyncio.sleep(PAUSE_S)
             if named is None:
-                self._leave(None)
-        return not_leader(named)
+                await self._leave(None)
+        return named
 
-    def _leave(self, leader: str | None) -> None:
+    async def _leave(self, leader: str | None) -> None:
         """Closes the connection. A following client goes to the leader, or to the next node if it knows no leader."""
-        self._close()
+        await self._close()
         if self._follows:
             names = [node.name for node in self._controllers.nodes]
             following = (names.index(self._at.name) + 1) % len(names)
             self._at = self._controllers.nodes[names.index(leader) if leader in names else following]
 
-    def _close(self) -> None:
+    async def _close(self) -> None:
         if self._connection is not None:
-            self._connection.close()
+            await self._connection.close()
             self._connection = None
 
 
@@ -185,18 +212,52 @@ class SplitClient:
         await self._other.close()
 
 
-def outcome_of(request: Request, name: str, answer: Answer) -> Outcome:
-    """Returns the outcome of an operation that a leader answered.
+class BrokerIds(ControllerClient):
+    """The ids of brokers."""
+
+    workloads = ("broker-id",)
+    serves = "apply, next, replica and state are the requests 1013, 1012, 1004 and 1006; a key is a broker group"
+
+
+class Elections(ControllerClient):
+    """The masters of broker groups."""
+
+    workloads = ("elect",)
+    serves = "elect is the request 1002, heartbeat is 904, and the others are as for broker-id"
+
+
+class SyncStateSets(ControllerClient):
+    """The brokers that are in sync with their master."""
+
+    workloads = ("sync-state-set",)
+    serves = "alter is the request 1001, leave closes connections of heartbeats, the others are as for elect"
+
+
+class Registrations(ControllerClient):
+    """All that controllers know of broker groups."""
+
+    workloads = ("controller",)
+    serves = "register is the request 1003, and the others are as for sync-state-set"
+
+
+CLIENTS: Final = by_workload(BrokerIds, Elections, SyncStateSets, Registrations)
+
+
+def value_of(request: Request, name: str, answer: Answer) -> Value:
+    """Returns the result of an operation that a leader answered.
 
     Args:
         request: The request.
         name: The broker group.
         answer: The answer; its code is not `NOT_LEADER`.
+
+    Raises:
+        Refused: The code is no answer, or a value is missing or bad.
     """
     if meaning_of(answer.status) is not Meaning.ANSWER:
-        return not_answered(answer.status, answer.remark, is_read=request.is_read)
+        raise refusal(answer.status, answer.remark)
     try:
-        return Ok(request.value(name, answer))
-    except BadAnswer as error:
+        return request.value(name, answer)
+    except NoAnswer as error:
         remark = f" ({answer.remark[:100]})" if answer.remark else ""
-        return no_answer(f"bad-answer: code {answer.status}{remark}: {error}", is_read=request.is_read)
+        raise Refused(BAD_ANSWER, f"code {answer.status}{remark}: {error}") from error

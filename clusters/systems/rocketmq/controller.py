@@ -7,13 +7,13 @@ configuration file. Clients use RocketMQ's remoting protocol.
 from __future__ import annotations
 
 import contextlib
-from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from clusters.kit import jvm
-from clusters.kit.remoting import RemotingError
+from clusters.kit.answers import NoAnswer, NotSent
+from clusters.kit.contracts import served
 from clusters.systems.rocketmq import controllers, jraft, mends, settings
-from clusters.systems.rocketmq.client import ControllerClient, SplitClient
+from clusters.systems.rocketmq.client import CLIENTS, SplitClient
 from clusters.systems.rocketmq.controllers import GROUP, JRAFT_PORT, ControllerProcesses
 from clusters.systems.rocketmq.options import ControllerOptions
 from clusters.systems.rocketmq.outcomes import REFUSALS
@@ -23,6 +23,7 @@ from harness.system import Tier
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from clusters.systems.rocketmq.client import ControllerClient
     from harness.builds import Artifact
     from harness.cluster import Cluster
     from harness.daemon import Daemon
@@ -47,14 +48,7 @@ class RocketMQController(jvm.LedJvmSystem):
     tier = Tier.FINDING
     Options = ControllerOptions
     simulator_class = "clusters.systems.rocketmq.simulated:SimRocketMQController"
-    serves: ClassVar[Mapping[str, str]] = MappingProxyType(
-        {
-            "broker-id": "apply, next, replica and state are the requests 1013, 1012, 1004 and 1006; a key is a broker group",
-            "elect": "elect is the request 1002, heartbeat is 904, and the others are as for broker-id",
-            "sync-state-set": "alter is the request 1001, leave closes connections of heartbeats, the others are as for elect",
-            "controller": "register is the request 1003, and the others are as for sync-state-set",
-        }
-    )
+    serves = served(CLIENTS)
     software = "RocketMQ's controller"
     programs = (settings.JAVA, settings.MAVEN)
     fatal = controllers.FATAL
@@ -102,7 +96,7 @@ class RocketMQController(jvm.LedJvmSystem):
         """Returns the client of a process."""
 
         def make(*, follows: bool) -> ControllerClient:
-            return ControllerClient(controllers=self.controllers, node=node, follows=follows)
+            return CLIENTS[self.workload](controllers=self.controllers, node=node, follows=follows)
 
         if self._options.pinned_reads and not pinned:
             return SplitClient(reader=make(follows=False), other=make(follows=True))
@@ -121,7 +115,7 @@ class RocketMQController(jvm.LedJvmSystem):
                     leader, limit_s, lambda connection: self.processes.peer(connection, leader).transfer(to.name, term)
                 )
             return
-        with contextlib.suppress(RemotingError):
+        with contextlib.suppress(NotSent, NoAnswer):
             await jraft.transfer(
                 leader.address, JRAFT_PORT, group=GROUP, to=f"{to.address}:{JRAFT_PORT}", timeout_s=limit_s
             )

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 from clusters.kit import jvm
 from clusters.kit.dledger_protocol import Peer
+from clusters.kit.exchange import asked_once
 from clusters.kit.members import Members
-from clusters.kit.remoting import asked_once
 from clusters.systems.rocketmq import settings
 from clusters.systems.rocketmq.client import Controllers
 from clusters.systems.rocketmq.options import Consensus
@@ -181,7 +181,7 @@ class ControllerProcesses:
 
     async def ask(self, node: Node, timeout_s: float, question: Callable[[Connection], Awaitable[T]]) -> T | None:
         """Sends a request to a controller over a new connection. Returns None if no proper answer comes in time."""
-        return await asked_once(self.controllers.connect, node, timeout_s, question)
+        return await asked_once(self.controllers.connect(node, timeout_s), question, timeout_s)
 
     def peer(self, connection: Connection, node: Node) -> Peer:
         """Returns a controller on dledger as a member of its group, over a connection."""

@@ -15,8 +15,9 @@ import asyncio
 from typing import TYPE_CHECKING, Final
 
 from clusters.kit.dledger_protocol import Peer
+from clusters.kit.exchange import asked_once
 from clusters.kit.members import Members
-from clusters.kit.remoting import Connection, asked_once
+from clusters.kit.remoting import Connection
 from clusters.systems.rocketmq import broker_requests, brokers, controllers
 from clusters.systems.rocketmq.broker_requests import BROKER, FAST_PORT, PORT, LogState
 from harness.leaders import LEADER
@@ -78,7 +79,8 @@ class DLedgerBrokers(brokers.BrokerGroup):
             return await broker_requests.commit_log_end(connection), await broker_requests.is_master(connection)
 
         group, broker = await asyncio.gather(
-            asked_once(_connect, node, timeout_s, of_group), asked_once(brokers.connect, node, timeout_s, of_broker)
+            asked_once(_connect(node, timeout_s), of_group, timeout_s),
+            asked_once(brokers.connect(node, timeout_s), of_broker, timeout_s),
         )
         if group is None:
             return ()

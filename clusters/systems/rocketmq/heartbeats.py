@@ -9,20 +9,22 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from clusters.kit.remoting import NotSent, RemotingError
+from clusters.kit.answers import InDoubt, NoAnswer, NotDone, NotSent
+from clusters.kit.contracts import NO_ANSWER, NOT_CONNECTED
+from clusters.kit.remoting import Answer
 from clusters.systems.rocketmq.outcomes import SUCCESS
 from clusters.systems.rocketmq.requests import REQUESTS
-from harness.op import Fail, Info, Ok
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from clusters.kit.remoting import Answer, Connection
+    from clusters.kit.remoting import Connection
     from clusters.systems.rocketmq.client import Controllers
     from harness.node import Node
-    from harness.op import Outcome
+    from harness.op import Value
 
 Place = tuple[str, int, str]
+Said = Answer | NotSent | NoAnswer
 
 
 class Heartbeats:
@@ -32,7 +34,7 @@ class Heartbeats:
         self._controllers = controllers
         self._connections: dict[Place, Connection] = {}
 
-    async def beat(self, name: str, argument: Mapping[str, Any], timeout_s: float) -> dict[str, Answer | RemotingError]:
+    async def beat(self, name: str, argument: Mapping[str, Any], timeout_s: float) -> dict[str, Said]:
         """Sends a heartbeat to every controller.
 
         Args:
@@ -44,7 +46,7 @@ class Heartbeats:
             The answer of each node, or the error.
         """
 
-        async def one(node: Node) -> Answer | RemotingError:
+        async def one(node: Node) -> Said:
             place = (name, int(argument["id"]), node.name)
             connection = self._connections.get(place)
             try:
@@ -53,42 +55,46 @@ class Heartbeats:
                         connection = self._connections[place] = await self._controllers.connect(node, timeout_s)
                     return await REQUESTS["heartbeat"].ask(connection, name, argument)
             except TimeoutError:
-                return RemotingError(f"{node.name} did not answer a heartbeat in {timeout_s:g} s")
-            except RemotingError as error:
+                return NoAnswer(f"{node.name} did not answer a heartbeat in {timeout_s:g} s")
+            except (NotSent, NoAnswer) as error:
                 return error
 
         nodes = self._controllers.nodes
         answers = await asyncio.gather(*map(one, nodes))
         return {node.name: answer for node, answer in zip(nodes, answers, strict=True)}
 
-    def leave(self, name: str, broker: int | None = None) -> None:
+    async def leave(self, name: str, broker: int | None = None) -> None:
         """Closes the connections of a broker, or of all brokers of a group. The controllers then regard them as dead."""
         for place in [place for place in self._connections if place[0] == name and broker in {place[1], None}]:
-            self._connections.pop(place).close()
+            await self._connections.pop(place).close()
 
-    def leave_others(self, name: str) -> None:
+    async def leave_others(self, name: str) -> None:
         """Closes the connections of the brokers of all groups but one."""
         for other in {place[0] for place in self._connections} - {name}:
-            self.leave(other)
+            await self.leave(other)
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Closes all connections."""
         for connection in self._connections.values():
-            connection.close()
+            await connection.close()
         self._connections.clear()
 
 
-def heartbeat_outcome(answers: Mapping[str, Answer | RemotingError]) -> Outcome:
-    """Returns the outcome of a heartbeat: `Ok` if any controller accepted it, `Fail` if it was sent to none.
+def accepted(answers: Mapping[str, Said]) -> Value:
+    """Returns the result of a heartbeat, if any controller accepted it.
 
     Args:
         answers: The answer of each node, or the error.
+
+    Raises:
+        NotDone: It was sent to none.
+        InDoubt: None is known to have accepted it.
     """
-    errors = [answer for answer in answers.values() if isinstance(answer, RemotingError)]
-    others = [answer for answer in answers.values() if not isinstance(answer, RemotingError)]
+    others = [answer for answer in answers.values() if isinstance(answer, Answer)]
+    errors = [answer for answer in answers.values() if not isinstance(answer, Answer)]
     if any(answer.status == SUCCESS for answer in others):
-        return Ok({"code": SUCCESS})
+        return {"code": SUCCESS}
     if not others and all(isinstance(error, NotSent) for error in errors):
-        return Fail(f"not-connected: {'; '.join(map(str, errors))[:300]}")
+        raise NotDone(NOT_CONNECTED, "; ".join(map(str, errors))[:300])
     reasons = [*(f"code {answer.status}" for answer in others), *map(str, errors)]
-    return Info(f"no-answer: {'; '.join(reasons)[:300]}")
+    raise InDoubt(NO_ANSWER, "; ".join(reasons)[:300])

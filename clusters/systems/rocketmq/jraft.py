@@ -19,7 +19,7 @@ from __future__ import annotations
 import asyncio
 import struct
 
-from clusters.kit.remoting import BadAnswer, NotSent, RemotingError
+from clusters.kit.answers import NoAnswer, NotSent
 
 TRANSFER = b"com.alipay.sofa.jraft.rpc.CliRequests$TransferLeaderRequest"
 REQUEST = struct.Struct(">BBHBIBIHHI")
@@ -47,7 +47,7 @@ async def transfer(host: str, port: int, *, group: str, to: str, timeout_s: floa
 
     Raises:
         NotSent: The node did not accept a connection.
-        RemotingError: No answer came, or a bad one.
+        NoAnswer: No answer came, or a bad one.
     """
     where = f"{host}:{port}"
     try:
@@ -63,9 +63,9 @@ async def transfer(host: str, port: int, *, group: str, to: str, timeout_s: floa
             finally:
                 writer.close()
     except TimeoutError as error:
-        raise RemotingError(f"{where} did not answer in {timeout_s:g} s") from error
+        raise NoAnswer(f"{where} did not answer in {timeout_s:g} s") from error
     except (OSError, asyncio.IncompleteReadError) as error:
-        raise RemotingError(f"{where} closed the connection before it answered") from error
+        raise NoAnswer(f"{where} closed the connection before it answered") from error
 
 
 def _request(group: str, leader: str, to: str, timeout_s: float) -> bytes:
@@ -80,15 +80,15 @@ async def _code(reader: asyncio.StreamReader, where: str) -> int:
     """Reads an answer, and returns the code of its `ErrorResponse`; 0 without this field."""
     *head, status, name_length, header_length, length = RESPONSE.unpack(await reader.readexactly(RESPONSE.size))
     if head[:3] != [PROTOCOL, ANSWERS, REPLY] or name_length + header_length + length > MAX_BYTES:
-        raise BadAnswer(f"{where}: expected an answer of SOFABolt, got {head}")
+        raise NoAnswer(f"{where}: expected an answer of SOFABolt, got {head}")
     await reader.readexactly(name_length + header_length)
     content = await reader.readexactly(length)
     if status != DONE:
-        raise BadAnswer(f"{where}: expected the status 0 of SOFABolt, got {status}")
+        raise NoAnswer(f"{where}: expected the status 0 of SOFABolt, got {status}")
     if not content:
         return 0
     if content[0] != CODE_FIELD << 3:
-        raise BadAnswer(f"{where}: expected a code, got {content[:40]!r}")
+        raise NoAnswer(f"{where}: expected a code, got {content[:40]!r}")
     return _varint(content[1:], where)
 
 
@@ -105,4 +105,4 @@ def _varint(data: bytes, where: str) -> int:
         found |= (byte & 0x7F) << 7 * place
         if byte < MORE:
             return found
-    raise BadAnswer(f"{where}: expected a number, got {data[:40]!r}")
+    raise NoAnswer(f"{where}: expected a number, got {data[:40]!r}")

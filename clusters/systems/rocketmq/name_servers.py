@@ -9,7 +9,8 @@ import asyncio
 from typing import TYPE_CHECKING, Final
 
 from clusters.kit import jvm
-from clusters.kit.remoting import Connection, asked_once
+from clusters.kit.exchange import asked_once
+from clusters.kit.remoting import Connection
 from clusters.kit.waiting import wait_until_complete
 from clusters.systems.rocketmq import settings
 from clusters.systems.rocketmq.broker_requests import NAME_SERVER_PORT, master_of
@@ -62,7 +63,7 @@ class NameServers(Service):
         """Returns which name server does not give clients this master for a topic; empty if all do."""
         limit_s = slowed(jvm.STATUS_TIMEOUT_S)
         for node in self.nodes:
-            found = await asked_once(connect, node, limit_s, lambda asked: master_of(asked, topic))
+            found = await asked_once(connect(node, limit_s), lambda asked: master_of(asked, topic), limit_s)
             if found != master:
                 return f"the name server of {node.name} names {found or 'no master'}"
         return ""
@@ -70,7 +71,9 @@ class NameServers(Service):
     async def _examine(self, nodes: Sequence[Node]) -> tuple[Mapping[str, str], Sequence[Node]]:
         async def answers(node: Node) -> object:
             limit_s = slowed(jvm.STATUS_TIMEOUT_S)
-            return await asked_once(connect, node, limit_s, lambda asked: asked.call(CLUSTER_INFO, None, extension={}))
+            return await asked_once(
+                connect(node, limit_s), lambda asked: asked.call(CLUSTER_INFO, None, extension={}), limit_s
+            )
 
         found = await asyncio.gather(*map(answers, nodes))
         silent = [node for node, answer in zip(nodes, found, strict=True) if answer is None]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from clusters.kit.remoting import BadAnswer
+from clusters.kit.answers import NoAnswer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,10 +16,10 @@ def integer(found: Value) -> int:
     """Returns a value of the body that is a whole number of 64 bits.
 
     Raises:
-        BadAnswer: It is not.
+        NoAnswer: It is not.
     """
     if not isinstance(found, int) or isinstance(found, bool) or not -(2**63) <= found < 2**63:
-        raise BadAnswer(f"expected a whole number, got {str(found)[:100]}")
+        raise NoAnswer(f"expected a whole number, got {str(found)[:100]}")
     return found
 
 
@@ -27,11 +27,11 @@ def number(text: str) -> int:
     """Returns the whole number of 64 bits in a text.
 
     Raises:
-        BadAnswer: It has none.
+        NoAnswer: It has none.
     """
     digits = text.removeprefix("-")
     if not (digits.isascii() and digits.isdigit() and len(digits) < 20):
-        raise BadAnswer(f"expected a whole number, got {text[:100]!r}")
+        raise NoAnswer(f"expected a whole number, got {text[:100]!r}")
     return integer(int(text))
 
 
@@ -39,8 +39,8 @@ def number_in(fields: Mapping[str, str], name: str) -> int:
     """Returns the whole number of 64 bits in a field of the header.
 
     Raises:
-        BadAnswer: The field is missing, or has none.
+        NoAnswer: The field is missing, or has none.
     """
     if name not in fields:
-        raise BadAnswer(f"expected the header field {name}, got {', '.join(fields)[:100] or 'none'}")
+        raise NoAnswer(f"expected the header field {name}, got {', '.join(fields)[:100] or 'none'}")
     return number(fields[name])

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import enum
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from harness.op import Fail, Info
+from clusters.kit.answers import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -60,6 +60,7 @@ TABLE: Mapping[int, tuple[str, Meaning]] = MappingProxyType(
 # The error of a controller that is not the leader: `not-leader` if it names the leader, `no-leader` if it names none or itself.
 REFUSALS = ("not-leader",)
 NO_LEADER = "no-leader"
+BAD_ANSWER = "bad-answer"
 
 
 def meaning_of(code: int) -> Meaning:
@@ -67,23 +68,26 @@ def meaning_of(code: int) -> Meaning:
     return TABLE[code][1] if code in TABLE else Meaning.UNKNOWN
 
 
-def not_answered(code: int, remark: str, *, is_read: bool) -> Fail | Info:
-    """Returns the outcome of an operation whose code is not an answer.
+# The names of refusals after which a request has no effect. They are the codes in the history too.
+NEVER_HAPPENED: Final[Mapping[str, str]] = MappingProxyType(
+    {name: name for name in (NO_LEADER, *(name for name, meaning in TABLE.values() if meaning is Meaning.NEVER))}
+)
+
+
+def refusal(code: int, remark: str) -> Refused:
+    """Returns the error of a code that is not an answer.
 
     Args:
         code: The header's code; not `NOT_LEADER`.
         remark: The controller's remark; may be empty.
-        is_read: Whether the operation is a read, which never has an effect.
     """
-    name = TABLE[code][0] if code in TABLE else f"code-{code}"
-    error = f"{name}: {remark[:200]}" if remark else name
-    return Fail(error) if is_read or meaning_of(code) is Meaning.NEVER else Info(error)
+    return Refused(TABLE[code][0] if code in TABLE else f"code-{code}", remark[:200])
 
 
-def not_leader(leader: str | None) -> Fail:
-    """Returns the outcome of an operation that a controller refused because it is not the leader.
+def not_leader(leader: str | None) -> Refused:
+    """Returns the error of a controller that is not the leader.
 
     Args:
         leader: The leader that the controller names; None if it names none.
     """
-    return Fail(NO_LEADER if leader is None else f"{TABLE[NOT_LEADER][0]}: {leader} leads")
+    return Refused(NO_LEADER, "") if leader is None else Refused(TABLE[NOT_LEADER][0], f"{leader} leads")

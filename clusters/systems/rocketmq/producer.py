@@ -10,20 +10,20 @@ import hashlib
 import zlib
 from typing import TYPE_CHECKING, Final
 
-from clusters.kit.remoting import NotSent, RemotingError
+from clusters.kit.answers import InDoubt, NoAnswer, NotDone, NotSent, worded
 from clusters.systems.rocketmq import broker_requests
 from clusters.systems.rocketmq.bodies import Sizes, filled
 from clusters.systems.rocketmq.broker_outcomes import (
     END_REFUSED,
+    HALF_MESSAGE,
     NO_MASTER,
     NOT_MASTER,
     REFUSED,
     ROLLED_BACK,
     SUCCESS,
-    refused,
+    refusal,
 )
 from clusters.systems.rocketmq.brokers import connect
-from harness.op import Fail, Info, Ok
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -32,13 +32,11 @@ if TYPE_CHECKING:
     from clusters.systems.rocketmq.batches import Batches
     from clusters.systems.rocketmq.routes import Routes
     from harness.node import Node
-    from harness.op import Outcome
 
 CONNECT_TIMEOUT_S: Final = 1.0
 NAME: Final = 32  # characters of the name of a transaction
 ROLLED_BACK_OF: Final = 5  # one of so many transactions is rolled back
 UNFILLED: Final = Sizes(least=0, most=0)
-WITHOUT_MASTER: Final = Fail(f"{NO_MASTER}: the route has no master")
 
 
 class Producer:
@@ -81,10 +79,16 @@ class Producer:
         self._hold_s = hold_s
         self._connections: dict[str, Connection] = {}
 
-    async def at(self) -> Node | None:
-        """Returns the node that it asks now; None if its route has no master."""
+    async def at(self) -> Node:
+        """Returns the node that it asks now.
+
+        Raises:
+            NotDone: Its route has no master.
+        """
         node = await self.routes.master() if self._follows else self._node
         self.via = node.name if node is not None and self._follows else None
+        if node is None:
+            raise NotDone(NO_MASTER, "the route has no master")
         return node
 
     async def connected(self, node: Node) -> Connection:
@@ -98,77 +102,75 @@ class Producer:
             found = self._connections[node.name] = await connect(node, CONNECT_TIMEOUT_S)
         return found
 
-    async def send(self, topic: str, queue: int, entry: bytes) -> Outcome:
-        """Sends an entry once. Only the timeout of the caller ends the wait for an answer.
+    async def send(self, topic: str, queue: int, entry: bytes) -> int | None:
+        """Sends an entry once, and returns its offset; None if the message was in a transaction.
 
-        Returns:
-            The offset as the value and the order; without an offset if the message was in a transaction.
+        Only the timeout of the caller ends the wait for an answer.
+
+        Raises:
+            NotDone: The message is certainly not in the log, or not visible; `InDoubt`: it may be there.
+            NotSent: The broker cannot be reached.
+            NoAnswer: The broker gives no usable answer.
         """
         body = filled(entry, self._sizes)
-        try:
-            node = await self.at()
-            return WITHOUT_MASTER if node is None else await self._sent(node, topic, queue, body)
-        except NotSent as error:
-            return Fail(f"not-connected: {error}")
-        except RemotingError as error:
-            return Info(f"no-answer: {error}")
-
-    async def _sent(self, node: Node, topic: str, queue: int, body: bytes) -> Outcome:
+        node = await self.at()
         if self._batches is not None:
             return await self._batches.send(node, topic, queue, body)
         if self._hold_s is not None:
-            return await self._in_transaction(node, topic, queue, body)
+            await self._in_transaction(node, topic, queue, body, self._hold_s)
+            return None
         connection = await self.connected(node)
         answer = await broker_requests.send(connection, topic, queue, body, broker_requests.now_ms())
         if answer.status != SUCCESS:
-            return self._refused(answer)
-        offset = broker_requests.offset_of(answer, queue)
-        return Ok(offset, order=offset)
+            raise self._refusal(answer)
+        return broker_requests.offset_of(answer, queue)
 
-    async def _in_transaction(self, node: Node, topic: str, queue: int, body: bytes) -> Outcome:
+    async def _in_transaction(self, node: Node, topic: str, queue: int, body: bytes, hold_s: float) -> None:
         """Sends a half message, and ends its transaction at the broker that it then asks, as RocketMQ's own producers do.
 
         Only a commit that was sent can make the message visible. So all else is certain.
 
         Raises:
+            NotDone: No commit was sent, or it was refused for certain; `InDoubt`: it was refused otherwise.
             NotSent: No commit was sent.
-            RemotingError: The commit got no usable answer.
+            NoAnswer: The commit got no usable answer.
         """
         name = hashlib.sha256(f"{topic}/{queue}/".encode() + body).hexdigest()[:NAME]  # no other transaction has it
         connection = await self.connected(node)
         try:
             half = await broker_requests.send_half(connection, topic, queue, body, broker_requests.now_ms(), name=name)
-        except RemotingError as error:
-            return Fail(f"half-message: {error}")
+        except (NotSent, NoAnswer) as error:
+            raise NotDone(HALF_MESSAGE, str(error)) from error
         if half.status != SUCCESS:
-            outcome = self._refused(half)
-            return outcome if isinstance(outcome, Fail) else Fail(f"half-message: {outcome.error}")
-        await asyncio.sleep(self._hold_s or 0.0)
+            refused = self._refusal(half)
+            if isinstance(refused, InDoubt):
+                raise NotDone(HALF_MESSAGE, worded(refused.code, str(refused)))
+            raise refused
+        await asyncio.sleep(hold_s)
         commits = zlib.crc32(body) % ROLLED_BACK_OF != 0
         at = await self.at()
-        if at is None:
-            return WITHOUT_MASTER
         try:
             answer = await broker_requests.end_transaction(await self.connected(at), topic, half, name, commits=commits)
-        except RemotingError as error:
+        except (NotSent, NoAnswer) as error:
             if commits:
                 raise
-            return Fail(f"{ROLLED_BACK}: {error}")
+            raise NotDone(ROLLED_BACK, str(error)) from error
         if not commits:
-            return Fail(
-                f"{ROLLED_BACK}: the producer rolled the transaction back; the code of the answer is {answer.status}"
+            raise NotDone(
+                ROLLED_BACK, f"the producer rolled the transaction back; the code of the answer is {answer.status}"
             )
-        return Ok(None) if answer.status == SUCCESS else refused(answer.status, answer.remark, END_REFUSED)
+        if answer.status != SUCCESS:
+            raise refusal(answer.status, answer.remark, END_REFUSED)
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Closes the connections."""
         for connection in self._connections.values():
-            connection.close()
+            await connection.close()
         self._connections.clear()
 
-    def _refused(self, answer: Answer) -> Fail | Info:
-        """Returns the outcome of a send that was refused. A pinned producer usually asks a slave, which is no outage."""
-        outcome = refused(answer.status, answer.remark, self._certain)
-        if isinstance(outcome, Fail) and not self._follows:
-            return Fail(f"{NOT_MASTER}: {outcome.error}")
-        return outcome
+    def _refusal(self, answer: Answer) -> NotDone:
+        """Returns the error of a send that was refused. A pinned producer usually asks a slave, which is no outage."""
+        refused = refusal(answer.status, answer.remark, self._certain)
+        if isinstance(refused, InDoubt) or self._follows:
+            return refused
+        return NotDone(NOT_MASTER, worded(refused.code, str(refused)))

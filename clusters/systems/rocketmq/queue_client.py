@@ -15,24 +15,22 @@ import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from clusters.kit.answers import PAUSE_S, unsupported
-from clusters.kit.remoting import NotSent, RemotingError
-from clusters.kit.stored import entry_or_fail, queued_value
+from clusters.kit.answers import PAUSE_S, UNSUPPORTED, NoAnswer, NotDone, NotSent, Refused, worded
+from clusters.kit.contracts import Done, Queues, Seen
+from clusters.kit.stored import entry_body, queued_value
 from clusters.systems.rocketmq import broker_requests
 from clusters.systems.rocketmq.bodies import entry_in
-from clusters.systems.rocketmq.broker_outcomes import NO_MASTER, NOTHING_CAME
-from harness.op import Fail, Ok
+from clusters.systems.rocketmq.broker_outcomes import NOTHING_CAME
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from clusters.kit.remoting import Connection
     from clusters.systems.rocketmq.broker_requests import Pulled
     from clusters.systems.rocketmq.producer import Producer
     from harness.node import Node
-    from harness.op import Invocation, Outcome, Value
+    from harness.op import Value
 
-ONLY: Final = "only"  # for a workload without keys
 DEQUEUE_S: Final = 2.0
 DRAIN_S: Final = 4.0
 COMMIT_S: Final = 1.0
@@ -51,12 +49,14 @@ class Topic:
     consumers: Sequence[Consumer]
 
 
-class QueueClient:
+class RocketMQQueues(Queues):
     """A `harness.client.RoutedClient` for queues.
 
     Attributes:
         node: The client's own node.
     """
+
+    serves = "enqueue is a send; dequeue is a pull of one message, whose offset is committed afterwards"
 
     def __init__(self, *, process: int, node: Node, producer: Producer, topics: Mapping[str, Topic]) -> None:
         """Connects with the first operation.
@@ -71,39 +71,70 @@ class QueueClient:
         self._process = process
         self._producer = producer
         self._topics = topics
+        self._sends = False
 
     @property
     def via(self) -> str | None:
         """Returns the master that received its last enqueue; None if the client is pinned, or knows no master."""
         return self._producer.via
 
-    async def invoke(self, invocation: Invocation) -> Outcome:
-        """Carries out an enqueue, a dequeue or a drain."""
-        key = invocation.key or ONLY
-        topic = self._topics.get(key)
-        match invocation.f, topic:
-            case "enqueue", Topic():
-                outcome = await self._enqueue(topic, key, invocation.value)
-            case "dequeue", Topic():
-                outcome = await _limited(lambda limit: _dequeue(topic, key, self._process, limit), DEQUEUE_S)
-            case "drain", Topic():
-                outcome = await _limited(lambda limit: _drain(topic, key, limit), DRAIN_S)
-            case _:
-                return unsupported(invocation.f, invocation.value)
-        if not isinstance(outcome, Ok):
-            await asyncio.sleep(PAUSE_S)
-        return outcome
+    def was_sent(self) -> bool:
+        """Returns whether the operation is an enqueue. A dequeue or a drain that fails has taken nothing."""
+        return self._sends
+
+    async def enqueue(self, key: str, value: Value) -> Done:
+        """Sends a message to the message queue of the process."""
+        self._sends = True
+        topic = self._topic(key)
+        await self._producer.send(topic.name, self._process % len(topic.consumers), entry_body(key, value))
+        return Done()
+
+    async def dequeue(self, key: str) -> Seen | None:
+        """Takes the next message of one of the message queues, of those that are free first."""
+        self._sends = False
+        topic = self._topic(key)
+        count = len(topic.consumers)
+        turns = [topic.consumers[(self._process + more) % count] for more in range(count)]
+        async with asyncio.timeout(DEQUEUE_S) as limit:
+            for consumer in sorted(turns, key=lambda turn: turn.busy.locked()):
+                async with consumer.busy:
+                    place, pulled = await consumer.pull(1)
+                    if pulled.records:
+                        limit.reschedule(None)
+                        await consumer.take(place + 1)
+                        return Seen(queued_value(entry_in(pulled.records[0].body), key))
+        raise NotDone(NOTHING_CAME, f"no message is in {topic.name}")
+
+    async def drain(self, key: str) -> Seen:
+        """Takes all messages of all message queues. If one of them cannot be read to its end, it takes none."""
+        self._sends = False
+        topic = self._topic(key)
+        async with asyncio.timeout(DRAIN_S) as limit, contextlib.AsyncExitStack() as held:
+            for consumer in topic.consumers:
+                await held.enter_async_context(consumer.busy)
+            found = [await consumer.rest() for consumer in topic.consumers]
+            limit.reschedule(None)
+            for consumer, (place, _) in zip(topic.consumers, found, strict=True):
+                await consumer.take(place)
+        return Seen([queued_value(entry_in(body), key) for _, bodies in found for body in bodies])
+
+    async def failed(self, error: Exception) -> None:  # noqa: ARG002 - after each of them
+        """Pauses."""
+        await asyncio.sleep(PAUSE_S)
 
     async def close(self) -> None:
         """Closes the connections of the producer. The consumers belong to all clients."""
-        self._producer.close()
+        await self._producer.close()
 
-    async def _enqueue(self, topic: Topic, key: str, value: Value) -> Outcome:
-        body = entry_or_fail(key, value)
-        if isinstance(body, Fail):
-            return body
-        outcome = await self._producer.send(topic.name, self._process % len(topic.consumers), body)
-        return Ok(value) if isinstance(outcome, Ok) else outcome
+    def _topic(self, key: str) -> Topic:
+        """Returns the topic of a queue.
+
+        Raises:
+            NotDone: There is none.
+        """
+        if key not in self._topics:
+            raise NotDone(UNSUPPORTED, f"there is no queue {key}")
+        return self._topics[key]
 
 
 class Consumer:
@@ -132,7 +163,8 @@ class Consumer:
 
         Raises:
             NotSent: There is no master, or it cannot be reached.
-            RemotingError: It gives no usable answer.
+            NoAnswer: It gives no usable answer.
+            Refused: It answers with an error.
         """
         whole = False
         try:
@@ -156,7 +188,8 @@ class Consumer:
 
         Raises:
             NotSent: There is no master, or it cannot be reached.
-            RemotingError: It gives no usable answer.
+            NoAnswer: It gives no usable answer.
+            Refused: It answers with an error.
         """
         bodies: list[bytes] = []
         await self._producer.routes.master(fresh=True)
@@ -174,50 +207,12 @@ class Consumer:
         try:
             async with asyncio.timeout(COMMIT_S):
                 await broker_requests.commit(await self._connected(), self._topic, self._queue, place)
-        except (RemotingError, TimeoutError):
+        except (NotSent, NoAnswer, Refused, TimeoutError):
             self._place = None
 
     async def _connected(self) -> Connection:
-        node = await self._producer.at()
-        if node is None:
-            raise NotSent(f"{NO_MASTER}: the route has no master")
+        try:
+            node = await self._producer.at()
+        except NotDone as error:
+            raise NotSent(worded(error.code, str(error))) from error
         return await self._producer.connected(node)
-
-
-async def _dequeue(topic: Topic, key: str, turn: int, limit: asyncio.Timeout) -> Outcome:
-    """Takes the next message of one of the message queues, of those that are free first."""
-    count = len(topic.consumers)
-    turns = [topic.consumers[(turn + more) % count] for more in range(count)]
-    for consumer in sorted(turns, key=lambda each: each.busy.locked()):
-        async with consumer.busy:
-            place, pulled = await consumer.pull(1)
-            if pulled.records:
-                limit.reschedule(None)
-                await consumer.take(place + 1)
-                return Ok(queued_value(entry_in(pulled.records[0].body), key))
-    return Fail(f"{NOTHING_CAME}: no message is in {topic.name}")
-
-
-async def _drain(topic: Topic, key: str, limit: asyncio.Timeout) -> Outcome:
-    """Takes all messages of all message queues. If one of them cannot be read to its end, it takes none."""
-    async with contextlib.AsyncExitStack() as held:
-        for consumer in topic.consumers:
-            await held.enter_async_context(consumer.busy)
-        found = [await consumer.rest() for consumer in topic.consumers]
-        limit.reschedule(None)
-        for consumer, (place, _) in zip(topic.consumers, found, strict=True):
-            await consumer.take(place)
-    return Ok([queued_value(entry_in(body), key) for _, bodies in found for body in bodies])
-
-
-async def _limited(operation: Callable[[asyncio.Timeout], Awaitable[Outcome]], limit_s: float) -> Outcome:
-    """Carries out a dequeue or a drain with a time limit, which it lifts before it takes something. So `fail` takes nothing."""
-    try:
-        async with asyncio.timeout(limit_s) as limit:
-            return await operation(limit)
-    except TimeoutError:
-        return Fail(f"no-answer: no answer in {limit_s:g} s")
-    except NotSent as error:
-        return Fail(f"not-connected: {error}")
-    except RemotingError as error:
-        return Fail(f"no-answer: {error}")

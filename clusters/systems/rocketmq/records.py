@@ -24,7 +24,7 @@ import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from clusters.kit.remoting import BadAnswer
+from clusters.kit.answers import NoAnswer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -69,14 +69,14 @@ def records_in(data: bytes) -> Iterator[Record]:
     """Yields the messages in the body of an answer, in its order.
 
     Raises:
-        BadAnswer: The bytes are not a sequence of whole records.
+        NoAnswer: The bytes are not a sequence of whole records.
     """
     at = 0
     while at < len(data):
         left = len(data) - at
         size = _unpacked(LENGTH, data, at)[0] if left >= LENGTH.size else 0
         if not HEAD.size <= size <= left:
-            raise BadAnswer(f"expected a record of {HEAD.size} to {left} bytes at {at}, found a size of {size}")
+            raise NoAnswer(f"expected a record of {HEAD.size} to {left} bytes at {at}, found a size of {size}")
         yield _record(data[at : at + size], at)
         at += size
 
@@ -84,9 +84,9 @@ def records_in(data: bytes) -> Iterator[Record]:
 def _record(data: bytes, where: int) -> Record:
     _, magic, _, queue, _, offset, place, flag = _unpacked(HEAD, data, 0)
     if magic not in LENGTH_OF_TOPIC:
-        raise BadAnswer(f"expected a record of version 1 or 2 at {where}, found the magic {magic}")
+        raise NoAnswer(f"expected a record of version 1 or 2 at {where}, found the magic {magic}")
     if flag & COMPRESSED:
-        raise BadAnswer(f"expected a body that is not compressed at {where}; no client of this test compresses")
+        raise NoAnswer(f"expected a body that is not compressed at {where}; no client of this test compresses")
     at = HEAD.size + OTHER_BYTES
     at += HOST_V6_BYTES if flag & BORN_V6 else HOST_BYTES
     at += HOST_V6_BYTES if flag & STORED_V6 else HOST_BYTES
@@ -94,7 +94,7 @@ def _record(data: bytes, where: int) -> Record:
     topic, at = _bytes(LENGTH_OF_TOPIC[magic], data, at)
     _, at = _bytes(LENGTH_OF_PROPERTIES, data, at)
     if at != len(data):
-        raise BadAnswer(f"expected a record of {len(data)} bytes at {where}, found fields of {at} bytes")
+        raise NoAnswer(f"expected a record of {len(data)} bytes at {where}, found fields of {at} bytes")
     name = topic.decode(errors="replace")
     return Record(queue=queue, offset=offset, place=place, size=len(data), topic=name, body=body)
 
@@ -104,7 +104,7 @@ def _bytes(length: struct.Struct, data: bytes, at: int) -> tuple[bytes, int]:
     begin = at + length.size
     size = _unpacked(length, data, at)[0]
     if not 0 <= size <= len(data) - begin:
-        raise BadAnswer(f"expected a field of 0 to {len(data) - begin} bytes, found a length of {size}")
+        raise NoAnswer(f"expected a field of 0 to {len(data) - begin} bytes, found a length of {size}")
     return data[begin : begin + size], begin + size
 
 
@@ -112,4 +112,4 @@ def _unpacked(form: struct.Struct, data: bytes, at: int) -> tuple[int, ...]:
     try:
         return form.unpack_from(data, at)
     except struct.error:
-        raise BadAnswer(f"expected {form.size} bytes at {at} of a record, found {max(0, len(data) - at)}") from None
+        raise NoAnswer(f"expected {form.size} bytes at {at} of a record, found {max(0, len(data) - at)}") from None

@@ -11,8 +11,8 @@ import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from clusters.kit.answers import Refused
 from clusters.systems.rocketmq import broker_requests
-from clusters.systems.rocketmq.broker_requests import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -52,7 +52,7 @@ async def copy_of(
         log_state: Asks for the end of its log and for its epochs.
 
     Raises:
-        RemotingError: It does not answer, or its answer cannot be read.
+        NoAnswer: It does not answer, or its answer cannot be read.
     """
     before = await log_state(connection)
     state: dict[str, Value] = {}

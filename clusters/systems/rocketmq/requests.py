@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from clusters.kit.remoting import BadAnswer
+from clusters.kit.answers import NoAnswer
 from clusters.systems.rocketmq.numbers import integer, number, number_in
 from clusters.systems.rocketmq.outcomes import SUCCESS
 
@@ -77,7 +77,7 @@ class Request:
         """Returns the values in an answer.
 
         Raises:
-            BadAnswer: A value is missing or bad.
+            NoAnswer: A value is missing or bad.
         """
         is_read = answer.status == SUCCESS or answer.status in self.reads_also
         return {"code": answer.status, **(self.read(name, answer) if is_read else {})}
@@ -129,7 +129,7 @@ def _elect(_: str, answer: Answer) -> Values:
         group = answer.body.get("brokerMemberGroup")
         members = group.get("brokerAddrs") if isinstance(group, dict) else None
         if not isinstance(members, dict):
-            raise BadAnswer(f"expected a brokerMemberGroup with brokerAddrs, got {str(group)[:100]}")
+            raise NoAnswer(f"expected a brokerMemberGroup with brokerAddrs, got {str(group)[:100]}")
         values["members"] = sorted([number(key), _text(value)] for key, value in members.items())
     return values | _master(answer)
 
@@ -142,12 +142,12 @@ def _replica(_: str, answer: Answer) -> Values:
 def _state(name: str, answer: Answer) -> Values:
     table = answer.body.get("replicasInfoTable")
     if not isinstance(table, dict):
-        raise BadAnswer(f"expected a replicasInfoTable, got {str(answer.body)[:100]}")
+        raise NoAnswer(f"expected a replicasInfoTable, got {str(answer.body)[:100]}")
     found = table.get(name)
     if found is None:
         return {"known": False}
     if not isinstance(found, dict):
-        raise BadAnswer(f"expected the replicas of {name}, got {str(found)[:100]}")
+        raise NoAnswer(f"expected the replicas of {name}, got {str(found)[:100]}")
     values: Values = {
         "known": True,
         "master_epoch": integer(found.get("masterEpoch")),
@@ -164,22 +164,22 @@ def _state(name: str, answer: Answer) -> Values:
 
 def _replicas(found: Value) -> list[Value]:
     if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
-        raise BadAnswer(f"expected a list of replicas, got {str(found)[:100]}")
+        raise NoAnswer(f"expected a list of replicas, got {str(found)[:100]}")
     replicas = [[integer(each.get("brokerId")), _text(each.get("brokerAddress")), each.get("alive")] for each in found]
     if not all(isinstance(alive, bool) for *_, alive in replicas):
-        raise BadAnswer(f"expected whether each replica is alive, got {str(found)[:100]}")
+        raise NoAnswer(f"expected whether each replica is alive, got {str(found)[:100]}")
     return sorted(replicas)
 
 
 def _ids(found: Value) -> list[int]:
     if not isinstance(found, list):
-        raise BadAnswer(f"expected a set of broker ids, got {str(found)[:100]}")
+        raise NoAnswer(f"expected a set of broker ids, got {str(found)[:100]}")
     return sorted(map(integer, found))
 
 
 def _text(found: Value) -> str:
     if not isinstance(found, str) or len(found) > MAX_TEXT:
-        raise BadAnswer(f"expected an address, got {str(found)[:100]}")
+        raise NoAnswer(f"expected an address, got {str(found)[:100]}")
     return found
 
 

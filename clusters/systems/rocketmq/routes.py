@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
-from clusters.kit.remoting import asked_once
+from clusters.kit.exchange import asked_once
 from clusters.systems.rocketmq.broker_requests import PORT, master_of
 from clusters.systems.rocketmq.name_servers import connect
 
@@ -55,7 +55,7 @@ class Routes:
         now_s = asyncio.get_running_loop().time()
         if fresh or self._asked_s is None or now_s - self._asked_s >= self._interval_s:
             for node in self._name_servers:
-                found = await asked_once(connect, node, TIMEOUT_S, self._ask)
+                found = await asked_once(connect(node, TIMEOUT_S), self._ask, TIMEOUT_S)
                 if found is not None:
                     self._asked_s, self._master = now_s, self._at(found[0])
                     break

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
 from clusters.kit import jvm
+from clusters.kit.contracts import by_workload, served
 from clusters.systems.rocketmq import controllers, settings
 from clusters.systems.rocketmq.batches import Batches
 from clusters.systems.rocketmq.broker_options import Mode, RocketMQOptions, Sends
@@ -19,11 +20,11 @@ from clusters.systems.rocketmq.broker_requests import MS_PER_S
 from clusters.systems.rocketmq.brokers import ROLE, BrokerGroup, Brokers
 from clusters.systems.rocketmq.controller_service import ControllerService
 from clusters.systems.rocketmq.dledger_brokers import DLedgerBrokers
-from clusters.systems.rocketmq.log_client import TOPIC, LogClient
+from clusters.systems.rocketmq.log_client import TOPIC, RocketMQLogs
 from clusters.systems.rocketmq.name_servers import NameServers
 from clusters.systems.rocketmq.producer import Producer
 from clusters.systems.rocketmq.promises import promises
-from clusters.systems.rocketmq.queue_client import Consumer, QueueClient, Topic
+from clusters.systems.rocketmq.queue_client import Consumer, RocketMQQueues, Topic
 from clusters.systems.rocketmq.routes import Routes
 from harness.system import LogLine, Tier
 
@@ -41,6 +42,7 @@ CONTROLLERS = 3
 BROKERS = 3
 NAME_SERVERS = 2
 QUEUE = "queue"
+CLIENTS = by_workload(RocketMQLogs, RocketMQQueues)
 # Half messages, and which of them are done with.
 HALF_TOPICS = ("RMQ_SYS_TRANS_HALF_TOPIC", "RMQ_SYS_TRANS_OP_HALF_TOPIC")
 TELLING = (
@@ -79,12 +81,7 @@ class RocketMQSystem(jvm.JvmInstallation):
     Options = RocketMQOptions
     software = "RocketMQ"
     programs = (settings.JAVA, settings.MAVEN)
-    serves: ClassVar[Mapping[str, str]] = MappingProxyType(
-        {
-            "log": "append is a send to one queue, whose offset is the offset; read is a pull by offset",
-            "queue": "enqueue is a send; dequeue is a pull of one message, whose offset is committed afterwards",
-        }
-    )
+    serves = served(CLIENTS)
     refusals = REFUSALS
     log_lines: ClassVar[Mapping[str, LogLine]] = LINES
     telling_log_texts = TELLING
@@ -147,11 +144,11 @@ class RocketMQSystem(jvm.JvmInstallation):
         if self.workload == QUEUE:
             follows = pinned or self._follows(process)  # final operations on queues go to the master
             queues = self._queues()
-            return QueueClient(
+            return RocketMQQueues(
                 process=process, node=node, producer=self._producer(node, follows=follows), topics=queues
             )
         follows = not pinned and self._follows(process)
-        return LogClient(node=node, producer=self._producer(node, follows=follows), topic=TOPIC, whole=pinned)
+        return RocketMQLogs(node=node, producer=self._producer(node, follows=follows), topic=TOPIC, whole=pinned)
 
     def _follows(self, process: int) -> bool:
         return self.options.routing.follows(process, len(self._brokers.nodes))

@@ -9,14 +9,14 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final, Protocol
 
-from clusters.kit.answers import unsupported
-from clusters.kit.transactions import TRANSACTION, applied, keys_of, only_reads
-from clusters.sim.errors import Broken, Refused
+from clusters.kit.answers import NotDone, Refused
+from clusters.kit.contracts import Seen, Transactions, by_workload
+from clusters.kit.transactions import applied, keys_of, only_reads
+from clusters.sim import errors
 from clusters.systems.sim_txn import outcomes
 from clusters.systems.sim_txn.bugs import Bug
 from clusters.systems.sim_txn.messages import Answer, Commit, ReadOnly, Step
 from clusters.systems.sim_txn.options import ReadsFrom
-from harness.op import Fail, Info, Ok
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from clusters.kit.transactions import Mops
     from clusters.systems.sim_txn.options import SimTxnOptions
     from harness.node import Node
-    from harness.op import Invocation, Outcome, Value
+    from harness.op import Value
 
 MS: Final = 0.001
 PAUSE_S: Final = 0.03  # after a node that does not answer, or does not lead
@@ -41,13 +41,17 @@ class NodeConnection(Protocol):
         ...
 
 
-class SimTxnClient:
+class SimTxnTransactions(Transactions):
     """A `harness.client.RoutedClient` for transactions.
 
     Attributes:
         node: The client's own node.
         via: The node that got its last request; None before the first.
     """
+
+    serves = "txn is a request for each micro-operation and one for the commit, at the leader"
+    never_happened = outcomes.NEVER_HAPPENED
+    read_timeout_s = None  # each request has one
 
     def __init__(
         self, *, connection: NodeConnection, node: Node, nodes: Sequence[str], first: int, options: SimTxnOptions
@@ -69,30 +73,40 @@ class SimTxnClient:
         self._options = options
         self._transactions = 0
 
-    async def invoke(self, invocation: Invocation) -> Outcome:
+    def name_of(self, code: str) -> str:
+        """Returns the code, which is that of an answer."""
+        return code
+
+    async def carry_out(self, key: str, mops: Mops) -> Seen:  # noqa: ARG002 - all transactions are on the same keys
         """Carries out a transaction."""
-        if invocation.f != TRANSACTION:
-            return unsupported(invocation.f, invocation.value)
-        mops: Mops = invocation.value
         if self._options.reads_from is ReadsFrom.REPLICA and only_reads(mops):
             return await self._read(mops)
-        outcome = await self._transact(mops)
-        if isinstance(outcome, Info) and self._options.bug is Bug.RETRIES_UNKNOWN:
-            outcome = await self._transact(mops)
-        return outcome
+        try:
+            return await self._transact(mops)
+        except Refused as error:
+            if (
+                self._options.bug is not Bug.RETRIES_UNKNOWN
+                or error.code in outcomes.NEVER_HAPPENED
+                or only_reads(mops)
+            ):
+                raise
+        return await self._transact(mops)
+
+    async def failed(self, error: Exception) -> None:
+        """Does nothing: the client has paused after each request without an answer."""
 
     async def close(self) -> None:
         """Does nothing: a connection has no state on the nodes."""
 
-    async def _read(self, mops: Mops) -> Outcome:
+    async def _read(self, mops: Mops) -> Seen:
         names = keys_of(mops)
         answer = await self._ask(self._replica, ReadOnly(tuple(names)))
         if answer.code != outcomes.OK or not isinstance(answer.value, list):
-            return Fail(answer.code)
+            raise Refused(answer.code, "")
         found, _ = applied(mops, dict(zip(names, answer.value, strict=True)))
-        return Ok(found)
+        return Seen(found)
 
-    async def _transact(self, mops: Mops) -> Outcome:
+    async def _transact(self, mops: Mops) -> Seen:
         self._transactions += 1
         name = f"{self._connection.name}/{self._transactions}"
         epoch: int | None = None
@@ -101,10 +115,10 @@ class SimTxnClient:
             step = Step(name, epoch, number, (str(function), str(key), value))
             answer = await (self._begin(step) if number == 0 else self._ask(self._leader, step))
             if answer.code != outcomes.OK or answer.epoch is None or epoch not in {None, answer.epoch}:
-                return Fail(answer.code)
+                raise NotDone(answer.code, "")
             epoch = answer.epoch
             results.append([function, key, answer.value])
-        return Ok([]) if epoch is None else await self._commit(Commit(name, epoch, len(mops)), mops, results)
+        return Seen([]) if epoch is None else await self._commit(Commit(name, epoch, len(mops)), results)
 
     async def _begin(self, step: Step) -> Answer:
         """Sends the first step of a transaction, to other nodes too: it has no effect."""
@@ -115,24 +129,25 @@ class SimTxnClient:
                 break
         return answer
 
-    async def _commit(self, commit: Commit, mops: Mops, results: list[Value]) -> Outcome:
+    async def _commit(self, commit: Commit, results: list[Value]) -> Seen:
         may_be_done = False
+        answer = Answer(outcomes.NO_ANSWER)
         for _ in range(self._options.commit_attempts):
             answer = await self._ask(self._leader, commit)
             if answer.code == outcomes.OK:
-                return Ok(results, order=answer.value if isinstance(answer.value, int) else None)
-            if answer.code in outcomes.FAILED:
-                return Fail(answer.code)
+                return Seen(results, answer.value if isinstance(answer.value, int) else None)
+            if answer.code in outcomes.NEVER_HAPPENED:
+                break
             may_be_done = may_be_done or answer.code != outcomes.NOT_CONNECTED
-        return Info(answer.code) if may_be_done and not only_reads(mops) else Fail(answer.code)
+        raise Refused(answer.code, "") if may_be_done else NotDone(answer.code, "")
 
     async def _ask(self, node: str, body: Step | Commit | ReadOnly) -> Answer:
         self.via = node
         try:
             found = await self._connection.ask(node, body, self._options.answer_ms * MS)
-        except Refused:
+        except errors.Refused:
             found = Answer(outcomes.NOT_CONNECTED)
-        except (Broken, TimeoutError):
+        except (errors.Broken, TimeoutError):
             found = Answer(outcomes.NO_ANSWER)
         answer = found if isinstance(found, Answer) else Answer(outcomes.NO_ANSWER)
         if answer.code in {outcomes.NOT_CONNECTED, outcomes.NO_ANSWER, outcomes.NOT_LEADER}:
@@ -140,3 +155,6 @@ class SimTxnClient:
             self._leader = following if answer.leader in {None, node} else answer.leader
             await asyncio.sleep(PAUSE_S)
         return answer
+
+
+CLIENTS: Final = by_workload(SimTxnTransactions)

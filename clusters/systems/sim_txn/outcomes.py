@@ -2,8 +2,8 @@
 
 Only a commit has an effect. So a transaction whose commit was not sent is `fail`. Only the leader of the term in which a
 transaction began appends its record. A later leader answers for it as soon as a record of its own term is committed: then a
-majority has this record, and a record of an earlier term that the leader lacks is never committed. So each answer in `FAILED`
-to a commit is certain. Any other answer, or none, is `info`.
+majority has this record, and a record of an earlier term that the leader lacks is never committed. So each answer in
+`NEVER_HAPPENED` to a commit is certain. Any other answer, or none, is `info`.
 """
 
 from __future__ import annotations
@@ -19,5 +19,6 @@ NOT_READY: Final = "not-ready"  # a node that has not heard of a leader since it
 NOT_CONNECTED: Final = "not-connected"
 NO_ANSWER: Final = "no-answer"
 
-FAILED: Final = frozenset({CONFLICT, ABORTED, DISK_FULL})
+# The codes of an answer to a commit after which the transaction never happens.
+NEVER_HAPPENED: Final = {code: code for code in (CONFLICT, ABORTED, DISK_FULL)}
 ANSWERS: Final = (CONFLICT,)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
-from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
-from clusters.kit.transactions import LIST_APPEND, RW_REGISTER
+from clusters.kit.contracts import served
 from clusters.sim.system import SimSystem
 from clusters.systems.sim_txn import messages
-from clusters.systems.sim_txn.client import SimTxnClient
+from clusters.systems.sim_txn.client import CLIENTS
 from clusters.systems.sim_txn.node import StoreNode
 from clusters.systems.sim_txn.options import SimTxnOptions
 from clusters.systems.sim_txn.outcomes import ANSWERS
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
 
     from clusters.sim.cluster import SimCluster
     from clusters.sim.host import Factory, Host, Process
+    from clusters.systems.sim_txn.client import SimTxnTransactions
     from harness.node import Node
     from harness.node_states import NodeState
     from harness.promise import Promise
@@ -35,12 +35,7 @@ class SimTxn(SimSystem):
     summary = "The transactional store of Labrys for the simulator, with levels of isolation, correct or with one planted bug."
     tier = Tier.BENCH
     Options = SimTxnOptions
-    serves: ClassVar[Mapping[str, str]] = MappingProxyType(
-        dict.fromkeys(
-            (LIST_APPEND, RW_REGISTER),
-            "txn is a request for each micro-operation and one for the commit, at the leader",
-        )
-    )
+    serves = served(CLIENTS)
     answers = ANSWERS
     every_node_returns = "In Raft, a follower gets from the leader what its log lacks (section 5.3 of its paper)."
     one_leader_per_term = (
@@ -66,9 +61,9 @@ class SimTxn(SimSystem):
 
         return make
 
-    def client(self, process: int, node: Node, *, pinned: bool = False) -> SimTxnClient:  # noqa: ARG002 - by turn
+    def client(self, process: int, node: Node, *, pinned: bool = False) -> SimTxnTransactions:  # noqa: ARG002 - by turn
         """Returns the client of a process. It asks the next node in turn first."""
-        return SimTxnClient(
+        return CLIENTS[self.workload](
             connection=self.connect(process),
             node=node,
             nodes=[each.name for each in self.cluster.nodes],

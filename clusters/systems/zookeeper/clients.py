@@ -10,13 +10,12 @@ import json
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, unquote
 
-from clusters.kit.answers import NoAnswer, NotSent, RefusedByCode
+from clusters.kit.answers import NoAnswer, NotDone, NotSent, RefusedByCode
 from clusters.kit.contracts import (
     NOT_HELD,
     Counters,
     Done,
     Locks,
-    NotDone,
     Queues,
     Registers,
     Seen,

@@ -17,8 +17,8 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
-from clusters.kit.answers import NoAnswer, NotSent, RefusedByCode
-from clusters.kit.contracts import CONFLICT, NotDone, Seen
+from clusters.kit.answers import NoAnswer, NotDone, NotSent, RefusedByCode
+from clusters.kit.contracts import CONFLICT, Seen
 from clusters.kit.stored import value_of
 from clusters.kit.transactions import applied, keys_of
 from clusters.systems.zookeeper.options import Checks

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from clusters.kit import conformance, contracts
-from clusters.kit.contracts import Done, Seen
+from clusters.kit.answers import NotDone
+from clusters.kit.contracts import Done, Entries, Seen
 from clusters.kit.transactions import applied, keys_of
 from harness.clock import run_virtual
 from harness.node import Node
@@ -59,6 +60,8 @@ class Registers(Memory, contracts.Registers):
         value, order = self.store.get(key, (None, None))
         if self.mistake == "one-value-a-node":
             value = self.store.get(f"{key}/{self.node.name}", (None, None))[0]
+        if self.mistake == "order-of-an-earlier-write" and order:
+            order -= 1
         return Seen(*await self.answered((value, 1 if self.mistake == "same-order" and order else order)))
 
     async def write(self, key: str, value: Value) -> Done:
@@ -157,9 +160,45 @@ class Logs(Memory, contracts.Logs):
         self.store.setdefault(key, []).append(value)
         return Seen(0 if self.mistake == "same-offset" else len(self.store[key]) - 1)
 
-    async def read(self, key: str, first: int, last: int) -> list[tuple[int, Value]]:
+    async def read(self, key: str, first: int, last: int) -> Entries:
         """Reads a range."""
-        return list(enumerate(self.store.get(key, [])))[first : last + (self.mistake != "short-range")]
+        if self.mistake == "last-for-behind":
+            first = min(first, len(self.store[key]) - 1)
+        return Entries(list(enumerate(self.store.get(key, [])))[first : last + (self.mistake != "short-range")])
+
+
+class Ledgers(Memory, contracts.Ledgers):
+    """A ledger is a list, and whether it has ended."""
+
+    async def append(self, key: str, value: Value) -> Seen:
+        """Appends a value."""
+        entries, ended = self.store.setdefault(key, ([], []))
+        if ended and self.mistake != "goes-on":
+            raise NotDone("fenced", "it has ended")
+        entries.append(value)
+        return Seen(len(entries) - 1)
+
+    async def read(self, key: str, first: int, last: int) -> Entries:
+        """Reads a range."""
+        return Entries(list(enumerate(self.store[key][0]))[first : last + (self.mistake != "short-range")])
+
+    async def last_confirmed(self, key: str) -> int:
+        """Returns the last offset."""
+        return len(self.store[key][0]) - 1
+
+    async def inspect(self, key: str) -> Value:
+        """Returns all entries."""
+        return list(self.store[key][0])
+
+    async def recover(self, key: str) -> int:
+        """Ends the ledger."""
+        entries, ended = self.store[key]
+        ended.append(True)
+        if self.mistake == "loses-last":
+            entries.pop()
+        return len(entries) - 1
+
+    end = recover
 
 
 class Transactions(Memory, contracts.Transactions):
@@ -177,7 +216,7 @@ class Transactions(Memory, contracts.Transactions):
 
 
 CLIENTS = {
-    "register": Registers, "set": Sets, "counter": Counters, "lock": Locks, "queue": Queues, "log": Logs,
+    "register": Registers, "set": Sets, "counter": Counters, "lock": Locks, "queue": Queues, "log": Logs, "ledger": Ledgers,
     "list-append": Transactions, "rw-register": Transactions,
 }  # fmt: skip
 
@@ -201,6 +240,7 @@ def test_a_store_without_a_mistake_keeps_all_laws(workload: str, law: conformanc
         ("register", "one-value-a-node", "a-register-is-one-object"),
         ("register", "cas-without-compare", "a-register-is-one-object"),
         ("register", "same-order", "the-order-of-a-register-grows"),
+        ("register", "order-of-an-earlier-write", "the-order-of-a-register-grows"),
         ("register", "keeps-answers", "a-cancelled-operation-leaves-nothing"),
         ("set", "lost-add", "a-set-keeps-every-add"),
         ("counter", "lost-add", "a-counter-keeps-every-add"),
@@ -210,7 +250,11 @@ def test_a_store_without_a_mistake_keeps_all_laws(workload: str, law: conformanc
         ("queue", "gives-twice", "a-queue-gives-each-value-once-in-order"),
         ("queue", "last-first", "a-queue-gives-each-value-once-in-order"),
         ("log", "same-offset", "a-log-keeps-its-entries-in-order"),
+        ("log", "last-for-behind", "a-log-keeps-its-entries-in-order"),
         ("log", "short-range", "a-log-keeps-its-entries-in-order"),
+        ("ledger", "goes-on", "a-recovered-ledger-has-its-entries"),
+        ("ledger", "loses-last", "a-recovered-ledger-has-its-entries"),
+        ("ledger", "short-range", "a-recovered-ledger-has-its-entries"),
         ("list-append", "reads-before", "a-transaction-of-lists-sees-its-own-writes"),
         ("list-append", "not-kept", "a-transaction-of-lists-sees-its-own-writes"),
         ("rw-register", "reads-before", "a-transaction-of-registers-sees-its-own-writes"),

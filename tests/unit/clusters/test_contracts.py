@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pytest
 
 from clusters.kit import contracts
-from clusters.kit.answers import NoAnswer, NotSent, Refused, RefusedByCode
-from clusters.kit.contracts import Done, InDoubt, NotDone, Seen
+from clusters.kit.answers import InDoubt, NoAnswer, NotDone, NotSent, Refused, RefusedByCode
+from clusters.kit.contracts import Done, Entries, Seen
 from harness.clock import run_virtual
 from harness.node import Node
 from harness.op import Fail, Info, Invocation, Ok
@@ -39,7 +39,7 @@ class Scripted:
 
     serves = "as the script says"
     never_happened: ClassVar[Mapping[Any, str]] = {"READONLY": "read-only", -8: "bad-arguments"}
-    read_timeout_s: ClassVar[float] = 2.0
+    read_timeout_s: float | None = 2.0
 
     def __init__(self, says: Any) -> None:
         self.node = NODE
@@ -66,6 +66,12 @@ class Logs(Scripted, contracts.Logs):
     """A log."""
 
     append = read = SAID
+
+
+class Ledgers(Scripted, contracts.Ledgers):
+    """A ledger."""
+
+    append = read = last_confirmed = inspect = recover = end = SAID
 
 
 class Queues(Scripted, contracts.Queues):
@@ -116,6 +122,7 @@ def outcome(client: Any, f: str, value: Value = None, *, limit_s: float = 10.0) 
         (RefusedByCode(-8), Fail("bad-arguments: error -8"), Fail("bad-arguments: error -8")),
         (RefusedByCode(-4), Fail("refused: error -4"), Info("refused: error -4")),
         (NotDone("conflict", "others"), Fail("conflict: others"), Fail("conflict: others")),
+        (NotDone("no-leader", ""), Fail("no-leader"), Fail("no-leader")),
         (InDoubt("not-complete", "half"), Info("not-complete: half"), Info("not-complete: half")),
         ("silence", Fail("no-answer: n1 did not answer in 2 s"), Info("timeout")),
     ],
@@ -128,6 +135,8 @@ def test_an_error_of_a_change_is_a_fail_only_if_it_never_happens(
     assert outcome(Registers(says), "read") == of_read
     assert outcome(Registers(says), "write", 1) == of_write
     assert outcome(Registers(says), "cas", [1, 2]) == of_write
+    assert [outcome(Ledgers(says), f) for f in ("confirmed", "inspect")] == [of_read] * 2
+    assert [outcome(Ledgers(says), f) for f in ("recover", "close", "append")] == [of_write] * 3
     assert outcome(Transactions(says), "txn", [["r", "x", None]]) == of_read
     assert outcome(Transactions(says), "txn", [["r", "x", None], ["append", "x", 1]]) == of_write
 
@@ -135,10 +144,19 @@ def test_an_error_of_a_change_is_a_fail_only_if_it_never_happens(
 def test_a_change_with_a_time_limit_is_in_doubt_unless_it_was_not_sent() -> None:
     """The node may have got the request in time, and have carried it out."""
     limited = Registers("silence")
-    limited.change_timeout_s = 3.0  # type: ignore[misc]
+    limited.change_timeout_s = 3.0
     assert outcome(limited, "write", 1) == Info("no-answer: n1 did not answer in 3 s")
     limited.was_sent = lambda: False  # type: ignore[method-assign]
     assert outcome(limited, "write", 1) == Fail("no-answer: n1 did not answer in 3 s")
+
+
+def test_a_refusal_of_what_changes_nothing_is_a_fail() -> None:
+    """E.g. of a statement before the COMMIT of its transaction. It keeps the name that the system has for it."""
+    client = Registers(Refused("LOADING", "LOADING it"))
+    client.name_of = str.lower  # type: ignore[assignment, method-assign]
+    assert outcome(client, "write", 1) == Info("loading: LOADING it")
+    client.was_sent = lambda: False  # type: ignore[method-assign]
+    assert outcome(client, "write", 1) == Fail("loading: LOADING it")
 
 
 @pytest.mark.parametrize(
@@ -153,9 +171,15 @@ def test_a_change_with_a_time_limit_is_in_doubt_unless_it_was_not_sent() -> None
         (Locks(Done()), "release", 9, Ok(9)),
         (Locks(None), "release", 9, Fail("not-held: the lock is free, or another client holds it")),
         (Logs(Seen(3, 3)), "append", "a", Ok(3, order=3)),
-        (Logs([(3, "a")]), "read", 3, Ok("a")),
-        (Logs([]), "read", 3, Ok(None)),
-        (Logs([(3, "a"), (4, "b")]), "read", [3, 9], Ok([[3, "a"], [4, "b"]])),
+        (Logs(Entries([(3, "a")], 9)), "read", 3, Ok("a", order=9)),
+        (Logs(Entries([])), "read", 3, Ok(None)),
+        (Logs(Entries([(3, "a"), (4, "b")], 9)), "read", [3, 9], Ok([[3, "a"], [4, "b"]], order=9)),
+        (Ledgers(Seen(3, 3)), "append", "a", Ok(3, order=3)),
+        (Ledgers(Entries([(3, "a")])), "read", [3, 9], Ok([[3, "a"]])),
+        (Ledgers(7), "confirmed", None, Ok(7)),
+        (Ledgers({"last": 7}), "inspect", None, Ok({"last": 7})),
+        (Ledgers(7), "recover", None, Ok(7)),
+        (Ledgers(7), "close", None, Ok(7)),
         (Queues(Done()), "enqueue", 1, Ok(1)),
         (Queues(Seen(1)), "dequeue", None, Ok(1)),
         (Queues(None), "dequeue", None, Fail("empty: the queue has no value")),
@@ -174,7 +198,7 @@ def test_an_answer_becomes_the_outcome_of_its_workload(client: Any, f: str, valu
 
 
 @pytest.mark.parametrize(
-    "client", [kind(None) for kind in (Registers, Locks, Logs, Queues, Counters, Sets, Transactions)]
+    "client", [kind(None) for kind in (Registers, Locks, Logs, Ledgers, Queues, Counters, Sets, Transactions)]
 )
 def test_an_unknown_function_is_a_fail(client: Any) -> None:
     """The client sends nothing."""

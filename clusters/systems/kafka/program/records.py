@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    # What became of a record: `ok` and its offset; `refused` or `not-sent`, the name of the error and its text; `aborted`,
-    # `busy` or `unknown`, and a text.
+    # What became of a record: `ok` and its offset; `refused` or `not-sent`, the name of the error and its text; `aborted` or
+    # `busy`, and a text; `unknown`, a code and a text.
     Answer = Sequence[str | int | None]
 
 LATE_S: Final = 2.0  # after the deadline of a record, the library must have said how it ended
@@ -90,12 +90,12 @@ class Records:
             self._producer.poll(left_s)
         if not reports:
             waited_s = self._delivery_s + LATE_S
-            return "unknown", f"no-report: librdkafka did not say in {waited_s:g} s how the record ended"
+            return "unknown", "no-report", f"librdkafka did not say in {waited_s:g} s how the record ended"
         trouble, offset = reports[0]
         if trouble is not None:
             return "refused", trouble.name(), trouble.str()
         if offset is None or offset < 0:
-            return "unknown", f"no-offset: librdkafka reports the offset {offset}"
+            return "unknown", "no-offset", f"librdkafka reports the offset {offset}"
         return "ok", offset
 
     def _commit(self, deadline_s: float) -> Answer:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from clusters.kit import conformance
 from clusters.local import LocalCluster
 from clusters.systems.bookkeeper.options import BookKeeperOptions
 from clusters.systems.bookkeeper.process import Process
@@ -26,6 +27,8 @@ from workloads.log import LogOptions
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from harness.client import Client
+    from harness.node import Node
     from harness.op import Outcome, Value
 
 pytestmark = pytest.mark.integration
@@ -122,6 +125,20 @@ def test_auto_recovery_copies_what_a_wiped_bookie_had(logs: BookKeeperSystem) ->
     asyncio.run(all_of_it())
 
 
+@pytest.mark.parametrize(
+    "law",
+    [law for workload, law in conformance.cases(BookKeeperSystem.serves) if workload == "log"],
+    ids=conformance.name,
+)
+def test_clients_of_logs_keep_the_laws(logs: BookKeeperSystem, law: conformance.Law) -> None:
+    """With reads from all bookies: another read lacks the last entry until the next one is there."""
+
+    def client(process: int, node: Node) -> Client:
+        return logs.client(process, node, pinned=True)
+
+    asyncio.run(law(conformance.Bench(nodes=logs.service("client").nodes, client=client)))
+
+
 def test_a_log_goes_on_after_its_writer_was_killed(logs: BookKeeperSystem) -> None:
     """The process of the other node recovers the first ledger, and appends to a second one; nothing is lost."""
     last = logs.cluster.nodes[-1]
@@ -141,6 +158,16 @@ def test_a_log_goes_on_after_its_writer_was_killed(logs: BookKeeperSystem) -> No
     assert second == Ok(1000)
     assert read in (Ok([[0, 7], [1, 8]]), Ok([[0, 7], [1, 8], [1000, 10]]))  # the last entry may not be confirmed yet
     assert (old, new) == (Ok([[0, 7], [1, 8]]), Ok([[1000, 10]]))
+
+
+@pytest.mark.parametrize(
+    "law",
+    [law for workload, law in conformance.cases(BookKeeperSystem.serves) if workload == "ledger"],
+    ids=conformance.name,
+)
+def test_clients_of_ledgers_keep_the_laws(ledgers: BookKeeperSystem, law: conformance.Law) -> None:
+    """By the client processes of both nodes."""
+    asyncio.run(law(conformance.Bench(nodes=ledgers.service("client").nodes, client=ledgers.client)))
 
 
 def test_a_recovery_fences_the_writer(ledgers: BookKeeperSystem) -> None:

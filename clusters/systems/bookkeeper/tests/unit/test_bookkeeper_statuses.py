@@ -13,6 +13,7 @@ from clusters.kit.confirmed import Confirmed
 from clusters.systems.bookkeeper import process
 from clusters.systems.bookkeeper.clients import Clients
 from harness.node import Node
+from harness.op import ONLY_KEY
 from harness.service import NodeStatus
 from harness.verdict import Verdict
 
@@ -40,7 +41,7 @@ def test_a_process_leads_what_it_writes_and_is_a_candidate_for_what_it_recovers(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The term is the place of the ledger in the list; a log without a name is no group."""
-    found = asked(monkeypatch, {"ok": {"writes": [["log", 7, 2, 10, 12]], "recovers": [["k1", 9]]}})
+    found = asked(monkeypatch, {"ok": {"writes": [[ONLY_KEY, 7, 2, 10, 12]], "recovers": [["k1", 9]]}})
     assert [(each.role, each.term, each.group, each.committed_index, each.last_index) for each in found] == [
         ("leader", 2, None, 10, 12),
         ("candidate", None, "k1", None, None),

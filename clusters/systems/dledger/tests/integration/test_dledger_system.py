@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 
+from clusters.kit import conformance
 from clusters.kit.routing import Routing
 from clusters.local import LocalCluster
 from clusters.systems.dledger.nodes import DATA_DIR, JAR, LOG_DIR, PATTERN, PORT
@@ -113,21 +114,10 @@ def test_installing_again_changes_nothing(installed: DLedgerSystem, cluster: Loc
     assert remote.run(f"stat -c '%i %Y' {installed.artifact.there}").stdout == before
 
 
-def test_a_client_at_the_leader(system: DLedgerSystem, cluster: LocalCluster) -> None:
-    """Reads see writes; a cas takes effect if and only if the register has the expected value, or is absent as expected."""
-    key = next(KEYS)
-    outcomes = run(
-        ask(
-            system.client(0, leader_of(system, cluster), pinned=True),
-            ("read", key, None),
-            ("cas", key, [None, 1]),
-            ("write", key, 5),
-            ("cas", key, [4, 6]),
-            ("cas", key, [5, -7]),
-            ("read", key, None),
-        )
-    )
-    assert outcomes == [Ok(None), Ok([None, 1]), Ok(5), Fail("cas-mismatch: holds 5"), Ok([5, -7]), Ok(-7)]
+@pytest.mark.parametrize("law", [law for _, law in conformance.cases(DLedgerSystem.serves)], ids=conformance.name)
+def test_clients_keep_the_laws(system: DLedgerSystem, cluster: LocalCluster, law: conformance.Law) -> None:
+    """At the leader: a follower refuses them."""
+    run(law(conformance.Bench(nodes=[leader_of(system, cluster)], client=system.client)))
 
 
 @pytest.mark.parametrize("mode", ReadMode)

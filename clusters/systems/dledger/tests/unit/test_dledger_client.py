@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from clusters.kit.members import Members
 from clusters.kit.routing import Routing
 from clusters.systems.dledger import outcomes
-from clusters.systems.dledger.client import DLedgerClient
+from clusters.systems.dledger.client import DLedgerRegisters
 from clusters.systems.dledger.options import ReadMode
 from clusters.systems.dledger.routing import Group
+from clusters.systems.dledger.tests.unit.test_dledger_outcomes import refused_read, refused_write
 from harness.node import Node
 from harness.op import ONLY_KEY, Fail, Info, Invocation, Ok
 from tests.unit.clusters.remoting_script import answer, frame, scripted
@@ -70,7 +71,7 @@ async def outcome(
 ) -> tuple[Outcome, ScriptedNode]:
     """The outcome of a new client at n1 for this script's answer."""
     async with scripted(script) as node:
-        client = DLedgerClient(group=group(node.port), node=NODES[0], read_mode=ReadMode.READ_INDEX, follows=follows)
+        client = DLedgerRegisters(group=group(node.port), node=NODES[0], read_mode=ReadMode.READ_INDEX, follows=follows)
         try:
             return await client.invoke(Invocation(f, value, key)), node
         finally:
@@ -214,9 +215,9 @@ def test_a_write_needs_a_plain_yes(applied: Value) -> None:
 @pytest.mark.parametrize("code", [*outcomes.NAMES, 777])
 def test_refusals_follow_the_table(code: int) -> None:
     """Every code, through a real connection, gives the outcome in the table."""
-    assert outcome_of(refuses(code), "read") == outcomes.refused_read(code)
+    assert outcome_of(refuses(code), "read") == refused_read(code)
     for f in ("write", "cas"):
-        assert outcome_of(refuses(code), f, OPERATIONS[f]) == outcomes.refused_write(code)
+        assert outcome_of(refuses(code), f, OPERATIONS[f]) == refused_write(code)
 
 
 @pytest.mark.usefixtures("without_pauses")
@@ -253,7 +254,7 @@ def test_a_node_that_is_not_there_certainly_did_nothing() -> None:
     async def main() -> None:
         async with scripted(refuses(404)) as node:
             port = node.port
-        client = DLedgerClient(group=group(port), node=NODES[0], read_mode=ReadMode.UNSAFE, follows=False)
+        client = DLedgerRegisters(group=group(port), node=NODES[0], read_mode=ReadMode.UNSAFE, follows=False)
         start_s = asyncio.get_running_loop().time()
         got = await client.invoke(Invocation("write", 5, "k"))
         assert isinstance(got, Fail)
@@ -290,7 +291,7 @@ def test_a_pinned_client_never_leaves() -> None:
             return next(replies)(header, body)
 
         async with three_nodes([in_turn, refuses(500), refuses(500)]) as (first, second, third):
-            client = DLedgerClient(group=group(first.port), node=NODES[0], read_mode=ReadMode.UNSAFE, follows=False)
+            client = DLedgerRegisters(group=group(first.port), node=NODES[0], read_mode=ReadMode.UNSAFE, follows=False)
             for _ in range(5):
                 await client.invoke(Invocation("read", None, "k"))
             assert len(first.requests) == 5
@@ -310,7 +311,7 @@ def test_a_following_client_goes_to_the_leader_at_once(code: int, monkeypatch: p
     async def main() -> None:
         ok = says({"code": 200, "found": True, "value": 1})
         async with three_nodes([refuses(code, "n3"), ok, ok]) as (first, second, third):
-            client = DLedgerClient(group=group(first.port), node=NODES[0], read_mode=ReadMode.UNSAFE, follows=True)
+            client = DLedgerRegisters(group=group(first.port), node=NODES[0], read_mode=ReadMode.UNSAFE, follows=True)
             assert isinstance(await client.invoke(Invocation("read", None, "k")), Fail)
             for _ in range(3):
                 assert await client.invoke(Invocation("read", None, "k")) == Ok(1)
@@ -329,13 +330,13 @@ def test_a_client_tells_which_node_it_asked() -> None:
     async def main() -> None:
         ok = says({"code": 200, "found": True, "value": 1})
         async with three_nodes([refuses(404, "n3"), ok, ok]) as (first, _, _):
-            client = DLedgerClient(group=group(first.port), node=NODES[0], read_mode=ReadMode.UNSAFE, follows=True)
+            client = DLedgerRegisters(group=group(first.port), node=NODES[0], read_mode=ReadMode.UNSAFE, follows=True)
             asked = []
             for _ in range(2):
                 await client.invoke(Invocation("read", None, "k"))
                 asked.append(client.via)
             assert asked == ["n1", "n3"]
-            pinned = DLedgerClient(group=group(first.port), node=NODES[0], read_mode=ReadMode.UNSAFE, follows=False)
+            pinned = DLedgerRegisters(group=group(first.port), node=NODES[0], read_mode=ReadMode.UNSAFE, follows=False)
             assert await pinned.invoke(Invocation("read", None, "k")) == Fail("not-leader: n3 leads")
             assert pinned.via is None
             await client.close()
@@ -362,7 +363,7 @@ def test_where_a_following_client_goes_next(script: Script, moves: bool) -> None
 
     async def main() -> None:
         async with three_nodes([script, refuses(500), refuses(500)]) as (first, second, third):
-            client = DLedgerClient(group=group(first.port), node=NODES[0], read_mode=ReadMode.UNSAFE, follows=True)
+            client = DLedgerRegisters(group=group(first.port), node=NODES[0], read_mode=ReadMode.UNSAFE, follows=True)
             for _ in range(2):
                 await client.invoke(Invocation("read", None, "k"))
             assert [len(node.requests) for node in (first, second, third)] == ([1, 1, 0] if moves else [2, 0, 0])
@@ -377,7 +378,9 @@ def test_a_following_client_comes_round() -> None:
 
     async def main() -> None:
         async with three_nodes([refuses(404)] * 3) as nodes:
-            client = DLedgerClient(group=group(nodes[0].port), node=NODES[2], read_mode=ReadMode.UNSAFE, follows=True)
+            client = DLedgerRegisters(
+                group=group(nodes[0].port), node=NODES[2], read_mode=ReadMode.UNSAFE, follows=True
+            )
             for _ in range(4):
                 await client.invoke(Invocation("read", None, "k"))
             assert [len(node.requests) for node in nodes] == [1, 1, 2]
@@ -391,7 +394,7 @@ def test_a_cancelled_operation_leaves_a_clean_client() -> None:
 
     async def main() -> None:
         async with scripted(says({"code": 200, "found": False})) as node:
-            client = DLedgerClient(group=group(node.port), node=NODES[0], read_mode=ReadMode.UNSAFE, follows=False)
+            client = DLedgerRegisters(group=group(node.port), node=NODES[0], read_mode=ReadMode.UNSAFE, follows=False)
             node.hang = True
             with pytest.raises(TimeoutError):
                 async with asyncio.timeout(0.05):

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 
+from clusters.kit import conformance
 from clusters.kit.dledger_protocol import APPEND, SUCCESS
 from clusters.kit.routing import Routing
-from clusters.kit.stored import entry_or_fail
+from clusters.kit.stored import entry_body
 from clusters.local import LocalCluster
-from clusters.systems.dledger.outcomes import refused_write
+from clusters.systems.dledger.outcomes import NEVER_HAPPENED, refusal
 from clusters.systems.dledger_log.options import DLedgerLogOptions, LogRead
 from clusters.systems.dledger_log.system import DLedgerLogSystem
 from harness.cluster import on_all
@@ -83,23 +84,13 @@ def leader_of(system: DLedgerLogSystem, cluster: LocalCluster) -> Node:
     return next(node for node in cluster.nodes if node.name == leader)
 
 
-def test_a_log_at_its_leader(system: DLedgerLogSystem, cluster: LocalCluster) -> None:
-    """An append returns the offset of its entry in a single read, a range, and a read of all."""
-    key, values = next(KEYS), [1, "two", [3, None], {"four": 4.5}]
-    at_leader = system.client(0, leader_of(system, cluster), pinned=True)
-    appended = run(ask(at_leader, *[("append", key, value) for value in values]))
-    offsets = [outcome.value for outcome in appended if isinstance(outcome, Ok)]
-    assert len(offsets) == len(values)
-    assert offsets == sorted(set(offsets))
-    reads = [("read", key, offset) for offset in offsets]
-    first, last = offsets[0], offsets[-1]
-    *alone, span, beyond, everything = run(
-        ask(at_leader, *reads, ("read", key, [first, last + 50]), ("read", key, last + 50), ("read", key, None))
-    )
-    assert alone == [Ok(value) for value in values]
-    assert span == Ok([[offset, value] for offset, value in zip(offsets, values, strict=True)])
-    assert beyond == Ok(None)
-    assert everything == Ok(values)
+@pytest.mark.parametrize(("workload", "law"), conformance.cases(DLedgerLogSystem.serves), ids=conformance.name)
+def test_clients_keep_the_laws(
+    system: DLedgerLogSystem, cluster: LocalCluster, workload: str, law: conformance.Law
+) -> None:
+    """At the leader: a follower refuses them."""
+    client = DLedgerLogSystem(cluster, DLedgerLogOptions(), workload).client
+    run(law(conformance.Bench(nodes=[leader_of(system, cluster)], client=client)))
 
 
 @pytest.mark.parametrize("log_read", LogRead)
@@ -141,8 +132,7 @@ def test_an_append_that_a_node_refuses_is_in_no_log(system: DLedgerLogSystem, cl
     assert status is not None
 
     async def code(node: Node, to: str, **changed: Value) -> Value:
-        entry = entry_or_fail(to, 1)
-        assert isinstance(entry, bytes)
+        entry = entry_body(to, 1)
 
         async def append(peer: Peer) -> Answer:
             request = {**peer._ids, "body": base64.b64encode(entry).decode(), **changed}
@@ -170,7 +160,7 @@ def test_an_append_that_a_node_refuses_is_in_no_log(system: DLedgerLogSystem, cl
 
     found = run(codes())
     assert found == [401, 400, 404, 506]
-    assert all(isinstance(refused_write(each), Fail) for each in found if isinstance(each, int))
+    assert all(refusal(each).code in NEVER_HAPPENED for each in found if isinstance(each, int))
     run(system.until_ready(cluster.nodes, READY_S))
     assert run(ask(system.client(0, leader_of(system, cluster), pinned=True), ("read", key, None))) == [Ok([])]
 

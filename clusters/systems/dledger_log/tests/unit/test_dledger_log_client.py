@@ -13,13 +13,17 @@ from hypothesis import strategies as st
 
 from clusters.kit.members import Members
 from clusters.kit.stored import entry_body
-from clusters.systems.dledger import outcomes
 from clusters.systems.dledger.routing import Group
-from clusters.systems.dledger.tests.unit.test_dledger_outcomes import PERHAPS_APPENDED, REFUSED_BEFORE_THE_APPEND
-from clusters.systems.dledger_log.client import LogClient
+from clusters.systems.dledger.tests.unit.test_dledger_outcomes import (
+    PERHAPS_APPENDED,
+    REFUSED_BEFORE_THE_APPEND,
+    refused_read,
+    refused_write,
+)
+from clusters.systems.dledger_log.client import CLIENTS
 from clusters.systems.dledger_log.entries import BARRIER
 from harness.node import Node
-from harness.op import Fail, Info, Invocation, Ok
+from harness.op import ONLY_KEY, Fail, Info, Invocation, Ok
 from tests.unit.clusters.remoting_script import answer, frame, scripted
 
 if TYPE_CHECKING:
@@ -96,7 +100,8 @@ def outcome_of(
             group = Group(
                 name="labrys", nodes=NODES, port=node.port, members=Members(NODES, port=node.port, system="DLedger")
             )
-            client = LogClient(group=group, node=at, barrier=barrier, window=window, follows=False)
+            workload = "set" if f == "add" or (f == "read" and value is None) else "log"
+            client = CLIENTS[workload](group=group, node=at, barrier=barrier, window=window, follows=False)
             try:
                 return await client.invoke(Invocation(f, value, key))
             finally:
@@ -134,7 +139,7 @@ def test_what_is_appended_is_read(value: Value) -> None:
 
 def test_an_append_tells_its_offset_and_an_add_its_element() -> None:
     """Both are one entry of the log, with key and value."""
-    log = Log(entry_body(None, 1))
+    log = Log(entry_body(ONLY_KEY, 1))
     assert outcome_of(log, "append", [1, "x"], key="k") == Ok(1, order=1)
     assert outcome_of(log, "add", 5) == Ok(5, order=2)
     assert [json.loads(body) for body in log.bodies[1:]] == [
@@ -146,7 +151,7 @@ def test_an_append_tells_its_offset_and_an_add_its_element() -> None:
 @pytest.mark.parametrize("window", [1, 3, 500])
 def test_a_read_gets_the_whole_log(window: int) -> None:
     """With any number of requests in flight, each entry is read once, in order; other entries are skipped."""
-    log = Log(*(entry_body(None, number) for number in range(100)), magics={3: NOOP, 50: CONFIG_CHANGE})
+    log = Log(*(entry_body(ONLY_KEY, number) for number in range(100)), magics={3: NOOP, 50: CONFIG_CHANGE})
     expected = [number for number in range(100) if number not in {3, 50}]
     assert outcome_of(log, "read", window=window) == Ok(expected, order=100)
     assert outcome_of(log, "read", window=window, barrier=False) == Ok(expected)
@@ -155,7 +160,7 @@ def test_a_read_gets_the_whole_log(window: int) -> None:
 
 def test_answers_in_any_order() -> None:
     """Answers can come in any order; each belongs to the request with its number."""
-    log = Log(*(entry_body(None, number) for number in range(9)))
+    log = Log(*(entry_body(ONLY_KEY, number) for number in range(9)))
     held: list[bytes] = []
 
     def turned_round(header: Mapping[str, Any], body: Mapping[str, Any]) -> bytes:
@@ -178,13 +183,13 @@ def test_a_barrier_hides_what_is_behind_it() -> None:
         def __call__(self, header: Mapping[str, Any], body: Mapping[str, Any]) -> bytes:
             said = super().__call__(header, body)
             if header["code"] == APPEND:
-                self.bodies.append(entry_body(None, "uncommitted"))
+                self.bodies.append(entry_body(ONLY_KEY, "uncommitted"))
             return said
 
-    assert outcome_of(Busy(entry_body(None, "committed")), "read") == Ok(["committed"], order=1)
-    assert outcome_of(Busy(entry_body(None, "committed")), "read", 2) == Ok(None, order=1)
-    assert outcome_of(Busy(entry_body(None, "committed")), "read", [0, 2]) == Ok([[0, "committed"]], order=1)
-    log = Log(entry_body(None, "committed"), entry_body(None, "uncommitted"))
+    assert outcome_of(Busy(entry_body(ONLY_KEY, "committed")), "read") == Ok(["committed"], order=1)
+    assert outcome_of(Busy(entry_body(ONLY_KEY, "committed")), "read", 2) == Ok(None, order=1)
+    assert outcome_of(Busy(entry_body(ONLY_KEY, "committed")), "read", [0, 2]) == Ok([[0, "committed"]], order=1)
+    log = Log(entry_body(ONLY_KEY, "committed"), entry_body(ONLY_KEY, "uncommitted"))
     assert outcome_of(log, "read", barrier=False) == Ok(["committed", "uncommitted"])
 
 
@@ -192,7 +197,7 @@ def test_a_barrier_hides_what_is_behind_it() -> None:
 def test_appends_follow_the_table(code: int) -> None:
     """Each code gives the outcome in the table, for add and append."""
     refused = says({"code": code, "leaderId": "n1"})
-    expected = outcomes.refused_write(code)
+    expected = refused_write(code)
     assert outcome_of(refused, "append", 1) == outcome_of(refused, "add", 1) == expected
     assert isinstance(expected, Fail if code in REFUSED_BEFORE_THE_APPEND else Info)
 
@@ -201,15 +206,15 @@ def test_appends_follow_the_table(code: int) -> None:
 @pytest.mark.parametrize("at", [0, 7, 19])
 def test_a_read_that_is_refused_in_its_middle_fails(code: int, at: int) -> None:
     """An error never shortens a list; a refused marker makes the read fail."""
-    log = Log(*(entry_body(None, number) for number in range(20)))
+    log = Log(*(entry_body(ONLY_KEY, number) for number in range(20)))
     log.refused[at] = code
-    assert outcome_of(log, "read") == outcomes.refused_read(code)
-    assert outcome_of(says({"code": code}), "read") == outcomes.refused_read(code)
+    assert outcome_of(log, "read") == refused_read(code)
+    assert outcome_of(says({"code": code}), "read") == refused_read(code)
 
 
 def test_an_entry_that_is_not_there_below_the_marker_is_missing() -> None:
     """If the log is shorter than the marker, the list ends at the log's end, so that the checker finds the loss."""
-    log = Log(*(entry_body(None, number) for number in range(20)))
+    log = Log(*(entry_body(ONLY_KEY, number) for number in range(20)))
     log.refused[5] = 410
     assert outcome_of(log, "read") == Ok([0, 1, 2, 3, 4], order=20)
 
@@ -229,7 +234,7 @@ def test_an_entry_that_is_not_there_below_the_marker_is_missing() -> None:
 )
 def test_entries_that_nobody_appended_are_elements_that_nobody_added(body: bytes) -> None:
     """A read returns damaged and foreign entries, so that the checker reports them."""
-    found = outcome_of(Log(entry_body(None, 1), body), "read")
+    found = outcome_of(Log(entry_body(ONLY_KEY, 1), body), "read")
     assert isinstance(found, Ok)
     assert found.value[0] == 1
     assert found.value[1].startswith("not an entry of this test: b'")
@@ -290,7 +295,7 @@ def test_what_the_log_does_not_have_is_never_sent(f: str, value: Value) -> None:
 def test_silence_in_the_middle(monkeypatch: pytest.MonkeyPatch) -> None:
     """The client leaves a silent node after one deadline: an append is info, a read fails."""
     monkeypatch.setattr("clusters.systems.dledger_log.client.ANSWER_TIMEOUT_S", 0.05)
-    log = Log(*(entry_body(None, number) for number in range(20)))
+    log = Log(*(entry_body(ONLY_KEY, number) for number in range(20)))
 
     def falls_silent(header: Mapping[str, Any], body: Mapping[str, Any]) -> bytes:
         return b"" if header["code"] == GET and body["beginIndex"] > 9 else log(header, body)

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from clusters.kit.answers import NoAnswer, NotSent
-from clusters.systems.kafka import brokers, system, wire
+from clusters.systems.kafka import brokers, client, system, wire
 from clusters.systems.kafka.library import Library
 from clusters.systems.kafka.members import Members
 from clusters.systems.kafka.options import Acks, KafkaOptions
-from clusters.systems.kafka.outcomes import NEVER_APPENDED, not_sent, outcome_of, refused
-from clusters.systems.kafka.queue import KafkaQueueClient
+from clusters.systems.kafka.outcomes import NEVER_APPENDED, name_of
+from clusters.systems.kafka.queue import KafkaQueues
 from harness.errors import InputError
 from harness.node import Node
 from harness.op import Fail, Info, Invocation, Ok
@@ -45,9 +45,35 @@ def batch(base: int, values: Sequence[bytes], *, attributes: int = 0, magic: int
     return header + records
 
 
-def test_only_a_record_that_is_too_large_is_certainly_in_no_log() -> None:
+class OneAnswer(Library):
+    """A library that says one thing of each record."""
+
+    def __init__(self, answer: object) -> None:
+        """Takes what it says."""
+        super().__init__()
+        self.answer = answer
+
+    async def call(self, caller: str, handle: object, method: str, *arguments: object) -> object:
+        """Says it."""
+        return self.answer
+
+    def end(self, caller: str, *names: str) -> None:
+        """Ends nothing."""
+
+
+def appended(answer: object, monkeypatch: pytest.MonkeyPatch) -> Outcome:
+    """Returns the outcome of an append of whose record the library says this."""
+    node = Node(name="n1", address=NO_SERVER)
+    monkeypatch.setattr(client, "PAUSE_S", 0.0)
+    logs = client.KafkaLogs(
+        node=node, nodes=[], library=OneAnswer(answer), options=KafkaOptions(), topic="labrys", pinned=False
+    )
+    return asyncio.run(logs.invoke(Invocation("append", 1)))
+
+
+def test_only_a_record_that_is_too_large_is_certainly_in_no_log(monkeypatch: pytest.MonkeyPatch) -> None:
     """The library and each leader refuse it, however often it is sent."""
-    assert refused("MSG_SIZE_TOO_LARGE", "text") == Fail("too-large: text")
+    assert appended(["refused", "MSG_SIZE_TOO_LARGE", "text"], monkeypatch) == Fail("too-large: text")
     assert list(NEVER_APPENDED) == ["MSG_SIZE_TOO_LARGE"]
 
 
@@ -58,9 +84,9 @@ def test_only_a_record_that_is_too_large_is_certainly_in_no_log() -> None:
         *("REQUEST_TIMED_OUT", "_MSG_TIMED_OUT", "_TRANSPORT", "KAFKA_STORAGE_ERROR", "an error of next year"),
     ],
 )  # fmt: skip
-def test_every_other_error_leaves_the_append_open(name: str) -> None:
+def test_every_other_error_leaves_the_append_open(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A leader that stops leading answers appended records with errors that look certain, and the library repeats records."""
-    assert isinstance(refused(name, "text"), Info)
+    assert appended(["refused", name, "text"], monkeypatch) == Info(f"{name_of(name)}: text")
 
 
 @pytest.mark.parametrize(
@@ -72,16 +98,19 @@ def test_every_other_error_leaves_the_append_open(name: str) -> None:
         (["refused", "_TRANSPORT", "broken"], Info("transport: broken")),
         (["refused", "MSG_SIZE_TOO_LARGE", "large"], Fail("too-large: large")),
         (["not-sent", "_QUEUE_FULL", "full"], Fail("not-sent: full")),
+        (["not-sent", "MSG_SIZE_TOO_LARGE", "large"], Fail("too-large: large")),
         (["aborted", "fenced"], Fail("aborted: fenced")),
         (["busy", "waits"], Fail("not-sent: waits")),
-        (["unknown", "no-report: none"], Info("no-report: none")),
+        (["unknown", "no-report", "none"], Info("no-report: none")),
         (["ok", "7"], Info("no-answer: expected what became of a record, found ['ok', '7']")),
         (None, Info("no-answer: expected what became of a record, found None")),
     ],
 )
-def test_an_answer_means_the_same_from_this_process_and_from_a_program(answer: object, outcome: Outcome) -> None:
+def test_an_answer_means_the_same_from_this_process_and_from_a_program(
+    answer: object, outcome: Outcome, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A program answers with lists of JSON. What is no answer leaves the append open."""
-    assert outcome_of(answer) == outcome
+    assert appended(answer, monkeypatch) == outcome
 
 
 def test_the_records_of_whole_batches_have_their_offsets() -> None:
@@ -181,12 +210,6 @@ def test_only_a_queue_has_transactions() -> None:
         system.KafkaSystem.roles(["n1"], KafkaOptions(transactional=True), "log")
 
 
-def test_a_record_that_the_library_refuses_was_not_sent() -> None:
-    """Whatever its reason is, no broker can have the record."""
-    assert not_sent("_QUEUE_FULL", "full") == Fail("not-sent: full")
-    assert not_sent("MSG_SIZE_TOO_LARGE", "large") == Fail("too-large: large")
-
-
 def test_a_node_without_partitions_gives_no_value() -> None:
     """A dequeue and a drain fail within their limits, also while the member of the node looks for a broker."""
     node = Node(name="n1", address=NO_SERVER)
@@ -194,7 +217,7 @@ def test_a_node_without_partitions_gives_no_value() -> None:
     members = Members([node], ["labrys-q0"], Library(), options)
 
     async def ask() -> list[Outcome]:
-        client = KafkaQueueClient(node=node, nodes=[node], members=members, options=options, topics={"q0": "labrys-q0"})
+        client = KafkaQueues(node=node, nodes=[node], members=members, options=options, topics={"q0": "labrys-q0"})
         try:
             return [await client.invoke(Invocation(f, None, "q0")) for f in ("dequeue", "drain", "peek")]
         finally:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from clusters.kit import conformance
 from clusters.kit.answers import Refused
 from clusters.local import LocalCluster
 from clusters.systems.postgres.connection import Connection
@@ -60,16 +61,20 @@ async def transact(system: PostgresSystem, *transactions: list[list[Value]]) -> 
     return await asked(client, (Invocation("txn", mops) for mops in transactions))
 
 
-def test_lists_and_registers(cluster: LocalCluster, system: PostgresSystem) -> None:
-    """A transaction sees its own writes; absent keys are null; quotes in a key are no SQL."""
-    assert asyncio.run(
-        transact(
-            system, [["r", "a'", None], ["append", "a'", 1], ["append", "a'", 2], ["r", "a'", None], ["r", "b", None]]
-        )
-    ) == [Ok([["r", "a'", None], ["append", "a'", 1], ["append", "a'", 2], ["r", "a'", [1, 2]], ["r", "b", None]])]
-    registers = system_of(cluster, "rw-register")
-    assert asyncio.run(transact(registers, [["w", "c", 5], ["w", "c", 6], ["r", "c", None]])) == [
-        Ok([["w", "c", 5], ["w", "c", 6], ["r", "c", 6]])
+@pytest.mark.parametrize(("workload", "law"), conformance.cases(PostgresSystem.serves), ids=conformance.name)
+def test_clients_keep_the_laws(
+    cluster: LocalCluster, system: PostgresSystem, workload: str, law: conformance.Law
+) -> None:
+    """All ask the primary."""
+    assert system.workload == "list-append"  # it runs the processes
+    nodes = system.front().nodes
+    asyncio.run(law(conformance.Bench(nodes=nodes, client=system_of(cluster, workload).client)))
+
+
+def test_quotes_in_a_key_are_no_sql(system: PostgresSystem) -> None:
+    """They are part of the name of its row."""
+    assert asyncio.run(transact(system, [["append", "a'", 1], ["r", "a'", None]])) == [
+        Ok([["append", "a'", 1], ["r", "a'", [1]]])
     ]
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from clusters.kit.answers import NoAnswer, NotSent, Refused
 from clusters.systems.postgres import connection as postgres
-from clusters.systems.postgres.client import PostgresClient
+from clusters.systems.postgres.client import CLIENTS
 from clusters.systems.postgres.connection import literal
 from clusters.systems.postgres.options import Level
 from harness.node import Node
@@ -54,7 +54,7 @@ def test_rows_tags_and_errors() -> None:
     """A value may be absent; an error does not end the connection, and unknown messages are passed over."""
     tag, rows = answer(message("T", b"??") + row("1,2", None) + row("") + message("C", b"SELECT 2\0") + READY)
     assert (tag, rows) == ("SELECT 2", [["1,2", None], [""]])
-    with pytest.raises(Refused, match=r"^could not serialize$") as caught:
+    with pytest.raises(Refused, match=r"^40001 could not serialize$") as caught:
         answer(message("N", b"") + ERROR + READY)
     assert caught.value.code == "40001"
 
@@ -107,9 +107,7 @@ class Session:
 
 def outcome(session: Session, *mops: list[Any], workload: str = "list-append", standby: bool = False) -> Outcome:
     """Carries out a transaction at level serializable."""
-    client = PostgresClient(
-        node=PRIMARY, standby=STANDBY if standby else None, workload=workload, level=Level.SERIALIZABLE
-    )
+    client = CLIENTS[workload](node=PRIMARY, standby=STANDBY if standby else None, level=Level.SERIALIZABLE)
     client._sessions = {"n1": session, "n2": session}  # type: ignore[dict-item]
     return asyncio.run(client.invoke(Invocation("txn", list(mops), None)))
 
@@ -136,12 +134,12 @@ WRITE = ["append", "x", 1]
     ("answers", "mop", "expected", "code"),
     [
         ({"INSERT": Refused("40001", "")}, WRITE, Fail, "conflict"),
-        ({"INSERT": Refused("53100", "disk full")}, WRITE, Fail, "refused: 53100"),
+        ({"INSERT": Refused("53100", "53100 disk full")}, WRITE, Fail, "refused: 53100"),
         ({"INSERT": NoAnswer("gone")}, WRITE, Fail, "no-answer"),
         ({"BEGIN": NotSent("gone")}, WRITE, Fail, "not-connected"),
         ({"COMMIT": Refused("40P01", "")}, WRITE, Fail, "deadlock"),
         ({"COMMIT": ("ROLLBACK", [])}, WRITE, Fail, "rolled-back"),
-        ({"COMMIT": Refused("53100", "disk full")}, WRITE, Info, "refused: 53100"),
+        ({"COMMIT": Refused("53100", "53100 disk full")}, WRITE, Info, "refused: 53100"),
         ({"COMMIT": NoAnswer("gone")}, WRITE, Info, "no-answer"),
         ({"COMMIT": NoAnswer("gone")}, ["r", "x", None], Fail, "no-answer"),
     ],

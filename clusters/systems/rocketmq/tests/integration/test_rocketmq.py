@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from clusters.kit import conformance
+from clusters.kit.answers import NotDone
 from clusters.kit.remoting import Answer
 from clusters.kit.routing import Routing
 from clusters.local import LocalCluster
 from clusters.systems.rocketmq import broker_requests
 from clusters.systems.rocketmq.broker_options import Mode, RocketMQOptions, Sends
-from clusters.systems.rocketmq.broker_outcomes import END_REFUSED, REFUSED, refused
+from clusters.systems.rocketmq.broker_outcomes import END_REFUSED, REFUSED, refusal
 from clusters.systems.rocketmq.brokers import ROLE, connect
 from clusters.systems.rocketmq.system import RocketMQSystem
 from harness import readiness
@@ -27,6 +29,7 @@ from harness.leaders import LEADER
 from harness.op import Fail, Invocation, Ok
 from harness.service import first_status
 from tests.software import obtained
+from workloads.queue import QueueOptions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -40,6 +43,7 @@ pytestmark = pytest.mark.integration
 
 READY_S = 120.0
 AGAIN_S = 60.0
+SETTLED_S = 2.0
 UPDATE_CONFIGURATION: Final = 25
 OPTIONS = RocketMQOptions(routing=Routing.LEADER, route_interval_s=0.5)
 
@@ -146,7 +150,7 @@ def test_refusals_that_are_certain_leave_no_message(system: RocketMQSystem) -> N
 
     (unknown, forbidden, at_slave), before, after = asyncio.run(asked())
     for answer, table in [(unknown, REFUSED), (forbidden, REFUSED), (at_slave, END_REFUSED)]:
-        assert isinstance(refused(answer.status, answer.remark, table), Fail), answer
+        assert type(refusal(answer.status, answer.remark, table)) is NotDone, answer
     assert [unknown.status, forbidden.status, at_slave.status] == [17, 16, 11]
     assert after == before
 
@@ -183,6 +187,20 @@ def test_batches_and_transactions(cluster: LocalCluster, system: RocketMQSystem)
     assert isinstance(whole, Ok)
     assert whole.value[:3] == [[offset, placed[offset]] for offset in sorted(placed)]
     assert sorted(value for _, value in whole.value[3:]) == sorted(committed)
+
+
+@pytest.mark.parametrize(("workload", "law"), conformance.cases(RocketMQSystem.serves), ids=conformance.name)
+def test_clients_keep_the_laws(
+    cluster: LocalCluster, system: RocketMQSystem, workload: str, law: conformance.Law
+) -> None:
+    """A queue has one message queue. A broker gives a message to consumers a moment after it is in the log."""
+    assert system.workload == "log"  # it runs the processes
+    made = RocketMQSystem.made(cluster, replace(OPTIONS, message_queues=1), workload, QueueOptions(queues=1))
+    asyncio.run(made.front().complete(READY_S))
+    bench = conformance.Bench(nodes=made.front().nodes, client=made.client, settled_s=SETTLED_S)
+    if workload == "queue":
+        bench = replace(bench, name=lambda _: "q0", empty="nothing-came")
+    asyncio.run(law(bench))
 
 
 def test_all_brokers_name_one_master_in_one_epoch(cluster: LocalCluster, system: RocketMQSystem) -> None:

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 
-from clusters.kit.remoting import RemotingError
+from clusters.kit.remoting import Answer
 from clusters.kit.routing import Routing
 from clusters.local import LocalCluster
 from clusters.systems.rocketmq.controller import RocketMQController
-from clusters.systems.rocketmq.heartbeats import Heartbeats, heartbeat_outcome
+from clusters.systems.rocketmq.heartbeats import Heartbeats, accepted
 from clusters.systems.rocketmq.options import Consensus, ControllerOptions
 from harness.cluster import on_all
 from harness.op import Fail, Invocation, Ok
@@ -99,16 +99,16 @@ async def compare(system: RocketMQController, leader: Node, seed: int) -> dict[s
                 asked.append((f, argument))
                 if f == "heartbeat":
                     answers = await heartbeats.beat(name, argument, ANSWER_S)
-                    assert heartbeat_outcome(answers) == Ok({"code": 0})
-                    assert not any(isinstance(each, RemotingError) for each in answers.values()), answers
+                    assert accepted(answers) == {"code": 0}
+                    assert all(isinstance(answer, Answer) for answer in answers.values()), answers
                     continue
                 async with asyncio.timeout(ANSWER_S):
                     outcome = await client.invoke(Invocation(f, argument, name))
                 assert outcome == Ok(expected), (seed, name, asked)
                 counts[f"{f} {expected['code']}"] = counts.get(f"{f} {expected['code']}", 0) + 1
-            heartbeats.leave(name)
+            await heartbeats.leave(name)
     finally:
-        heartbeats.close()
+        await heartbeats.close()
         await client.close()
     return counts
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from clusters.kit.remoting import Connection, RemotingError
+from clusters.kit.answers import NoAnswer, NotSent
 from clusters.local import LocalCluster
 from clusters.systems.rocketmq.controller import RocketMQController
 from clusters.systems.rocketmq.options import Consensus, ControllerOptions
@@ -22,7 +22,7 @@ from tests.artifacts import built
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from clusters.kit.remoting import Answer
+    from clusters.kit.remoting import Answer, Connection
     from harness.node import Node
     from harness.op import Value
 
@@ -92,10 +92,10 @@ class Brokers:
         altered = await asked(leader, "alter", self._name, argument)
         assert (elected["code"], altered["code"]) == (0, 0)
 
-    def leave(self, *brokers: int) -> None:
+    async def leave(self, *brokers: int) -> None:
         """Closes all connections of these brokers."""
         for place in [place for place in self._connections if place[0] in brokers]:
-            self._connections.pop(place).close()
+            await self._connections.pop(place).close()
 
 
 def lives(state: dict[str, Any]) -> dict[int, bool]:
@@ -115,8 +115,8 @@ def test_a_master_that_falls_silent(system: RocketMQController) -> None:
             await brokers.beat(2, alive_ms=ALIVE_MS)
             await asyncio.sleep(1.0)
             state = await asked(leader, "state", name)
-        leader.close()
-        brokers.leave(1, 2)
+        await leader.close()
+        await brokers.leave(1, 2)
         assert lives(state) == {1: False, 2: True}
         assert state["master"] == (1 if system.options.consensus is Consensus.JRAFT else 2)
 
@@ -132,9 +132,9 @@ def test_a_master_that_dies_while_nobody_leads(system: RocketMQController) -> No
         led = await leader_of(system)
         connection = await system.controllers.connect(led)
         await brokers.in_sync(connection, alive_ms=LONG_MS)
-        connection.close()
+        await connection.close()
         await asyncio.to_thread(system.kill, led)
-        brokers.leave(1)
+        await brokers.leave(1)
         return led
 
     async def watch() -> dict[str, Any]:
@@ -143,8 +143,8 @@ def test_a_master_that_dies_while_nobody_leads(system: RocketMQController) -> No
         while time.monotonic() < end_s and state.get("master") == 1:
             await asyncio.sleep(1.0)
             state = await asked(leader, "state", name)
-        leader.close()
-        brokers.leave(2)
+        await leader.close()
+        await brokers.leave(2)
         return state
 
     async def main() -> tuple[Node, dict[str, Any]]:
@@ -170,8 +170,8 @@ def test_a_request_that_lacks_a_field(system: RocketMQController) -> None:
                 try:
                     return bool((await asked(connection, f, name, argument))["code"] == 0)
                 finally:
-                    connection.close()
-        except (RemotingError, TimeoutError):
+                    await connection.close()
+        except (NotSent, NoAnswer, TimeoutError):
             return False
 
     async def poison() -> Answer | None:
@@ -181,7 +181,7 @@ def test_a_request_that_lacks_a_field(system: RocketMQController) -> None:
             async with asyncio.timeout(2 * ANSWER_S):
                 return await connection.call(REGISTER, None, extension=fields)
         finally:
-            connection.close()
+            await connection.close()
 
     assert asyncio.run(answered("apply", "poison", {"id": 1, "check": "127.0.0.1:1;1"}))
     found = asyncio.run(poison())

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from clusters.kit.remoting import Answer, BadAnswer, NotSent, RemotingError
+from clusters.kit.answers import InDoubt, NoAnswer, NotDone, NotSent
+from clusters.kit.remoting import Answer
 from clusters.systems.rocketmq import outcomes
-from clusters.systems.rocketmq.client import ControllerClient, Controllers, outcome_of
+from clusters.systems.rocketmq.client import ControllerClient, Controllers, value_of
 from clusters.systems.rocketmq.controller import RocketMQController
-from clusters.systems.rocketmq.heartbeats import heartbeat_outcome
+from clusters.systems.rocketmq.heartbeats import accepted
 from clusters.systems.rocketmq.options import ControllerOptions
 from clusters.systems.rocketmq.outcomes import TABLE, Meaning
 from clusters.systems.rocketmq.requests import REQUESTS, metadata
@@ -25,7 +26,8 @@ from workloads.controller.group import FUNCTIONS, READS
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping
 
-    from harness.op import Outcome
+    from clusters.systems.rocketmq.heartbeats import Said
+    from harness.op import Outcome, Value
 
 HOST = "127.0.0.1"
 SOME: Mapping[type, Any] = {int: 1, str: "a:1;7", bool: False, list: [1]}
@@ -152,7 +154,7 @@ def test_what_is_sent(f: str, argument: Any, fields: Mapping[str, str], body: An
                 Node(name="n1", address=HOST)
             )
             await REQUESTS[f].ask(connection, "b0", argument)
-            connection.close()
+            await connection.close()
             [(header, sent)] = node.requests
             assert (header["code"], header["extFields"], sent) == (CODES[f], fields, body)
 
@@ -266,9 +268,28 @@ def test_what_is_read(f: str, answer: Answer, expected: Mapping[str, Any]) -> No
 )
 def test_what_cannot_be_understood(f: str, answer: Answer) -> None:
     """A bad answer is info, and a fail for a read."""
-    with pytest.raises(BadAnswer):
+    with pytest.raises(NoAnswer):
         value(f, answer)
-    assert isinstance(outcome_of(REQUESTS[f], "b0", answer), Fail if f in READS else Info)
+    assert isinstance(outcome_of(f, answer), Fail if f in READS else Info)
+
+
+class Answered(ControllerClient):
+    """A client whose leader gives one answer."""
+
+    def __init__(self, answer: Answer) -> None:
+        """Takes the answer."""
+        node = Node(name="n1", address=HOST)
+        super().__init__(controllers=Controllers(nodes=[node], port=1), node=node, follows=False)
+        self.answer = answer
+
+    async def operate(self, key: str, f: str, value: Value) -> Outcome:
+        """Reads it."""
+        return Ok(value_of(REQUESTS[f], key, self.answer))
+
+
+def outcome_of(f: str, answer: Answer) -> Outcome:
+    """Returns what an operation becomes that a leader answered."""
+    return asyncio.run(Answered(answer).invoke(Invocation(f, None, "b0")))
 
 
 @pytest.mark.parametrize("code", [*TABLE, -1, 4, 200, 1999, 2017])
@@ -276,7 +297,7 @@ def test_what_cannot_be_understood(f: str, answer: Answer) -> None:
 def test_the_table_of_outcomes(f: str, code: int) -> None:
     """Each code means an answer, no effect, or an unknown effect; a read without an answer is a fail."""
     answer = said(code, {"nextBrokerId": "1"})
-    found = outcome_of(REQUESTS[f], "b0", answer)
+    found = outcome_of(f, answer)
     meaning = TABLE[code][1] if code in TABLE else Meaning.UNKNOWN
     if meaning is Meaning.ANSWER:
         assert isinstance(found, Ok)
@@ -397,7 +418,7 @@ def test_metadata_without_fields() -> None:
             connection = await Controllers(nodes=[], port=node.port).connect(Node(name="n1", address=HOST))
             found = await metadata(connection)
             assert (found.leads, found.leader) == (False, None)
-            connection.close()
+            await connection.close()
 
     run(main())
 
@@ -425,7 +446,7 @@ def test_what_the_client_does_not_do() -> None:
     """An unknown function fails."""
 
     async def main() -> None:
-        assert await Cluster().ask("read", follows=False) == [Fail("unsupported: read")]
+        assert await Cluster().ask("read", follows=False) == [Fail("unsupported: read of None")]
 
     run(main())
 
@@ -465,9 +486,14 @@ def test_a_broker_comes_and_leaves() -> None:
 
 
 def test_what_becomes_of_a_heartbeat() -> None:
-    """A heartbeat is ok if a controller accepted it, a fail if it was sent to none, and otherwise info."""
-    took, lost, unsent = said(0), RemotingError("lost"), NotSent("refused")
-    assert heartbeat_outcome({"n1": took, "n2": lost, "n3": unsent}) == Ok({"code": 0})
-    assert heartbeat_outcome({"n1": unsent}) == Fail("not-connected: refused")
-    assert heartbeat_outcome({"n1": lost, "n2": unsent}) == Info("no-answer: lost; refused")
-    assert heartbeat_outcome({"n1": said(1)}) == Info("no-answer: code 1")
+    """A heartbeat is ok if a controller accepted it, certainly not done if it was sent to none, and otherwise in doubt."""
+    took, lost, unsent = said(0), NoAnswer("lost"), NotSent("refused")
+    assert accepted({"n1": took, "n2": lost, "n3": unsent}) == {"code": 0}
+    with pytest.raises(NotDone, match=r"^refused$") as none:
+        accepted({"n1": unsent})
+    assert (type(none.value), none.value.code) == (NotDone, "not-connected")
+    in_doubt: dict[str, dict[str, Said]] = {"lost; refused": {"n1": lost, "n2": unsent}, "code 1": {"n1": said(1)}}
+    for text, answers in in_doubt.items():
+        with pytest.raises(InDoubt, match=rf"^{text}$") as open_:
+            accepted(answers)
+        assert open_.value.code == "no-answer"

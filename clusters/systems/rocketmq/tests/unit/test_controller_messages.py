@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from clusters.kit.remoting import RemotingError
+from clusters.kit.answers import NoAnswer
 from clusters.systems.rocketmq.client import Controllers
 from clusters.systems.rocketmq.controller import RocketMQController
 from clusters.systems.rocketmq.options import ControllerOptions
@@ -137,4 +137,4 @@ def test_a_leader_that_does_not_serve(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def _refused(*_: Any, **__: Any) -> None:
-    raise RemotingError("refused")
+    raise NoAnswer("refused")

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from clusters.kit.remoting import Answer, NotSent
+from clusters.kit.answers import NotSent
+from clusters.kit.remoting import Answer
 from clusters.systems.rocketmq.client import ControllerClient, Controllers
 from clusters.systems.rocketmq.heartbeats import Heartbeats
 from harness.node import Node
@@ -123,7 +124,7 @@ def test_the_client_reads_what_the_specification_says(seed: int) -> None:
                         assert answer.status == 0
                     else:
                         assert await client.invoke(Invocation(f, argument, name)) == Ok(expected), (f, argument)
-                heartbeats.leave(name)
+                await heartbeats.leave(name)
             await client.close()
 
     asyncio.run(main())
@@ -142,10 +143,10 @@ def test_heartbeats_have_connections_of_their_own() -> None:
                 await heartbeats.beat("b0", {"id": broker, **beat}, 5)
             assert node.connections == 2
             assert controller.groups["b0"].live == (Live(1, 0, 3, 1), Live(2, 0, 3, 1))
-            heartbeats.leave("b0")
+            await heartbeats.leave("b0")
             await heartbeats.beat("b0", {"id": 1, **beat}, 5)
             assert node.connections == 3
-            heartbeats.close()
+            await heartbeats.close()
         # No process listens there any more.
         assert isinstance((await heartbeats.beat("b0", {"id": 1, **beat}, 5))["n1"], NotSent)
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from clusters.kit import leading
+from clusters.kit.answers import NoAnswer, NotSent
 from clusters.kit.dledger_protocol import LEADERSHIP_TRANSFER, UNEXPECTED_ARGUMENT
 from clusters.kit.leading import move_leadership
-from clusters.kit.remoting import BadAnswer, NotSent, RemotingError
 from clusters.systems.rocketmq import controllers, jraft
 from clusters.systems.rocketmq.controller import RocketMQController
 from clusters.systems.rocketmq.options import Consensus, ControllerOptions
@@ -135,19 +135,19 @@ def test_a_transfer_of_jraft(content: bytes, code: int) -> None:
 @pytest.mark.parametrize(
     ("reply", "kind"),
     [
-        (b"", RemotingError),
-        (bolt(REFUSED)[:-1], RemotingError),
-        (b"HTTP/1.1 400 Bad Request\r\n\r\n", BadAnswer),
-        (bolt(b"", kind=1), BadAnswer),
-        (bolt(b"", status=2), BadAnswer),
-        (bolt(b"", length=2**31), BadAnswer),
-        (bolt(b"\x12\x00"), BadAnswer),
-        (bolt(b"\x08" + b"\xff" * 20), BadAnswer),
+        (b"", NoAnswer),
+        (bolt(REFUSED)[:-1], NoAnswer),
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", NoAnswer),
+        (bolt(b"", kind=1), NoAnswer),
+        (bolt(b"", status=2), NoAnswer),
+        (bolt(b"", length=2**31), NoAnswer),
+        (bolt(b"\x12\x00"), NoAnswer),
+        (bolt(b"\x08" + b"\xff" * 20), NoAnswer),
     ],
 )
-def test_what_is_no_answer_of_jraft(reply: bytes, kind: type[RemotingError]) -> None:
+def test_what_is_no_answer_of_jraft(reply: bytes, kind: type[NoAnswer]) -> None:
     """Every bad answer is an error of the connection."""
-    with pytest.raises(RemotingError) as raised:
+    with pytest.raises(NoAnswer) as raised:
         asyncio.run(hand_over(reply))
     assert type(raised.value) is kind
 

@@ -10,16 +10,17 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
+from clusters.kit.answers import InDoubt, NotDone
 from clusters.kit.stored import entry_body
 from clusters.systems.rocketmq import broker_outcomes, brokers, name_servers, queue_client, routes
 from clusters.systems.rocketmq.broker_options import Flush, RocketMQOptions
-from clusters.systems.rocketmq.broker_outcomes import NAMES, REFUSED, refused
+from clusters.systems.rocketmq.broker_outcomes import NAMES, REFUSED, refusal
 from clusters.systems.rocketmq.brokers import Brokers
 from clusters.systems.rocketmq.controller_service import Brokers as Known
-from clusters.systems.rocketmq.log_client import LogClient
+from clusters.systems.rocketmq.log_client import RocketMQLogs
 from clusters.systems.rocketmq.options import Consensus
 from clusters.systems.rocketmq.producer import Producer
-from clusters.systems.rocketmq.queue_client import Consumer, QueueClient, Topic
+from clusters.systems.rocketmq.queue_client import Consumer, RocketMQQueues, Topic
 from clusters.systems.rocketmq.routes import Routes
 from clusters.systems.rocketmq.system import RocketMQSystem
 from clusters.systems.rocketmq.tests.unit.test_rocketmq_records import record
@@ -149,7 +150,7 @@ def ask(
             both = [MASTER, SLAVE]
             route = Routes(name_servers=[NAME_SERVER], brokers=both, topic="labrys", interval_s=interval_s)
             producer = Producer(node=node, routes=route, follows=follows)
-            client = LogClient(node=node, producer=producer, topic="labrys", whole=whole)
+            client = RocketMQLogs(node=node, producer=producer, topic="labrys", whole=whole)
             found = [await client.invoke(Invocation(f, value, "l0")) for f, value in operations]
             await client.close()
             return found
@@ -161,18 +162,18 @@ def ask(
 def test_a_refusal_is_certain_only_with_its_remark(code: int) -> None:
     """The same code with another remark is `info`."""
     for remark in REFUSED[code]:
-        found = refused(code, f"{remark} and more")
-        assert isinstance(found, Fail)
-        assert found.error.startswith(f"{NAMES[code]}: ")
-    assert isinstance(refused(code, "an error of next year"), Info)
-    assert isinstance(refused(code, ""), Info)
+        certain = refusal(code, f"{remark} and more")
+        assert type(certain) is NotDone
+        assert certain.code == NAMES[code]
+    assert type(refusal(code, "an error of next year")) is InDoubt
+    assert type(refusal(code, "")) is InDoubt
 
 
 @pytest.mark.parametrize("code", [1, 3, 10, 11, 12, 13, 99, -1])
 def test_every_other_code_leaves_the_send_open(code: int) -> None:
     """The message may be in the log, whatever the remark says."""
     for remark in (REJECTED, "in-sync replicas not enough", ""):
-        assert isinstance(refused(code, remark), Info)
+        assert type(refusal(code, remark)) is InDoubt
 
 
 def test_a_client_that_follows_appends_at_the_master(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -265,7 +266,7 @@ def consume(
             consumer = Consumer(topic="labrys", queue=0, producer=Producer(node=MASTER, routes=route, follows=True))
             consumer._place = start
             topics = {"q0": Topic(name="labrys", consumers=[consumer])}
-            client = QueueClient(process=3, node=MASTER, producer=producer, topics=topics)
+            client = RocketMQQueues(process=3, node=MASTER, producer=producer, topics=topics)
             found = [await client.invoke(Invocation(f, value, "q0")) for f, value in operations]
             await client.close()
             return found

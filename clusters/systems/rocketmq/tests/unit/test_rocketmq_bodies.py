@@ -11,9 +11,9 @@ from clusters.systems.rocketmq.bodies import MOST, Sizes, entry_in, filled, pars
 from clusters.systems.rocketmq.broker_options import RocketMQOptions
 from clusters.systems.rocketmq.tests.unit.test_rocketmq import Group, ask
 from harness.errors import InputError
-from harness.op import Ok
+from harness.op import ONLY_KEY, Ok
 
-ENTRIES = st.builds(entry_body, st.none() | st.text(max_size=5), st.integers() | st.text(max_size=20))
+ENTRIES = st.builds(entry_body, st.just(ONLY_KEY) | st.text(max_size=5), st.integers() | st.text(max_size=20))
 
 
 @given(ENTRIES, st.integers(0, 300), st.integers(0, 300))
@@ -41,8 +41,8 @@ def test_a_damaged_body_is_no_entry(entry: bytes, data: st.DataObject) -> None:
 def test_sizes_differ_and_stay() -> None:
     """Different entries have different sizes, and one entry always has the same."""
     sizes = Sizes(least=100, most=65_536)
-    found = [len(filled(entry_body(None, value), sizes)) for value in range(200)]
-    assert found == [len(filled(entry_body(None, value), sizes)) for value in range(200)]
+    found = [len(filled(entry_body(ONLY_KEY, value), sizes)) for value in range(200)]
+    assert found == [len(filled(entry_body(ONLY_KEY, value), sizes)) for value in range(200)]
     assert len(set(found)) > 150
     assert min(found) < 5_000
     assert max(found) > 60_000

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from clusters.kit.remoting import BadAnswer
+from clusters.kit.answers import InDoubt, NoAnswer, NotDone
 from clusters.systems.rocketmq import broker_requests, brokers, dledger_brokers
 from clusters.systems.rocketmq.broker_options import Flush, Mode, RocketMQOptions
-from clusters.systems.rocketmq.broker_outcomes import REFUSED_BY_DLEDGER, refused
+from clusters.systems.rocketmq.broker_outcomes import REFUSED_BY_DLEDGER, refusal
 from clusters.systems.rocketmq.brokers import connect
 from clusters.systems.rocketmq.dledger_brokers import DLedgerBrokers
 from clusters.systems.rocketmq.options import Consensus
@@ -21,7 +21,6 @@ from clusters.systems.rocketmq.tests.unit.test_rocketmq import made
 from clusters.systems.rocketmq.tests.unit.test_rocketmq_records import record
 from harness.errors import InputError
 from harness.node import Node
-from harness.op import Fail, Info
 from harness.parts import replicas_equal
 from harness.replicas import Dumps
 from harness.service import NodeStatus
@@ -145,10 +144,10 @@ def test_options_without_effect_are_refused(options: Any, flag: str) -> None:
 def test_errors_behind_an_append_leave_the_send_open() -> None:
     """DLedger can have written the message before `[PC_SYNCHRONIZED]` and 14. A slave refuses before."""
     busy = "[PC_SYNCHRONIZED]broker busy, start flow control for a while"
-    assert isinstance(refused(2, busy), Fail)
+    assert type(refusal(2, busy)) is NotDone
     for code, remark in [(2, busy), (14, "service not available now. It may be"), (1, "in-sync replicas not enough")]:
-        assert isinstance(refused(code, remark, REFUSED_BY_DLEDGER), Info)
-    assert isinstance(refused(2, "[REJECTREQUEST]system busy", REFUSED_BY_DLEDGER), Fail)
+        assert type(refusal(code, remark, REFUSED_BY_DLEDGER)) is InDoubt
+    assert type(refusal(2, "[REJECTREQUEST]system busy", REFUSED_BY_DLEDGER)) is NotDone
 
 
 def test_the_leader_of_the_group_leads(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -222,5 +221,5 @@ def test_an_end_that_is_none_is_refused(monkeypatch: pytest.MonkeyPatch, table: 
         async with running(monkeypatch, [Broker(table=table)]):
             return await broker_requests.commit_log_end(await connect(NODES[0], 2.0))
 
-    with pytest.raises(BadAnswer):
+    with pytest.raises(NoAnswer):
         asyncio.run(main())

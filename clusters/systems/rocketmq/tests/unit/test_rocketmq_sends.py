@@ -15,11 +15,12 @@ from clusters.systems.rocketmq import batches, brokers
 from clusters.systems.rocketmq.batches import Batches
 from clusters.systems.rocketmq.broker_options import RocketMQOptions, Sends
 from clusters.systems.rocketmq.broker_outcomes import REFUSED
+from clusters.systems.rocketmq.log_client import RocketMQLogs
 from clusters.systems.rocketmq.producer import ROLLED_BACK_OF, Producer
 from clusters.systems.rocketmq.system import HALF_TOPICS
 from clusters.systems.rocketmq.tests.unit.test_rocketmq import REJECTED, made
 from harness.node import Node
-from harness.op import Fail, Info, Ok
+from harness.op import Fail, Info, Invocation, Ok
 from tests.unit.clusters.remoting_script import frame, scripted
 
 if TYPE_CHECKING:
@@ -97,10 +98,12 @@ def sent(
                 Producer(node=MASTER, routes=cast("Routes", OneMaster()), follows=True, batches=shared, hold_s=hold_s)
                 for _ in bodies
             ]
-            sends = [each.send("labrys", 0, body) for each, body in zip(producers, bodies, strict=True)]
+            clients = [RocketMQLogs(node=MASTER, producer=each, topic="labrys", whole=False) for each in producers]
+            appends = [Invocation("append", json.loads(body)["value"], "l0") for body in bodies]
+            sends = [client.invoke(append) for client, append in zip(clients, appends, strict=True)]
             found = await asyncio.gather(*sends) if at_once else [await each for each in sends]
-            for each in producers:
-                each.close()
+            for client in clients:
+                await client.close()
             return list(found)
 
     return asyncio.run(main())
