@@ -33,6 +33,7 @@ GROUPS = {
         "test": ("commands.run.test:run_test", "Run a test."),
         "suite": ("commands.suite.command:run_whole_suite", "Run all tests of a file."),
         "hunt": ("commands.hunt.command:hunt", "Run many seeds in the simulator until a run is invalid."),
+        "crash": ("commands.crash.command:crash", "Let a node lose its power at every step of its disk."),
         "explore": (
             "commands.hunt.explore:explore",
             "Visit every order of events of a simulated system, within bounds.",

@@ -110,6 +110,73 @@ class Lost:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Unsynced:
+    """A change of a disk that no sync has made durable.
+
+    Attributes:
+        number: The number of its step on the node.
+        names: Whether it changes names of files, and not a content.
+        file: The path of the file in the data directory.
+    """
+
+    number: int
+    names: bool
+    file: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiskStep:
+    """A change of the disk of a node, or a sync.
+
+    Attributes:
+        node: The node.
+        number: Its number among the steps of the node in the run, from 1.
+        time_ns: The time of the world.
+        call: `write`, `truncate`, `create`, `rename`, `remove` or `sync`.
+        file: The path of the file in the data directory.
+        unsynced: The changes of the node that are not durable after it, the oldest first.
+        others: How much has happened outside of the node so far. It grows with each message that a node or a client sends, and
+            with each step of another node. So two steps of a node with the same number have nothing between them elsewhere.
+    """
+
+    node: str
+    number: int
+    time_ns: int
+    call: str
+    file: str
+    unsynced: Sequence[Unsynced]
+    others: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiskSteps:
+    """The steps of all disks of a run.
+
+    Attributes:
+        noted: The steps, in their order.
+        before: How many of them there were when somebody first waited for a step.
+        waited_ns: The time of the world then.
+    """
+
+    noted: Sequence[DiskStep] = ()
+    before: int = 0
+    waited_ns: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Losing:
+    """What a loss of power takes of the changes that are not durable.
+
+    Attributes:
+        changes: The lost changes by their places from the newest one, which has place 1. None: all.
+        torn: Whether the newest write that survives is there in part.
+    """
+
+    changes: frozenset[int] | None = None
+    torn: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Failing:
     """System calls that fail, on files in the data directory of a process.
 
@@ -270,6 +337,27 @@ class World(Protocol):
         """Lets the disks remember what is synced, from now on. Without it, `lose_power` is not possible. No process may run."""
         ...
 
+    def note_steps(self) -> None:
+        """Lets the disks note their steps from now on. Without it, there are no steps to wait for. No process may run."""
+        ...
+
+    def disk_steps(self) -> DiskSteps:
+        """Returns the steps of all disks so far."""
+        ...
+
+    async def disk_step(self, nodes: AbstractSet[str], *, call: str, pattern: str, nth: int) -> DiskStep:
+        """Waits until a node has made its n-th step from now on, of a kind, on a file. The node stands still for a moment then.
+
+        Whatever happens to the process of the node in this moment happens to it right after the step.
+
+        Args:
+            nodes: The nodes.
+            call: A call of `DiskStep`, or `any`.
+            pattern: A pattern of names of files, or of paths in the directory, as in a shell.
+            nth: The number of the step of a node, from 1.
+        """
+        ...
+
     def power_off(self, node: str, role: str | None = None) -> None:
         """Ends the processes of a role, or all, as a power loss does: the other ends of their connections hear nothing.
 
@@ -277,8 +365,13 @@ class World(Protocol):
         """
         ...
 
-    def lose_power(self, node: str) -> Lost:
-        """Removes all unsynced data from a node's disk. Its process must not run."""
+    def lose_power(self, node: str, losing: Losing | None = None) -> Lost:
+        """Removes unsynced data from a node's disk. Its process must not run.
+
+        Args:
+            node: The node.
+            losing: What it removes; None: what the seed draws.
+        """
         ...
 
     def wipe_files(self, node: str) -> Lost:

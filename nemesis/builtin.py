@@ -32,6 +32,7 @@ TRIGGERS = (
     TriggerKind(name="applied-above-commit", condition=conditions.AppliedAboveCommit),
     TriggerKind(name="ok-after-failure", condition=conditions.OkAfterFailure),
     TriggerKind(name="operation", condition=conditions.OperationSucceeds),
+    TriggerKind(name="disk-step", condition=conditions.DiskStepMade),
     TriggerKind(name=RARE_MESSAGE, condition=conditions.RareMessageSent),
 )
 

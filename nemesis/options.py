@@ -124,6 +124,13 @@ def text(default: str | None, meaning: str, *, needed: bool = True) -> Option:
     return Option(default=default, accepts=accepts, expected="a short text", meaning=meaning, needed=needed)
 
 
+def flag(meaning: str) -> Option:
+    """Returns an option that takes true or false. Without it, it is false."""
+    return Option(
+        default=None, accepts=lambda value: isinstance(value, bool), expected="true or false", meaning=meaning
+    )
+
+
 def groups(meaning: str) -> Option:
     """Returns an option that takes a list of lists of texts."""
 

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 from clusters.sim.host import DiskFull
 from harness.errors import NodeError
 from harness.randomness import stream
-from harness.world import Changed, Lost
+from harness.world import Changed, Lost, Unsynced
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+
+    from harness.world import Losing
 
 DATA_DIRECTORY = "/data"
 _PROBE = ".labrys-room"
@@ -34,17 +36,51 @@ class _File:
         self.rewritten = True
 
 
+class _Change:
+    """A change that is not durable.
+
+    Attributes:
+        number: The number of its step.
+        name: The file.
+        content: The written bytes; None if it removes the file.
+        begin: Where the bytes go; None: they replace the file.
+    """
+
+    __slots__ = ("begin", "content", "name", "number")
+
+    def __init__(self, number: int, name: str, content: bytes | None, begin: int | None) -> None:
+        self.number = number
+        self.name = name
+        self.content = content
+        self.begin = begin
+
+    def apply(self, data: bytearray | None, *, torn: bool = False) -> bytearray | None:
+        """Returns the file after it. A torn write has the first half of its bytes; a replacement is there or not."""
+        if self.content is None:
+            return None
+        if self.begin is None:
+            return bytearray(self.content)
+        after = bytearray() if data is None else data[: self.begin]
+        after.extend(bytes(max(0, self.begin - len(after))))
+        return after + (self.content[: len(self.content) // 2] if torn else self.content)
+
+
 class SimDisk:
     """The disk of one node; see `clusters.sim.host.Disk`.
 
     Attributes:
         full: Whether the disk is full. A full disk takes no further byte.
+        on_step: Is called after each step with its kind and the file. None: the disk notes no steps.
     """
 
     def __init__(self, node: str) -> None:
         self._node = node
         self._files: dict[str, _File] = {}
         self.full = False
+        self.on_step: Callable[[str, str], None] | None = None
+        self._steps = 0
+        self._changes: list[_Change] = []
+        self._held: tuple[dict[str, _File], list[_Change]] | None = None
 
     def names(self) -> list[str]:
         """Returns the names of all files, sorted."""
@@ -60,13 +96,16 @@ class SimDisk:
         file = self._file(name)
         if file.data is None:
             file.data, file.rewritten = bytearray(), True
+        begin = len(file.data)
         file.data += content
+        self._step("write", name, content, begin)
 
     def write(self, name: str, content: bytes) -> None:
         """Replaces a whole file."""
         self._need_room(name, content)
         file = self._file(name)
         file.data, file.rewritten = bytearray(content), True
+        self._step("write", name, content)
 
     def truncate(self, name: str, size: int) -> None:
         """Cuts a file to a size."""
@@ -74,12 +113,14 @@ class SimDisk:
         if size < len(data):
             del data[max(size, 0) :]
             self._files[name].rewritten = True
+            self._step("truncate", name, b"", len(data))
 
     def delete(self, name: str) -> None:
         """Removes a file."""
         file = self._files.get(name)
         if file is not None:
             file.data, file.rewritten = None, True
+            self._step("remove", name, None)
 
     def sync(self, name: str) -> None:
         """Makes the file's content, or its absence, durable."""
@@ -92,23 +133,69 @@ class SimDisk:
             file.durable, file.rewritten = bytearray(file.data), False
         else:
             file.durable += file.data[len(file.durable) :]
+        self._changes = [change for change in self._changes if change.name != name]
+        self._step("sync", name)
 
     def wipe(self) -> None:
         """Removes all files. A power loss does not bring them back."""
         self._files.clear()
+        self._changes.clear()
+        self._held = None
+
+    def unsynced(self) -> tuple[Unsynced, ...]:
+        """Returns the changes that are not durable, the oldest first. The disk must note its steps."""
+        return tuple(
+            Unsynced(number=change.number, names=change.content is None, file=change.name) for change in self._changes
+        )
+
+    @property
+    def steps(self) -> int:
+        """Returns the number of steps that it noted."""
+        return self._steps
+
+    def hold(self) -> None:
+        """Remembers the disk as it is now, for `go_back`."""
+        files = {}
+        for name, file in self._files.items():
+            kept = files[name] = _File()
+            kept.data = None if file.data is None else bytearray(file.data)
+            kept.durable = None if file.durable is None else bytearray(file.durable)
+            kept.rewritten = file.rewritten
+        self._held = files, [*self._changes]
+
+    def let_go(self) -> None:
+        """Forgets what `hold` remembers."""
+        self._held = None
+
+    def go_back(self) -> None:
+        """Makes the disk what it was at `hold`, because nothing after that happened. Does nothing without `hold`."""
+        if self._held is not None:
+            (self._files, self._changes), self._held = self._held, None
+
+    def _step(self, call: str, name: str, content: bytes | None = None, begin: int | None = None) -> None:
+        if self.on_step is None:
+            return
+        self._steps += 1
+        if call != "sync":
+            self._changes.append(_Change(self._steps, name, content, begin))
+        self.on_step(call, name)
 
     def has_room(self) -> bool:
         """Tries to write a small file. Returns whether that works."""
         try:
-            self.write(_PROBE, b"room")
+            self._need_room(_PROBE, b"room")
         except DiskFull:
             return False
-        del self._files[_PROBE]
         return True
 
-    def lose_power(self) -> Lost:
-        """Resets each file to its durable content. Returns the loss."""
+    def lose_power(self, losing: Losing | None = None) -> Lost:
+        """Resets each file to its durable content, with the changes that survive. Returns the loss.
+
+        Args:
+            losing: What is lost; it needs a disk that notes its steps. None: all that is not durable.
+        """
         before = {name: file for name, file in self._files.items() if file.data is not None}
+        self._survive(losing)
         changed = [file for file in before.values() if file.durable is None or file.durable != file.data]
         lost_bytes = sum(max(0, len(file.data or b"") - len(file.durable or b"")) for file in changed)
         for name, file in list(self._files.items()):
@@ -116,7 +203,19 @@ class SimDisk:
                 del self._files[name]
             else:
                 file.data, file.rewritten = bytearray(file.durable), False
+        self._changes.clear()
         return Lost(files=len(before), changed=len(changed), bytes=lost_bytes)
+
+    def _survive(self, losing: Losing | None) -> None:
+        """Makes durable what a loss of power leaves of the changes."""
+        if losing is None or losing.changes is None:
+            return
+        places = range(len(self._changes), 0, -1)
+        left = [change for place, change in zip(places, self._changes, strict=True) if place not in losing.changes]
+        last = next((change for change in reversed(left) if change.content), None) if losing.torn else None
+        for change in left:
+            file = self._files[change.name]
+            file.durable = change.apply(file.durable, torn=change is last)
 
     def lose_all(self) -> Lost:
         """Removes all files, as a new disk does. Returns the loss."""

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from harness.world import Losing
+
 _BLOCK: Final = 1 << 20
 
 
@@ -36,7 +38,7 @@ class Folder(SimDisk):
         self._place = place
         self._shown = shown
 
-    def lose_power(self) -> Lost:
+    def lose_power(self, losing: Losing | None = None) -> Lost:  # noqa: ARG002
         """Refuses: a folder of this machine keeps what programs write.
 
         Raises:

@@ -47,7 +47,7 @@ class SimTimer:
         action, host = self._action, self._host
         if action is None or not host.alive:
             return
-        if host.machine.paused:
+        if host.machine.stands:
             host.machine.defer(self.fire, ())
             return
         self._action = None
@@ -93,11 +93,11 @@ class SimHost:
     def send(self, to: str, message: Any) -> None:
         """Sends a message to a node, or a reply to a client."""
         if self.alive:
-            self._world.send(self.machine, to, message)
+            self.machine.act(self._world.send, (self.machine, to, message))
 
     def log(self, text: str) -> None:
         """Writes a line into the node's log."""
-        self.machine.log(text)
+        self.machine.act(self.machine.log, (text,))
 
 
 class Machine:
@@ -123,6 +123,8 @@ class Machine:
         self._process: Process | None = None
         self._started = 0
         self._waiting: list[tuple[Callable[..., None], tuple[Any, ...]]] = []
+        # What the process does while the node stands still after a step of its disk: it happens later, or never.
+        self._held: list[tuple[Callable[..., None], tuple[Any, ...]]] | None = None
         self._unanswered: dict[tuple[str, int], asyncio.Future[Any]] = {}
         self._ahead_ns = 0
         self._period_ns: int | None = None
@@ -132,6 +134,11 @@ class Machine:
     def runs(self) -> bool:
         """Returns whether a process runs, paused or not."""
         return self._host is not None
+
+    @property
+    def stands(self) -> bool:
+        """Returns whether its process is paused, or stands still after a step of its disk."""
+        return self.paused or self._held is not None
 
     @property
     def process(self) -> Process | None:
@@ -166,6 +173,9 @@ class Machine:
             process.killed()
         self.paused = False
         self._waiting.clear()
+        if self._held is not None:
+            self._held = None
+            self.disk.go_back()
         unanswered, self._unanswered = self._unanswered, {}
         for future in unanswered.values():
             self.world.later(self.world.links.near_ns(), self.world.fail, (future, Broken(f"{self.name} broke off")))
@@ -192,6 +202,34 @@ class Machine:
         was, self.paused = self.paused, False
         if was and isinstance(self._process, Outside):
             self._process.resumed()
+        self._go_on()
+
+    def hold(self, duration_ns: int) -> None:
+        """Lets the process stand still right after a step of its disk. What it does next happens after that, or never."""
+        if self._host is not None and self._held is None:
+            self._held = []
+            self.disk.hold()
+            self.world.later(duration_ns, self._let_go, (self._host,))
+
+    def _let_go(self, host: SimHost) -> None:
+        """Ends `hold`, unless the process has been killed since."""
+        if self._host is host and self._held is not None:
+            held, self._held = self._held, None
+            self.disk.let_go()
+            for action, arguments in held:
+                action(*arguments)
+            if not self.paused:
+                self._go_on()
+
+    def act(self, action: Callable[..., None], arguments: tuple[Any, ...]) -> None:
+        """Does something for the process now, or after `hold`."""
+        if self._held is None:
+            action(*arguments)
+        else:
+            self._held.append((action, arguments))
+
+    def _go_on(self) -> None:
+        """Handles the messages and timers that waited."""
         waiting, self._waiting = self._waiting, []
         for action, arguments in waiting:
             self.world.later(0, action, arguments)
@@ -214,7 +252,7 @@ class Machine:
         """Gives a message of another node to the process. Without a process the message is lost."""
         if self._process is None:
             return
-        if self.paused:
+        if self.stands:
             self.defer(self.arrive, (sender, message))
             return
         self.call(self._process.receive, (sender, message))
@@ -226,7 +264,7 @@ class Machine:
             self.world.later(self.world.links.near_ns(), self.world.fail, (future, refused))
             return
         self._unanswered[client, request.id] = future
-        if self.paused:
+        if self.stands:
             self.defer(self._receive, (client, request))
             return
         self._receive(client, request)

@@ -11,6 +11,7 @@ import asyncio
 import heapq
 import re
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, TypeVar
 
 from clusters.sim.cores import Core
@@ -19,6 +20,7 @@ from clusters.sim.links import Links
 from clusters.sim.machine import Machine
 from clusters.sim.network import Network
 from clusters.sim.rarity import Rarity
+from clusters.sim.steps import Steps
 from harness.clock import run_virtual
 from harness.units import NS_PER_S
 from harness.world import Arrival
@@ -27,7 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
-    from harness.world import Changed, Disturbance, Lost, Pair, RareMessage
+    from clusters.sim.steps import StepsOfDisks
+    from harness.world import Changed, DiskStep, DiskSteps, Disturbance, Losing, Lost, Pair, RareMessage
 
 T = TypeVar("T")
 
@@ -76,9 +79,12 @@ class SimWorld:
         links: The latency of packets without faults.
         network: The network between the nodes.
         rarity: The messages between nodes so far, by shape.
+        steps: The steps of the disks.
+        sent: The number of messages that nodes and clients have sent so far.
         companion: Processes that do not run in this world's queue; None if there are none.
         turn_events: After so many events the loop runs, also if no task can go on, so that it sees signals.
         loses_power: Whether a fault of the run lets a node lose its power.
+        notes_steps: Whether the disks note their steps.
         queue: A heap of the events to come.
     """
 
@@ -92,10 +98,13 @@ class SimWorld:
         self.links = Links(seed, self.names)
         self.network = Network(seed, self.links, self.later)
         self.rarity = Rarity(seed, self.fulfil)
+        self.steps: StepsOfDisks = Steps(self)
+        self.sent = 0
         self.machines = {name: Machine(name, self) for name in self.names}
         self.companion: Companion | None = None
         self.turn_events = sys.maxsize
         self.loses_power = False
+        self.notes_steps = False
         self.queue: list[Event] = []
         self._scheduled = 0  # the number of events so far, which orders the events of one time
         self._woken = False
@@ -198,6 +207,7 @@ class SimWorld:
 
     def send(self, machine: Machine, to: str, message: Any) -> None:
         """Sends a message from the process of a machine to a node, or a reply to a client."""
+        self.sent += 1
         target = self.machines.get(to)
         if target is not None:
             arguments = (machine.name, to, target.arrive, (machine.name, message))
@@ -219,6 +229,7 @@ class SimWorld:
 
         An event of the world ends the wait at the time-out.
         """
+        self.sent += 1
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         if timeout_s is not None:
             self.later(int(timeout_s * NS_PER_S), self.fail, (future, TimeoutError()))
@@ -317,9 +328,25 @@ class SimWorld:
     def power_off(self, node: str, role: str | None = None) -> None:
         """Does nothing: the other ends hear of a power loss as of a kill."""
 
-    def lose_power(self, node: str) -> Lost:
-        """Removes everything from a node's disk that was written and not synced."""
-        return self.machines[node].disk.lose_power()
+    def lose_power(self, node: str, losing: Losing | None = None) -> Lost:
+        """Removes from a node's disk what was written and not synced, or a part of it."""
+        return self.machines[node].disk.lose_power(losing)
+
+    def note_steps(self) -> None:
+        """Lets the disks note their steps from now on."""
+        self.notes_steps = True
+        steps = self.steps = Steps(self)
+        for machine in self.machines.values():
+            machine.disk.on_step = partial(steps.made, machine)
+
+    def disk_steps(self) -> DiskSteps:
+        """Returns the steps of all disks so far."""
+        return self.steps.so_far()
+
+    async def disk_step(self, nodes: AbstractSet[str], *, call: str, pattern: str, nth: int) -> DiskStep:
+        """Waits for a step of the disk of one of these nodes; see `harness.world.World`."""
+        future: asyncio.Future[DiskStep] = asyncio.get_running_loop().create_future()
+        return await self.steps.wait(future, self.now_ns, nodes, call=call, pattern=pattern, nth=nth)
 
     def wipe_files(self, node: str) -> Lost:
         """Removes all files from a node's disk."""

@@ -19,6 +19,7 @@ from harness import parts
 from harness.history import MemoryHistory, pair
 from harness.outcome import RunOutcome
 from harness.run import run
+from harness.world import DiskSteps, world_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -50,6 +51,7 @@ class Trial:
         plan: Its faults.
         operations: The operations of the clients.
         result: What the phases, the faults and the observations left.
+        steps: The steps of the disks, if the plan has a trigger that waits for one.
     """
 
     outcome: RunOutcome
@@ -57,6 +59,7 @@ class Trial:
     plan: Sequence[PlannedFault]
     operations: Sequence[Operation]
     result: RunResult
+    steps: DiskSteps
 
 
 class Unobserved:
@@ -136,4 +139,6 @@ def attempt(settled: Settled, *, history: Recorder | None = None) -> Trial:
         if result.interrupted:
             raise KeyboardInterrupt  # a caller with many runs must stop here
         outcome = RunOutcome.of(parts.of_run(test, result, operations), error=result.error)
-    return Trial(outcome=outcome, seed=test.seed, plan=test.plan, operations=operations, result=result)
+        world = world_of(test.cluster)
+        steps = DiskSteps() if world is None else world.disk_steps()
+    return Trial(outcome=outcome, seed=test.seed, plan=test.plan, operations=operations, result=result, steps=steps)

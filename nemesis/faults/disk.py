@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, ClassVar
 from harness.capabilities import LOOP_DEVICES, ROOT
 from harness.faults import Begun, Proof
 from harness.slowness import slowed
+from harness.world import Losing
 from nemesis import options as opt
 from nemesis import volume
-from nemesis.errors import FaultError
+from nemesis.errors import FaultError, PlanError
 from nemesis.fault import DISK, PROCESS, Fault, Occupied, brief
 from nemesis.faults.process import Kill
 from nemesis.simulated import machine, process
@@ -27,11 +28,13 @@ if TYPE_CHECKING:
 
     from harness.faults import PlannedFault
     from harness.node import Node
+    from harness.op import Value
     from harness.remote import Remote
     from nemesis.field import Field
     from nemesis.simulated.effect import Effect
 
 END_TIMEOUT_S = 20.0
+LOSES_ALL, LOSES_NOTHING = "all", "none"
 
 
 class Wipe(Kill):
@@ -101,16 +104,25 @@ class PowerLoss(Kill):
             "The seconds before the disk is gone, for which its writes and syncs wait while the process runs; what it wrote "
             "before reaches the disk. Not in the simulator.",
         ),
+        "lost": opt.text(
+            None,
+            "In the simulator: which of the changes that no sync has made durable are lost: all, none, or their places from "
+            "the newest one, e.g. 1+3. The default: what the seed draws.",
+        ),
+        "torn": opt.flag("In the simulator: whether the newest write that survives is there in part; it needs lost."),
     }
 
     def __init__(self, *, planned: PlannedFault, targets: tuple[str, ...], field: Field) -> None:
         super().__init__(planned=planned, targets=targets, field=field)
         self._losses: dict[str, volume.Loss] = {}
+        self.losing = losing(self.options)
 
     def _kill(self, node: Node) -> None:
         remote, labels = self.field.shell(node), self.labels(node)
         directories = {role: self.field.system.data_dir(node, role) for role in labels.values()}
         self.note_before(node)
+        if self.losing is not None:
+            raise FaultError("Labrys does not choose what a real disk loses; leave out power-loss.lost")
         for role in labels.values():
             volume.write_unsynced(remote, directories[role])
         after_s, stall_s = (self.options.get(name) for name in ("after", "stall"))
@@ -161,6 +173,30 @@ class PowerLoss(Kill):
             name: [self._losses[label] for label in found if label in self._losses] for name, found in labels.items()
         }
         return [name for name, losses in hit.items() if losses and not any(loss.files for loss in losses)]
+
+
+def losing(options: Mapping[str, Value]) -> Losing | None:
+    """Returns what a loss of power takes by its options; None: what the seed draws.
+
+    Raises:
+        PlanError: The option is not valid.
+    """
+    text, torn = options.get("lost"), bool(options.get("torn"))
+    if text is None:
+        if torn:
+            raise PlanError("power-loss.torn needs power-loss.lost, which says what else is lost")
+        return None
+    if text == LOSES_ALL:
+        return Losing(torn=torn)
+    if text == LOSES_NOTHING:
+        return Losing(changes=frozenset(), torn=torn)
+    places = text.split("+")
+    if not all(place.isascii() and place.isdigit() and int(place) for place in places):
+        raise PlanError(
+            f"power-loss.lost takes {LOSES_ALL}, {LOSES_NOTHING}, or places of changes from the newest one such as 1+3, "
+            f"not {text!r}"
+        )
+    return Losing(changes=frozenset(map(int, places)), torn=torn)
 
 
 class DiskFault(Fault):

@@ -120,7 +120,7 @@ class PowerLost(Killed):
         self.before[name] = self._pid(name)
         self.world.power_off(name, self.fault.role)
         self.fault.field.system.kill(self.fault.field.node(name), self.fault.role)
-        self._lost[name] = self.world.lose_power(name)
+        self._lost[name] = self.world.lose_power(name, self.fault.losing)
 
     def further(self, name: str) -> str:
         """Returns the lost data as a text."""

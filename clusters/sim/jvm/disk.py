@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from clusters.sim.jvm.processes import Java
-    from harness.world import Lost
+    from harness.world import Losing, Lost
 
 DATA: Final = "data"  # in the folder of the node
 
@@ -46,9 +46,9 @@ class JavaDisk(Folder):
         shutil.rmtree(self._java.directory / self._node, ignore_errors=True)
         self._java.emptied(self._node)
 
-    def lose_power(self) -> Lost:
-        """Removes what processes wrote and did not sync, but for a random part. Returns the loss."""
-        return self._java.lose_power(self._node)
+    def lose_power(self, losing: Losing | None = None) -> Lost:
+        """Removes what processes wrote and did not sync, but for a random part or what is to survive. Returns the loss."""
+        return self._java.lose_power(self._node, losing)
 
     def lose_all(self) -> Lost:
         """Removes all data. Returns the loss."""

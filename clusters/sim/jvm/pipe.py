@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from clusters.sim.threads import Threads
+    from harness.world import Losing
 
 NEVER: Final = 2**63 - 1
 MAX_FRAME: Final = 1 << 30
@@ -39,7 +40,7 @@ _KIND_AND_LENGTH = struct.Struct(">Bi")
 _LOSS = struct.Struct(">iiq")
 _READ = 1 << 14  # most frames are shorter
 
-LISTENS, CONNECTS, SENDS, CLOSES, LOGS, DIES, FAILS, TRACES, LOSES, TAKES = b"LCDXGEFTWM"
+LISTENS, CONNECTS, SENDS, CLOSES, LOGS, DIES, FAILS, TRACES, LOSES, TAKES, STEPS = b"LCDXGEFTWMY"
 
 
 class Event(NamedTuple):
@@ -49,9 +50,9 @@ class Event(NamedTuple):
         kind: One of the constants of this module, e.g. `SENDS`.
         node: The node; empty for `FAILS` and `TRACES`.
         number: The connection of `CONNECTS`, `SENDS` and `CLOSES`; the port of `LISTENS`; the digest of `TRACES`; the
-            lost bytes of `LOSES`; 1 if the disk of `TAKES` has room for a small file, else 0.
+            lost bytes of `LOSES`; 1 if the disk of `TAKES` has room for a small file, else 0; what `want` gave, of `STEPS`.
         text: The address of `CONNECTS`, the lines of `LOGS`, the reason of `DIES` and `FAILS`; the number of decisions of
-            `TRACES`; for `LOSES`, the number of files, and how many changed, with a space between.
+            `TRACES`; for `LOSES`, the number of files, and how many changed, with a space between; the step of `STEPS`.
         data: The bytes of `SENDS`.
     """
 
@@ -109,10 +110,20 @@ class Jvm:
                     f"the simulator of Java programs cannot start {command[0]}: {error.strerror or error}"
                 ) from error
 
-    def begin(self, seed: int, *, threads: Threads, stretch_ns: int, loses_power: bool = False) -> None:
+    def begin(
+        self, seed: int, *, threads: Threads, stretch_ns: int, loses_power: bool = False, notes_steps: bool = False
+    ) -> None:
         """Begins a run. The run before must have ended. `io.labrys.simjvm.run.Scheduler` and `Disk` explain the arguments."""
-        told = (_signed(seed), threads.preempt, threads.page_faults, threads.stalls, stretch_ns, loses_power)
-        self._commands.append(struct.pack(">cqdddq?", b"B", *told))
+        told = (
+            _signed(seed),
+            threads.preempt,
+            threads.page_faults,
+            threads.stalls,
+            stretch_ns,
+            loses_power,
+            notes_steps,
+        )
+        self._commands.append(struct.pack(">cqdddq??", b"B", *told))
 
     def end(self) -> None:
         """Ends the run: kills all processes.
@@ -133,9 +144,41 @@ class Jvm:
         """Kills the process of a node."""
         self._add(b"K", at_ns, node)
 
-    def lose_power(self, at_ns: int, node: str) -> None:
+    def lose_power(self, at_ns: int, node: str, losing: Losing | None = None) -> None:
         """Lets the disk of a node lose what is not durable. The next answer has an event `LOSES`. No process may run there."""
-        self._add(b"W", at_ns, node)
+        if losing is None:
+            self._add(b"W", at_ns, node)
+            return
+        places = () if losing.changes is None else sorted(losing.changes)
+        count = -1 if losing.changes is None else len(places)
+        self._add(b"w", at_ns, node, struct.pack(f">i{len(places)}i?", count, *places, losing.torn))
+
+    def want(self, wanted: int, nodes: Sequence[str], *, call: str, pattern: str, nth: int) -> None:
+        """Lets a process stand still right after a step of its disk; an event `STEPS` tells it.
+
+        Args:
+            wanted: A number for it.
+            nodes: The nodes.
+            call: The kind of the steps that count.
+            pattern: A regular expression for the whole path of the file.
+            nth: The number of the step of a node, from now on.
+        """
+        names = _LENGTH.pack(len(nodes)) + b"".join(map(_text, nodes))
+        self._commands.append(b"Y" + _TIME.pack(wanted) + names + _text(call) + _text(pattern) + _TIME.pack(nth))
+
+    def drop(self, wanted: int) -> None:
+        """Ends what `want` began."""
+        self._commands.append(b"y" + _TIME.pack(wanted))
+
+    def steps(self) -> str:
+        """Returns the steps of the disks since the last call: a line for each.
+
+        It changes nothing: no time passes, and commands that wait stay.
+
+        Raises:
+            InfrastructureError: The JVM has ended.
+        """
+        return self._exchanged(b"J").decode()
 
     def wipe(self, at_ns: int, node: str) -> None:
         """Tells that the files of a node were removed."""
@@ -331,7 +374,7 @@ def _events(frame: bytes) -> list[Event]:
         else:
             number = _TIME.unpack_from(frame, at)[0]
             at += _TIME.size
-            text = content().decode() if kind == CONNECTS else ""
+            text = content().decode() if kind in {CONNECTS, STEPS} else ""
         found.append(Event(kind, node, number, text, data))
     return found
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, cast
 
 from clusters.sim.jvm import idle, pipe
+from clusters.sim.jvm.steps import JavaSteps
 from clusters.sim.streams import End
 from harness.errors import InfrastructureError
 from harness.randomness import stream
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from clusters.sim.streams import Foreseen
     from clusters.sim.threads import Threads
     from clusters.sim.world import Event, SimWorld
+    from harness.world import Losing
 
 STRETCH_NS: Final = 8 * NS_PER_MS
 TURN_EVENTS: Final = 10_000  # the loop looks for signals in each 64th turn
@@ -71,7 +73,12 @@ class Java:
         self._rooms: list[bool] = []
         self._second = self._events = 0
         seed = stream(world.seed, "sim/jvm").getrandbits(SEED_BITS)
-        self._jvm.begin(seed, threads=threads, stretch_ns=STRETCH_NS, loses_power=world.loses_power)
+        self._steps = JavaSteps(world, self._jvm)
+        if world.notes_steps:
+            world.steps = self._steps
+        self._jvm.begin(
+            seed, threads=threads, stretch_ns=STRETCH_NS, loses_power=world.loses_power, notes_steps=world.notes_steps
+        )
 
     @property
     def next_ns(self) -> int:
@@ -141,9 +148,9 @@ class Java:
             taken.append((heapq.heappop(queue), packet))
         return taken
 
-    def lose_power(self, node: str) -> Lost:
+    def lose_power(self, node: str, losing: Losing | None = None) -> Lost:
         """Lets a node lose what its processes wrote and did not sync. No process may run there."""
-        self._jvm.lose_power(self._world.now_ns, node)
+        self._jvm.lose_power(self._world.now_ns, node, losing)
         self.advance(self._world.now_ns, limit_ns=-1)  # takes no events
         return self._losses.pop()
 
@@ -174,8 +181,13 @@ class Java:
             self._rooms.append(bool(event.number))
             return
         process = self._processes.get(event.node)
-        if process is None:
-            return  # it was killed
+        if process is not None:  # else it was killed
+            self._carry_out_of(process, event)
+
+    def _carry_out_of(self, process: JavaProcess, event: pipe.Event) -> None:
+        if event.kind == pipe.STEPS:
+            self._steps.stands(event.number, event.text, process.go_on)
+            return
         process.machine.handled += 1
         if event.kind == pipe.SENDS:
             process.send(event.number, event.data)
@@ -299,6 +311,11 @@ class JavaProcess:
     def resumed(self) -> None:
         """Continues the threads."""
         self._java.jvm.resume(self.machine.world.now_ns, self.name)
+
+    def go_on(self) -> None:
+        """Continues the threads after they stood still, unless the process has been killed or paused since."""
+        if self.machine.process is self and not self.machine.paused:
+            self.resumed()
 
     def clock_set(self, clock: tuple[int, int, int]) -> None:
         """Sets the wall clock; see `Machine.clock`."""

@@ -86,11 +86,14 @@ class Event:
     """What a wait of this process ended with.
 
     Attributes:
-        kind: `connected`, `failed`, `bytes`, `ended` or `reset` of a connection, `exited` of a program, `arrived` of a probe.
-        id: The number of the connection, the program or the probe.
-        number: The error of `failed`, the status of `exited`, as waitpid returns it, or the delay of `arrived` in nanoseconds.
+        kind: `connected`, `failed`, `bytes`, `ended` or `reset` of a connection, `exited` of a program, `arrived` of a probe,
+            `stands` of a wait for a step of a disk.
+        id: The number of the connection, the program, the probe or the wait.
+        number: The error of `failed`, the status of `exited`, as waitpid returns it, the delay of `arrived` in nanoseconds, or
+            the program of `stands`.
         content: The bytes of `bytes`.
         damaged: Of a probe: whether its checksum is wrong.
+        step: The step of `stands`, as the controller tells it.
     """
 
     kind: str
@@ -98,6 +101,7 @@ class Event:
     number: int = 0
     content: bytes = b""
     damaged: bool = False
+    step: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -271,15 +275,46 @@ class Controller:
             )
         return failed
 
-    def lose(self, node: str, folder: str) -> Lost:
+    def unsynced(self, node: str) -> list[int]:
+        """Returns the numbers of the changes of the disk of a node that are not durable, the oldest first."""
+        self._say(f"unsynced {node}")
+        return [int(number) for number in self._line().split()]
+
+    def lose(self, node: str, folder: str, what: str = "") -> Lost:
         """Lets a folder of a node lose what is not durable. No program with data there may run.
+
+        Args:
+            node: The node.
+            folder: The folder.
+            what: Which changes are lost: `all`, `none`, or their numbers with `+` between them, and ` torn` after that if the
+                newest write that is left is there in part. Empty: what the seed draws.
 
         Raises:
             InfrastructureError: What is lost is not known, e.g. because a program writes a file through memory.
         """
-        self._say(f"lose {node} {_digits(folder)}")
+        self._say(f"lose {node} {_digits(folder)}{' ' if what else ''}{what}")
         files, changed, lost = map(int, self._line().split(" "))
         return Lost(files=files, changed=changed, bytes=lost)
+
+    def note_steps(self) -> None:
+        """Lets the disks note their steps from now on."""
+        self._say("steps")
+
+    def want(self, wait: int, nodes: Sequence[str], *, call: str, pattern: str, nth: int) -> None:
+        """Lets a program stand still right after the n-th step of a node from now on, until `resume`; see `Event`."""
+        self._say(f"want {wait} {call} {_digits(pattern)} {nth} {' '.join(nodes)}")
+
+    def drop(self, wait: int) -> None:
+        """Ends what `want` began."""
+        self._say(f"drop {wait}")
+
+    def steps(self) -> list[str]:
+        """Returns the steps of the disks so far, as the controller tells them."""
+        self._say("noted")
+        lines = []
+        while (line := self._line()) != END:
+            lines.append(line)
+        return lines
 
     def cut(self, key: int, source: str, target: str) -> None:
         """Cuts the direction from a node to another one, by the rule of a fault."""
@@ -472,6 +507,8 @@ def _event(kind: str, rest: str) -> Event:
             return Event(kind=kind, id=int(first), content=bytes.fromhex(others[0]))
         case "failed" | "exited":
             return Event(kind=kind, id=int(first), number=int(others[0]))
+        case "stands":
+            return Event(kind=kind, id=int(first), number=int(others[0]), step=" ".join(others[1:]))
         case "arrived":
             return Event(kind=kind, id=int(first), number=int(others[0]), damaged=others[1] == "1")
         case _:

@@ -20,12 +20,14 @@ from clusters.sim.linux.driving import Controller, Parts
 from clusters.sim.linux.log_files import LogFiles
 from clusters.sim.linux.loop import HOST, Connections, LinuxLoop
 from clusters.sim.linux.seen import processor, seen
+from clusters.sim.linux.steps import ProgramSteps, step_of
+from clusters.sim.steps import HELD_NS
 from harness.clock import VIRTUAL_WALL_START_S, run_virtual
 from harness.ends import shell_status
 from harness.errors import InputError, NodeError
 from harness.randomness import stream
 from harness.units import NS_PER_MS, NS_PER_S
-from harness.world import Arrival, Execution, Lost
+from harness.world import Arrival, DiskSteps, Execution, Lost
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
     from clusters.sim.linux.programs import Program
     from clusters.sim.threads import Threads
     from harness.daemon import Daemon
-    from harness.world import Changed, Disturbance, Failed, Failing, Pair, RareMessage
+    from harness.world import Changed, DiskStep, Disturbance, Failed, Failing, Losing, Pair, RareMessage
 
 T = TypeVar("T")
 
@@ -111,6 +113,8 @@ class LinuxWorld:
         self.started: dict[int, Program] = {}
         self._statuses: dict[int, int] = {}  # of programs that have ended and are no processes of a node
         self._logs = LogFiles(self._path_of)
+        self._notes_steps = False
+        self._steps: ProgramSteps | None = None
 
     @property
     def controller(self) -> Controller:
@@ -132,6 +136,8 @@ class LinuxWorld:
             self.connections = Connections(self._started)
             self._set_links(self._started)
             self._set_disks(self._started)
+            if self._notes_steps:
+                self._started.note_steps()
         return self._started
 
     def log_calls(self, path: Path) -> None:
@@ -228,6 +234,8 @@ class LinuxWorld:
             if not self._note_end(event):
                 self._statuses[event.id] = event.number  # of a tool
             return False
+        if event.kind == "stands":
+            return self._stands(event)
         if event.kind == "arrived":
             arrivals, number = self._probes[event.id]
             arrivals.append(Arrival(number=number, delay_ns=event.number, damaged=event.damaged))
@@ -371,9 +379,49 @@ class LinuxWorld:
             process.lost_power = True
             self.controller.lose_power(process.program)
 
-    def lose_power(self, node: str) -> Lost:
-        """Removes all unsynced data from the folders of the processes of a node that do not run."""
-        return total(self.controller.lose(node, folder) for folder in self._folders(node))
+    def lose_power(self, node: str, losing: Losing | None = None) -> Lost:
+        """Removes unsynced data from the folders of the processes of a node that do not run."""
+        what = "" if losing is None else self._lost(node, losing)
+        return total([self.controller.lose(node, folder, what) for folder in self._folders(node)])
+
+    def _lost(self, node: str, losing: Losing) -> str:
+        """Returns what is lost, as the controller reads it; the numbers of changes are those before the loss."""
+        if losing.changes is None:
+            return "all"
+        unsynced = self.controller.unsynced(node)
+        numbers = [str(unsynced[-place]) for place in sorted(losing.changes) if place <= len(unsynced)]
+        return ("+".join(numbers) or "none") + (" torn" if losing.torn else "")
+
+    def note_steps(self) -> None:
+        """Lets the disks note their steps from now on."""
+        self._notes_steps = True
+        if self._started is not None:
+            self._started.note_steps()
+
+    def disk_steps(self) -> DiskSteps:
+        """Returns the steps of all disks so far."""
+        return DiskSteps() if self._steps is None else self._steps.so_far()
+
+    async def disk_step(self, nodes: AbstractSet[str], *, call: str, pattern: str, nth: int) -> DiskStep:
+        """Waits for a step of the disk of one of these nodes; see `harness.world.World`."""
+        if self._steps is None:
+            self._steps = ProgramSteps(self.controller)
+        future: asyncio.Future[DiskStep] = asyncio.get_running_loop().create_future()
+        return await self._steps.wait(future, self.now_ns, nodes, call=call, pattern=pattern, nth=nth)
+
+    def _stands(self, event: Event) -> bool:
+        """A program stands still after a step of its disk. Returns whether somebody waits for that."""
+        self._later(HELD_NS, partial(self._go_on, event.number))
+        future = None if self._steps is None else self._steps.waiting(event.id)
+        if future is None or future.done():
+            return False
+        future.set_result(step_of(event.step))
+        return True
+
+    def _go_on(self, program: int) -> None:
+        """Continues a program that stood still, unless it has ended or was paused since."""
+        if any(process.program == program and not process.paused for process in self.processes.values()):
+            self.controller.resume(program)
 
     def wipe_files(self, node: str) -> Lost:
         """Removes all files from the folders of the processes of a node that do not run."""

@@ -12,6 +12,7 @@ import pytest
 
 from clusters.sim.linux.building import controller
 from clusters.sim.linux.driving import Controller, Parts
+from clusters.sim.linux.steps import step_of
 from harness.errors import InfrastructureError
 from harness.world import Failing
 
@@ -384,3 +385,73 @@ time.sleep(100)
             assert failing.lose_power(code)["wal"] == b"NEW"
             failing.run.wait(failing.run.now_ns + 1)  # for the end of the program
             assert failing.lose_power("import time; time.sleep(100)")["wal"] == b"NEW"
+
+
+STEPS = """
+import os, time
+log = os.open("log", os.O_CREAT | os.O_WRONLY)
+for number in range(1, 4):
+    os.write(log, b"%d" % number)
+os.fsync(log)
+os.write(log, b"4")
+os.rename("log", "renamed")
+time.sleep(100)
+"""
+# The calls of the program, with how many changes are not durable after each.
+MADE = [("create", 1), ("write", 2), ("write", 3), ("write", 4), ("sync", 0), ("write", 1), ("rename", 2)]
+
+
+def test_the_disk_notes_each_step(tmp_path: Path) -> None:
+    """Each change of a file, and each sync, with what is not durable after it."""
+    with disk(tmp_path) as noted:
+        noted.run.note_steps()
+        noted.lose_power(STEPS, at_s=1.0)
+        steps = [step_of(line) for line in noted.run.steps()]
+    assert [(step.call, len(step.unsynced)) for step in steps] == MADE
+    assert [step.file for step in steps] == ["log"] * 6 + ["renamed"]
+    assert [change.names for change in steps[-1].unsynced] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("nth", "lost", "expected"),
+    [
+        (3, "none", {"log": b"12"}),
+        (3, "all", {}),  # its name was not durable either
+        (4, "{2}", {"log": b"1\0" + b"3"}),  # the second write
+        (5, "all", {"log": b"123"}),
+        (6, "all", {"log": b"123"}),
+        (7, "none", {"renamed": b"1234"}),
+        (7, "{0}", {"renamed": b"123"}),
+        (7, "{1}", {"log": b"1234"}),
+    ],
+)
+def test_a_program_stands_still_after_a_step_and_loses_what_is_chosen(
+    tmp_path: Path, nth: int, lost: str, expected: dict[str, bytes]
+) -> None:
+    """Nothing of what the program does next has happened. Numbers in braces are places of changes from the oldest one."""
+    with disk(tmp_path) as chosen:
+        chosen.run.note_steps()
+        chosen.run.want(7, ["n1"], call="any", pattern="*", nth=nth)
+        number = chosen.run.start("n1", [*PYTHON, STEPS], folder=DATA, output="/root/output")
+        (stands,) = chosen.run.wait(chosen.run.now_ns + SECOND_NS)
+        assert (stands.kind, stands.id, stands.number) == ("stands", 7, number)
+        assert step_of(stands.step).call == MADE[nth - 1][0]
+        assert chosen.run.wait(chosen.run.now_ns + SECOND_NS) == []
+        assert len(chosen.run.steps()) == nth
+        chosen.run.lose_power(number)
+        changes = chosen.run.unsynced("n1")
+        chosen.run.lose("n1", DATA, lost.format(*changes))
+        assert {path.name: path.read_bytes() for path in chosen.data.iterdir()} == expected
+
+
+def test_a_program_goes_on_after_a_step(tmp_path: Path) -> None:
+    """If nobody takes its power, it does what it would have done."""
+    with disk(tmp_path) as going:
+        going.run.note_steps()
+        going.run.want(1, ["n1"], call="sync", pattern="*", nth=1)
+        number = going.run.start("n1", [*PYTHON, STEPS], folder=DATA, output="/root/output")
+        (stands,) = going.run.wait(going.run.now_ns + SECOND_NS)
+        assert stands.kind == "stands"
+        going.run.resume(number)
+        assert going.run.wait(going.run.now_ns + SECOND_NS) == []
+        assert (going.data / "renamed").read_bytes() == b"1234"

@@ -13,10 +13,11 @@
 //!
 //! ```text
 //! start ID NODE FOLDER OUTPUT ARGUMENT... | talk STREAM ID NODE FOLDER OUTPUT ARGUMENT... | kill ID | pause ID | resume ID | power ID
-//! volume NODE FOLDER REMEMBERS | lose NODE FOLDER | settle NODE FOLDER FILE | settle NODE FOLDER - | fill NODE 1 | fill NODE 0
+//! volume NODE FOLDER REMEMBERS | lose NODE FOLDER [all|none|NUMBER+... [torn]] | unsynced NODE | settle NODE FOLDER FILE | settle NODE FOLDER - | fill NODE 1 | fill NODE 0
 //! takes NODE | sync NODE MEAN | fail KEY NODE FOLDER OPERATION PATTERN FIRST TIMES ERROR | failed KEY
 //! link FROM TO LEAST MOST MEAN LATE | cut KEY FROM TO | disturb KEY FROM TO LOSE DUPLICATE DAMAGE DELAY JITTER HURRY | mend KEY
 //! probe ID FROM TO | dropped KEY | offset NODE NANOSECONDS | ahead NODE | calls ID | bound NODE PORT
+//! steps | want WAIT CALL PATTERN NTH NODE... | drop WAIT | noted
 //! connect ID ADDRESS PORT | send ID BYTES | finish ID | close ID | wait TIME | wait - | figures
 //! ```
 //!
@@ -27,16 +28,21 @@
 //! `volume` comes before the programs with data below a folder: it gets a volume, if it has none. With REMEMBERS, 1 and not 0, the
 //! disk of the node remembers from then on what is durable. The answer is the path of the data, in digits, by which no program can
 //! change what it leads to. `lose`, after the end of the programs with data there, lets the folder lose what is not durable, and is
-//! answered with `FILES CHANGED BYTES`. With `settle`, a file below a folder, or all of the folder, is durable as it is. `fill` fills
+//! answered with `FILES CHANGED BYTES`. It can say what is lost: all that is not durable, nothing, or changes by their numbers, of which
+//! `unsynced` answers those that are not durable. With `settle`, a file below a folder, or all of the folder, is durable as it is. `fill` fills
 //! all volumes of a node, or frees them. `takes` tries to write a small file on each, and is answered with 1 if that works.
 //! With `fail`, from the FIRST call of an OPERATION (open, read, write, fsync or rename) on a file below a folder, whose name or path
 //! there fits a pattern, TIMES such calls fail with an error, until `mend`. `failed` is answered with a line
 //! `NODE TIME CALL NUMBER PROGRAM FILE` for each call that failed, and a dot.
+//! With `steps`, the disks number their changes and syncs. With `want`, a program stands still right after the NTH step of a CALL (or
+//! any) on a file that fits a pattern, on one of some nodes; the event `stands` says it, and `resume` ends that. `noted` is answered
+//! with a line for each step, and a dot: `NODE NUMBER TIME CALL -FILE OTHERS CHANGE...`; see `kernel::steps`.
 //! After `power`, the other ends of the connections of a program hear nothing of its end.
 //! `wait` is answered with `at TIME`, an event a line, and a dot:
 //!
 //! ```text
 //! connected ID | failed ID ERROR | bytes ID BYTES | ended ID | reset ID | exited ID STATUS | arrived ID DELAY DAMAGED
+//! stands WAIT PROGRAM STEP
 //! ```
 //!
 //! `dropped` is answered with lines `FROM TO COUNT` and a dot, and `figures` with `digest DIGITS`, `trace DIGITS`, figures, and a dot.
@@ -56,8 +62,8 @@ use std::time::Duration;
 use crate::calls;
 use crate::digest::Digest;
 use crate::kernel::{
-    watch, Disturbance, Event, Failing, Fatal, Kernel, Kind, Loss, Nanos, Node, NodeId, ObjectId, Outside, Phase,
-    ProcessId, Run, Settings, MICROSECOND, MILLISECOND, MONOTONIC_START, REALTIME_START,
+    watch, Disturbance, Event, Failing, Fatal, Kernel, Kind, Losing, Loss, Nanos, Node, NodeId, ObjectId, Outside,
+    Phase, ProcessId, Run, Settings, Wanted, MICROSECOND, MILLISECOND, MONOTONIC_START, REALTIME_START,
 };
 use crate::start::{Root, SharedPages};
 
@@ -173,6 +179,21 @@ fn digits_of(bytes: &[u8]) -> String {
 
 fn text_of(digits: &str) -> Run<String> {
     String::from_utf8(bytes_of(digits)?).map_err(|error| Fatal(format!("expected a text: {error}")))
+}
+
+/// Reads what a loss of power takes; None: what the seed draws.
+fn losing<'a>(mut words: impl Iterator<Item = &'a str>, line: &str) -> Run<Option<Losing>> {
+    let Some(what) = words.next() else { return Ok(None) };
+    let is_torn = words.next() == Some("torn");
+    Ok(Some(match what {
+        "all" => Losing::All,
+        "none" => Losing::These { lost: BTreeSet::new(), is_torn },
+        numbers => {
+            let lost = numbers.split('+').map(str::parse).collect::<Result<_, _>>();
+            let lost = lost.map_err(|_| Fatal(format!("expected numbers of changes in the line {line:?}")))?;
+            Losing::These { lost, is_torn }
+        }
+    }))
 }
 
 impl Parts {
@@ -340,8 +361,19 @@ impl Driven {
             "lose" => {
                 let node = self.node(word(&mut words, line)?)?;
                 self.kernel.say(line);
-                let Loss { files, changed, bytes } = self.kernel.lose(node, &text_of(word(&mut words, line)?)?)?;
+                let folder = text_of(word(&mut words, line)?)?;
+                let losing = losing(words, line)?;
+                let Loss { files, changed, bytes } = self.kernel.lose(node, &folder, losing)?;
                 return Ok(Some(format!("{files} {changed} {bytes}\n")));
+            }
+            "unsynced" => {
+                let node = self.node(word(&mut words, line)?)?;
+                let numbers: Vec<_> = self.kernel.unsynced(node).iter().map(u64::to_string).collect();
+                return Ok(Some(format!("{}\n", numbers.join(" "))));
+            }
+            "noted" => {
+                let lines = kernel.steps.noted.iter().map(|step| kernel.told(step) + "\n").collect::<String>();
+                return Ok(Some(lines + ".\n"));
             }
             "volume" => {
                 let node = self.node(word(&mut words, line)?)?;
@@ -417,6 +449,19 @@ impl Driven {
             "offset" => {
                 let node = self.node(word(words, line)?)?;
                 self.kernel.set_offset(node, value(words, line)?);
+            }
+            "steps" => self.kernel.steps.notes = true,
+            "want" => {
+                let number = value(words, line)?;
+                let call = Some(word(words, line)?.to_owned()).filter(|call| call != "any");
+                let pattern = CString::new(bytes_of(word(words, line)?)?)
+                    .map_err(|_| Fatal("a pattern of files has a zero byte".into()))?;
+                let nth = value(words, line)?;
+                let nodes = words.map(|name| self.node(name)).collect::<Run<Vec<_>>>()?;
+                self.kernel.steps.wanted.insert(number, Wanted { nodes, call, pattern, nth, seen: BTreeMap::new() });
+            }
+            "drop" => {
+                self.kernel.steps.wanted.remove(&value(words, line)?);
             }
             "mend" => self.kernel.mend(value(words, line)?),
             "cut" | "disturb" | "probe" => {
@@ -523,6 +568,11 @@ impl Driven {
         }
         for probe in self.kernel.links.probed.drain(..) {
             let _ = writeln!(events, "arrived {} {} {}", probe.id, probe.delay, u8::from(probe.is_damaged));
+        }
+        for (wanted, place, first) in std::mem::take(&mut self.kernel.steps.reached) {
+            let program = self.programs.iter().find(|(_, of)| **of == first).map_or(0, |(id, _)| *id);
+            let _ =
+                writeln!(events, "stands {wanted} {program} {}", self.kernel.told(&self.kernel.steps.noted[place]));
         }
         let processes = &mut self.kernel.processes;
         self.programs.retain(|id, first| {

@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 use super::futex::{Key, ALL_BITS};
 use super::objects::Kind;
 use super::running::quantum;
-use super::{Kernel, Nanos, Outside, ProcessId, Settings, ThreadId, LATER, QUIET, SECOND, SHORT};
+use super::{Kernel, Nanos, ProcessId, Settings, ThreadId, LATER, QUIET, SECOND, SHORT};
 use crate::chance::Chance;
 use crate::digest::Digest;
 use crate::fast::{Answers, Fast, Offer, MOST_MEMORY, MOST_QUANTA};
@@ -125,7 +125,7 @@ impl Kernel {
         if self.answering.fast.is_none() {
             return;
         }
-        let hears = !self.links.probed.is_empty() || self.outside.as_ref().is_some_and(Outside::hears);
+        let hears = self.has_news();
         let is_alone = self.runnable.is_empty() && !hears;
         let is_signalled = self.threads[thread].signals.is_signalled;
         let sleeps =
@@ -143,8 +143,10 @@ impl Kernel {
         let quantum_ends = if is_alone { Nanos::MAX } else { self.quantum_ends };
         let Some(fast) = &self.answering.fast else { return };
         let memory = self.memory(thread) as u64;
-        // The next call wakes threads first; or there are too many processes; or the calls of the process count as pieces of work.
-        if self.is_stale || memory > MOST_MEMORY || self.workers.contains(&process) {
+        // The next call wakes threads first; or there are too many processes; or the calls of the process count as pieces of work; or the
+        // next call ends a step of the disk.
+        let ends_step = self.threads[thread].making_step.is_some();
+        if self.is_stale || memory > MOST_MEMORY || self.workers.contains(&process) || ends_step {
             return fast.refuse();
         }
         fast.offer(&Offer {

@@ -59,6 +59,59 @@ impl Write {
     }
 }
 
+/// A write that was undone, as what does it again.
+struct Redo {
+    change: u64,
+    offset: u64,
+    bytes: Vec<u8>,
+    old_size: u64,
+    size: u64,
+}
+
+impl Redo {
+    /// Undoes a write, and returns what does it again.
+    fn of(write: &Write, file: &File) -> io::Result<Self> {
+        let size = file.metadata()?.len();
+        let end = write.end.map_or(write.offset, |end| end.min(size)).max(write.offset);
+        let mut bytes = vec![0; (end - write.offset) as usize];
+        file.read_exact_at(&mut bytes, write.offset)?;
+        write.undo(file, write.offset)?;
+        Ok(Self { change: write.change, offset: write.offset, bytes, old_size: write.old_size, size })
+    }
+
+    /// Does the write again. A torn one ends at the first boundary of sectors within its bytes, if there is one.
+    fn apply(&self, file: &File, is_torn: bool) -> io::Result<()> {
+        let end = self.offset + self.bytes.len() as u64;
+        let boundary = (self.offset / SECTOR + 1) * SECTOR;
+        let count = if is_torn && boundary < end { boundary - self.offset } else { self.bytes.len() as u64 };
+        file.write_all_at(&self.bytes[..count as usize], self.offset)?;
+        if self.bytes.is_empty() {
+            let size = file.metadata()?.len();
+            file.set_len(if self.size < self.old_size { size.min(self.size) } else { size.max(self.size) })?;
+        }
+        Ok(())
+    }
+}
+
+/// A change that is not durable: its number, whether it is one of names, and the path of its file.
+pub struct Unsynced {
+    pub number: u64,
+    pub names: bool,
+    pub file: PathBuf,
+}
+
+/// What a loss of power takes of what is not durable.
+pub enum Losing {
+    /// What the seed draws.
+    Drawn(Chance),
+    All,
+    /// The changes with these numbers, and the changes of names after the first of them. The newest write that is left may be torn.
+    These {
+        lost: BTreeSet<u64>,
+        is_torn: bool,
+    },
+}
+
 /// A file with changes that are not durable, or with an image.
 struct Dirty {
     /// Where it was when it was first changed.
@@ -259,6 +312,7 @@ impl Disk {
         let Some((dirty, old_size)) = self.dirty(opened, path)? else { return Ok(()) };
         if let Some(image) = &mut dirty.image {
             image.touch(&range); // the next sync, or the loss, compares it
+            self.changes = change;
             return Ok(());
         }
         let count = range.end.min(old_size).saturating_sub(range.start);
@@ -295,6 +349,35 @@ impl Disk {
         let seen = fs::read_link(format!("/proc/self/fd/{}", dirty.file.as_raw_fd())).ok()?;
         let inside = self.volume(&seen).and_then(|volume| volume.inside(&seen));
         Some(inside.unwrap_or(seen)).filter(|path| path.exists())
+    }
+
+    /// Returns the number of the last change or sync.
+    pub fn last(&self) -> u64 {
+        self.changes
+    }
+
+    /// Counts a change that is durable at once.
+    pub fn count(&mut self) {
+        self.changes += 1;
+    }
+
+    /// Returns the changes that are not durable, the oldest first, but for those that programs make through memory.
+    pub fn unsynced(&self) -> Vec<Unsynced> {
+        let shown = |path: &Path| {
+            let folder = self.folders.iter().find(|folder| path.starts_with(folder));
+            folder.and_then(|folder| path.strip_prefix(folder).ok()).unwrap_or(path).to_owned()
+        };
+        let mut changes: Vec<_> = self
+            .names
+            .iter()
+            .map(|(number, name)| Unsynced { number: *number, names: true, file: shown(name.path()) })
+            .collect();
+        for dirty in self.files.values() {
+            let of_file = |write: &Write| Unsynced { number: write.change, names: false, file: shown(&dirty.path) };
+            changes.extend(dirty.writes.iter().map(of_file));
+        }
+        changes.sort_by_key(|change| change.number);
+        changes
     }
 
     /// Notes a change of names.
@@ -350,6 +433,7 @@ impl Disk {
         for (_, name) in durable {
             name.forget();
         }
+        self.changes += 1;
     }
 
     /// A sync of all files ends. The content of some is not durable, as that of a sync that has failed.
@@ -399,40 +483,35 @@ impl Disk {
         }
     }
 
-    /// Takes what is not durable below a folder, but for what the seed lets survive: the first changes of each file, and of the
-    /// names, and some pages of a file with an image.
+    /// Takes what is not durable below a folder, but for what survives: of what the seed draws, the first changes of each file, and of
+    /// the names, and some pages of a file with an image.
     ///
     /// Returns the number of bytes, and adds the names of the files to a set.
-    pub fn lose(&mut self, folder: &Path, chance: &mut Chance, changed: &mut BTreeSet<PathBuf>) -> io::Result<u64> {
+    pub fn lose(&mut self, folder: &Path, losing: &mut Losing, changed: &mut BTreeSet<PathBuf>) -> io::Result<u64> {
         let mut bytes = 0;
-        let survives = chance.happens(0.5);
-        let share = if survives { chance.share() } else { 0.0 };
-        let draw = |count: usize, chance: &mut Chance| {
-            if survives {
-                chance.below(count as u64 + 1) as usize
-            } else {
-                0
-            }
+        let share = match losing {
+            Losing::Drawn(chance) => chance.happens(0.5).then(|| chance.share()),
+            Losing::All => None,
+            Losing::These { .. } => Some(1.0),
         };
+        let newest = self.newest_left(folder, losing);
         let (files, others) =
             std::mem::take(&mut self.files).into_iter().partition(|(_, dirty)| dirty.path.starts_with(folder));
         self.files = others;
         for dirty in BTreeMap::<Key, Dirty>::into_values(files) {
-            let (mut lost, mut is_less) = match &dirty.image {
-                Some(image) => image.restore(&dirty.file, share, chance)?,
-                None => (0, false),
+            let (mut lost, mut is_less) = (0, false);
+            if let Some(image) = &dirty.image {
+                let mut whole = Chance::new(0, "all of it");
+                let chance = if let Losing::Drawn(chance) = losing { chance } else { &mut whole };
+                (lost, is_less) = image.restore(&dirty.file, share.unwrap_or(0.0), chance)?;
+            }
+            let (of_writes, is_less_by_writes) = match losing {
+                Losing::Drawn(chance) => dirty.lose_last(share.map(|_| &mut *chance))?,
+                Losing::All => dirty.lose_last(None)?,
+                Losing::These { lost, .. } => dirty.lose_these(lost, newest)?,
             };
-            let kept = draw(dirty.writes.len(), chance);
-            for write in dirty.writes[kept..].iter().rev() {
-                lost += write.undo(&dirty.file, write.offset)?;
-            }
-            is_less |= kept < dirty.writes.len();
-            if let Some(last) = kept.checked_sub(1).map(|last| &dirty.writes[last]) {
-                if let Some(cut) = last.torn_at(dirty.file.metadata()?.len(), chance) {
-                    lost += last.undo(&dirty.file, cut)?;
-                    is_less = true;
-                }
-            }
+            lost += of_writes;
+            is_less |= is_less_by_writes;
             if is_less {
                 changed.insert(dirty.path);
             }
@@ -441,7 +520,13 @@ impl Disk {
         let (names, others): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.names).into_iter().partition(|(_, name)| name.path().starts_with(folder));
         self.names = others;
-        let kept = draw(names.len(), chance);
+        let kept = match losing {
+            Losing::Drawn(chance) if share.is_some() => chance.below(names.len() as u64 + 1) as usize,
+            Losing::Drawn(_) | Losing::All => 0,
+            Losing::These { lost, .. } => {
+                names.iter().position(|(number, _)| lost.contains(number)).unwrap_or(names.len())
+            }
+        };
         for (place, (_, name)) in names.into_iter().enumerate().rev() {
             if place < kept {
                 name.forget();
@@ -452,6 +537,56 @@ impl Disk {
         }
         Ok(bytes)
     }
+
+    /// Returns the number of the write to tear: the newest one below a folder that is left.
+    fn newest_left(&self, folder: &Path, losing: &Losing) -> Option<u64> {
+        let Losing::These { lost, is_torn: true } = losing else { return None };
+        let files = self.files.values().filter(|dirty| dirty.path.starts_with(folder));
+        let writes = files.flat_map(|dirty| &dirty.writes).map(|write| write.change);
+        writes.filter(|change| !lost.contains(change)).max()
+    }
+}
+
+impl Dirty {
+    /// Undoes the last writes: all, or as many as are drawn. Then, the last one that is left may be there in part.
+    ///
+    /// Returns the number of bytes that this changes, and whether it changes anything.
+    fn lose_last(&self, chance: Option<&mut Chance>) -> io::Result<(u64, bool)> {
+        let mut lost = 0;
+        let Some(chance) = chance else {
+            for write in self.writes.iter().rev() {
+                lost += write.undo(&self.file, write.offset)?;
+            }
+            return Ok((lost, !self.writes.is_empty()));
+        };
+        let kept = chance.below(self.writes.len() as u64 + 1) as usize;
+        for write in self.writes[kept..].iter().rev() {
+            lost += write.undo(&self.file, write.offset)?;
+        }
+        let mut is_less = kept < self.writes.len();
+        if let Some(last) = kept.checked_sub(1).map(|last| &self.writes[last]) {
+            if let Some(cut) = last.torn_at(self.file.metadata()?.len(), chance) {
+                lost += last.undo(&self.file, cut)?;
+                is_less = true;
+            }
+        }
+        Ok((lost, is_less))
+    }
+
+    /// Undoes some writes, whatever came after them. Returns what `lose_last` returns.
+    fn lose_these(&self, lost: &BTreeSet<u64>, torn: Option<u64>) -> io::Result<(u64, bool)> {
+        let is_hit = |change: &u64| lost.contains(change) || torn == Some(*change);
+        if !self.writes.iter().any(|write| is_hit(&write.change)) {
+            return Ok((0, false));
+        }
+        let redos =
+            self.writes.iter().rev().map(|write| Redo::of(write, &self.file)).collect::<io::Result<Vec<_>>>()?;
+        for redo in redos.iter().rev().filter(|redo| !lost.contains(&redo.change)) {
+            redo.apply(&self.file, torn == Some(redo.change))?;
+        }
+        let bytes = redos.iter().filter(|redo| lost.contains(&redo.change)).map(|redo| redo.bytes.len() as u64).sum();
+        Ok((bytes, true))
+    }
 }
 
 #[cfg(test)]
@@ -461,7 +596,7 @@ mod tests {
     use std::os::unix::fs::{FileExt, MetadataExt};
     use std::path::{Path, PathBuf};
 
-    use super::{Disk, Named, Synced};
+    use super::{Disk, Losing, Named, Synced};
     use crate::chance::Chance;
 
     fn folder(name: &str) -> PathBuf {
@@ -511,7 +646,7 @@ mod tests {
         keep(&mut disk, &path, 6, 9);
         file.write_all_at(b"end", 6).expect("written");
         let mut changed = BTreeSet::new();
-        let bytes = disk.lose(&folder, &mut chance(false), &mut changed).expect("a loss");
+        let bytes = disk.lose(&folder, &mut Losing::Drawn(chance(false)), &mut changed).expect("a loss");
         assert_eq!(fs::read(&path).expect("the file"), b"onetwo");
         assert_eq!((changed.len(), bytes), (1, 4));
         fs::remove_dir_all(folder).expect("removed");
@@ -530,12 +665,12 @@ mod tests {
         fs::remove_file(&gone).expect("removed");
         disk.name(Named::Renamed { from: old.clone(), to: new.clone(), replaced: None });
         fs::rename(&old, &new).expect("renamed");
-        disk.lose(&folder, &mut chance(false), &mut BTreeSet::new()).expect("a loss");
+        disk.lose(&folder, &mut Losing::Drawn(chance(false)), &mut BTreeSet::new()).expect("a loss");
         assert!(old.exists() && gone.exists() && !new.exists() && !kept.exists());
         disk.name(Named::Renamed { from: old.clone(), to: new.clone(), replaced: None });
         fs::rename(&old, &new).expect("renamed");
         sync(&mut disk, &folder);
-        disk.lose(&folder, &mut chance(false), &mut BTreeSet::new()).expect("a loss");
+        disk.lose(&folder, &mut Losing::Drawn(chance(false)), &mut BTreeSet::new()).expect("a loss");
         assert!(new.exists() && !old.exists());
         fs::remove_dir_all(folder).expect("removed");
     }
@@ -554,7 +689,7 @@ mod tests {
                 keep(&mut disk, &path, place, place + 1);
                 file.write_all_at(b"x", place).expect("written");
             }
-            disk.lose(&folder, &mut Chance::new(seed, "loss"), &mut BTreeSet::new()).expect("a loss");
+            disk.lose(&folder, &mut Losing::Drawn(Chance::new(seed, "loss")), &mut BTreeSet::new()).expect("a loss");
             sizes.insert(fs::metadata(&path).expect("its metadata").len());
         }
         assert_eq!(sizes.into_iter().collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
@@ -571,7 +706,7 @@ mod tests {
             keep(&mut disk, &path, 100, 1_400);
             let file = fs::OpenOptions::new().write(true).open(&path).expect("the file");
             file.write_all_at(&[b'n'; 1_300], 100).expect("written");
-            disk.lose(&folder, &mut Chance::new(seed, "loss"), &mut BTreeSet::new()).expect("a loss");
+            disk.lose(&folder, &mut Losing::Drawn(Chance::new(seed, "loss")), &mut BTreeSet::new()).expect("a loss");
             seen.insert(fs::read(&path).expect("the file"));
         }
         fs::remove_dir_all(folder).expect("removed");
@@ -606,11 +741,41 @@ mod tests {
         let begun = disk.begin(Synced::Pages(&[part])).expect("begun");
         file.write_all_at(b"c", 4_096).expect("written"); // after the begin of the sync
         disk.sync(begun);
-        disk.lose(&folder, &mut chance(false), &mut BTreeSet::new()).expect("a loss");
+        disk.lose(&folder, &mut Losing::Drawn(chance(false)), &mut BTreeSet::new()).expect("a loss");
         let mut expected = vec![0; 12_288];
         expected[4_096] = b'b';
         assert!(fs::read(&path).expect("the file") == expected);
         fs::remove_dir_all(folder).expect("removed");
+    }
+
+    /// Returns what a file with `old` has after four writes of a byte, of which some are lost.
+    fn left(name: &str, old: &[u8], places: [u64; 4], lost: &[u64], is_torn: bool) -> Vec<u8> {
+        let folder = folder(name);
+        let path = folder.join("log");
+        fs::write(&path, old).expect("a file");
+        let mut disk = disk(&folder);
+        let file = fs::OpenOptions::new().write(true).open(&path).expect("the file");
+        for (number, place) in places.into_iter().enumerate() {
+            keep(&mut disk, &path, place, place + 1);
+            file.write_all_at(&[b'1' + number as u8], place).expect("written");
+        }
+        assert_eq!(disk.unsynced().iter().map(|change| change.number).collect::<Vec<_>>(), [1, 2, 3, 4]);
+        let mut losing = Losing::These { lost: lost.iter().copied().collect(), is_torn };
+        disk.lose(&folder, &mut losing, &mut BTreeSet::new()).expect("a loss");
+        let bytes = fs::read(&path).expect("the file");
+        fs::remove_dir_all(folder).expect("removed");
+        bytes
+    }
+
+    #[test]
+    fn chosen_changes_are_lost_whatever_came_after_them() {
+        assert_eq!(left("none", b"abcd", [0, 1, 2, 3], &[], false), b"1234");
+        assert_eq!(left("first", b"abcd", [0, 1, 2, 3], &[1], false), b"a234");
+        assert_eq!(left("middle", b"abcd", [0, 1, 2, 3], &[2, 3], false), b"1bc4");
+        assert_eq!(left("same", b"abcd", [1, 1, 1, 1], &[4], false), b"a3cd");
+        assert_eq!(left("grown", b"", [0, 1, 2, 3], &[2], false), b"1\x0034");
+        assert_eq!(left("shorter", b"", [0, 1, 2, 3], &[3, 4], false), b"12");
+        assert_eq!(left("whole", b"abcd", [0, 1, 2, 3], &[], true), b"1234"); // nothing within a sector is torn
     }
 
     #[test]
@@ -622,11 +787,11 @@ mod tests {
         keep(&mut disk, &path, 0, 3);
         fs::write(&path, b"two").expect("written");
         disk.settle(&path).expect("settled");
-        disk.lose(&folder, &mut chance(false), &mut BTreeSet::new()).expect("a loss");
+        disk.lose(&folder, &mut Losing::Drawn(chance(false)), &mut BTreeSet::new()).expect("a loss");
         assert_eq!(fs::read(&path).expect("the file"), b"two");
         disk.name(Named::Made(path.clone()));
         disk.settle_all(&folder);
-        disk.lose(&folder, &mut chance(false), &mut BTreeSet::new()).expect("a loss");
+        disk.lose(&folder, &mut Losing::Drawn(chance(false)), &mut BTreeSet::new()).expect("a loss");
         assert!(path.exists());
         fs::remove_dir_all(folder).expect("removed");
     }
@@ -660,7 +825,8 @@ mod tests {
                         states = vec![vec![now]];
                     }
                     1 => {
-                        disk.lose(&folder, &mut draws, &mut BTreeSet::new()).expect("a loss");
+                        let chance = Chance::new(draws.next(), "loss");
+                        disk.lose(&folder, &mut Losing::Drawn(chance), &mut BTreeSet::new()).expect("a loss");
                         let left = fs::read(&path).expect("the file");
                         assert!(states.iter().flatten().any(|state| *state == left), "seed {seed}, change {value}");
                         states = vec![vec![left]];

@@ -73,15 +73,19 @@ pub struct Rule {
 
 impl Rule {
     fn matches(&self, path: &Path) -> bool {
-        let Ok(name) = path.strip_prefix(&self.folder) else { return false };
-        let Ok(name) = CString::new(name.as_os_str().as_bytes()) else { return false };
-        let below = [b"*/", self.failing.pattern.as_bytes()].concat();
-        let fits = |pattern: &CString| {
-            // SAFETY: both are texts that end with a zero.
-            unsafe { libc::fnmatch(pattern.as_ptr(), name.as_ptr(), 0) == 0 }
-        };
-        fits(&self.failing.pattern) || CString::new(below).is_ok_and(|below| fits(&below))
+        path.strip_prefix(&self.folder).is_ok_and(|name| fits(&self.failing.pattern, name))
     }
+}
+
+/// Returns whether a pattern fits a path below a folder, or a name or a path at its end; see fnmatch(3).
+pub(super) fn fits(pattern: &CString, path: &Path) -> bool {
+    let Ok(name) = CString::new(path.as_os_str().as_bytes()) else { return false };
+    let below = [b"*/", pattern.as_bytes()].concat();
+    let fits = |pattern: &CString| {
+        // SAFETY: both are texts that end with a zero.
+        unsafe { libc::fnmatch(pattern.as_ptr(), name.as_ptr(), 0) == 0 }
+    };
+    fits(pattern) || CString::new(below).is_ok_and(|below| fits(&below))
 }
 
 /// A call that failed by a rule.

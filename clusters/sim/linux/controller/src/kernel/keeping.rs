@@ -9,8 +9,9 @@ use std::path::{Path, PathBuf};
 
 use libc::{c_int, c_long, pid_t};
 
-use super::disk::{Key, Loss, Named, Synced};
+use super::disk::{Key, Losing, Loss, Named, Synced};
 use super::dispatch::Outcome;
+use super::steps::Making;
 use super::{scaled, Kernel, NodeId, ProcessId, Run, ThreadId, Wait};
 use crate::chance::Chance;
 use crate::kernel::Fatal;
@@ -111,6 +112,8 @@ impl Kernel {
                 let why = format!("its programs write {} through memory and by writes that sync", path.display());
                 self.disks[node].forget(why);
             }
+            self.disks[node].count();
+            self.begin_step(thread, "write", path);
             return; // the write is durable when it returns
         }
         let from = match place {
@@ -120,6 +123,14 @@ impl Kernel {
         };
         let end = from.saturating_add(count);
         self.disks[node].keep(&opened, &path, from..end, writes.then_some(end));
+        self.begin_step(thread, if writes { "write" } else { "truncate" }, path);
+    }
+
+    /// A call that changes a disk, or syncs it, begins or has ended. It is a step when the thread comes to its next call.
+    fn begin_step(&mut self, thread: ThreadId, call: &'static str, path: PathBuf) {
+        if self.steps.notes {
+            self.threads[thread].making_step = Some(Making { call, path });
+        }
     }
 
     /// A call that changes the content or the name of a file by its path follows.
@@ -151,7 +162,8 @@ impl Kernel {
             libc::SYS_rmdir | libc::SYS_unlinkat => {
                 let (at, path) = if number == libc::SYS_rmdir { (here, one) } else { (directory(one), two) };
                 if let Some(path) = self.named(thread, at, path) {
-                    self.disks[node].name(Named::RemovedFolder(path));
+                    self.disks[node].name(Named::RemovedFolder(path.clone()));
+                    self.begin_step(thread, "remove", path);
                 }
             }
             libc::SYS_rename => self.renames(thread, (here, one), (here, two)),
@@ -161,6 +173,7 @@ impl Kernel {
             libc::SYS_truncate => {
                 if let Some(path) = self.named(thread, here, one) {
                     self.disks[node].keep(&path, &path, two..u64::MAX, None);
+                    self.begin_step(thread, "truncate", path);
                 }
             }
             libc::SYS_ftruncate => self.keep_content(thread, one as i32, Some(two), u64::MAX, false),
@@ -267,7 +280,9 @@ impl Kernel {
     pub(super) fn end_sync(&mut self, thread: ThreadId, number: c_long) -> Option<c_int> {
         let refused = self.threads[thread].refused.take();
         let disk = &mut self.disks[self.threads[thread].node];
-        match (self.threads[thread].syncing.take(), &refused) {
+        let begun = self.threads[thread].syncing.take();
+        let remembers = begun.is_some();
+        match (begun, &refused) {
             (Some(begun), None) => disk.sync(begun),
             (Some(begun), Some(refused)) if matches!(number, libc::SYS_sync | libc::SYS_syncfs) => {
                 disk.sync_without(begun, &refused.files);
@@ -275,8 +290,19 @@ impl Kernel {
             (Some(begun), Some(_)) => disk.fail_sync(begun),
             (None, _) => {}
         }
+        if remembers && refused.is_none() {
+            self.note_sync(thread, number);
+        }
         let error = self.refuse_call(refused?);
         (number != libc::SYS_sync).then_some(error) // it is always successful; see sync(2)
+    }
+
+    /// A sync has ended, and made durable what it is of: a file, or more than one.
+    fn note_sync(&mut self, thread: ThreadId, number: c_long) {
+        let of_one = matches!(number, libc::SYS_fsync | libc::SYS_fdatasync);
+        let descriptor = self.threads[thread].registers.rdi as i32;
+        let opened = if of_one { self.opened(thread, descriptor) } else { None };
+        self.begin_step(thread, "sync", opened.map_or_else(PathBuf::new, |(_, path)| path));
     }
 
     /// A process is about to be killed: notes whether it could write a file through memory that has no image.
@@ -346,8 +372,15 @@ impl Kernel {
         Ok(())
     }
 
+    /// Returns the numbers of the changes of a node that are not durable, the oldest first.
+    pub fn unsynced(&self, node: NodeId) -> Vec<u64> {
+        self.disks[node].unsynced().iter().map(|change| change.number).collect()
+    }
+
     /// The disk of a node loses what is not durable below a folder. No program with data there may run.
-    pub fn lose(&mut self, node: NodeId, folder: &str) -> Run<Loss> {
+    ///
+    /// `losing` is what it loses; None: what the seed draws.
+    pub fn lose(&mut self, node: NodeId, folder: &str, losing: Option<Losing>) -> Run<Loss> {
         if let Some(why) = &self.disks[node].unknown {
             return Err(Fatal(format!("what {} loses with its power is not known: {why}", self.nodes[node].name)));
         }
@@ -359,7 +392,8 @@ impl Kernel {
         let purpose = format!("loss {} of {}", self.disks[node].losses, self.nodes[node].name);
         let mut changed = BTreeSet::new();
         self.fill(node, false)?; // what was overwritten may need space
-        let bytes = self.disks[node].lose(&folder, &mut Chance::new(self.settings.seed, &purpose), &mut changed)?;
+        let mut losing = losing.unwrap_or_else(|| Losing::Drawn(Chance::new(self.settings.seed, &purpose)));
+        let bytes = self.disks[node].lose(&folder, &mut losing, &mut changed)?;
         self.fill(node, is_full)?;
         files.extend(changed.iter().cloned());
         let loss = Loss { files: files.len() as u64, changed: changed.len() as u64, bytes };
@@ -375,23 +409,27 @@ impl Kernel {
         let node = self.threads[thread].node;
         if path.symlink_metadata().is_err() {
             if flags & libc::O_CREAT != 0 {
-                self.disks[node].name(Named::Made(path));
+                self.disks[node].name(Named::Made(path.clone()));
+                self.begin_step(thread, "create", path);
             }
         } else if flags & libc::O_TRUNC != 0 {
             self.disks[node].keep(&path, &path, 0..u64::MAX, None);
+            self.begin_step(thread, "truncate", path);
         }
     }
 
     fn makes(&mut self, thread: ThreadId, at: i32, path: u64) {
         if let Some(path) = self.named(thread, at, path).filter(|path| path.symlink_metadata().is_err()) {
-            self.disks[self.threads[thread].node].name(Named::Made(path));
+            self.disks[self.threads[thread].node].name(Named::Made(path.clone()));
+            self.begin_step(thread, "create", path);
         }
     }
 
     fn removes(&mut self, thread: ThreadId, at: i32, path: u64) {
         let Some(path) = self.named(thread, at, path) else { return };
         if let Some(kept) = self.kept(thread, &path) {
-            self.disks[self.threads[thread].node].name(Named::Removed { path, kept });
+            self.disks[self.threads[thread].node].name(Named::Removed { path: path.clone(), kept });
+            self.begin_step(thread, "remove", path);
         }
     }
 
@@ -401,7 +439,8 @@ impl Kernel {
         };
         if from.symlink_metadata().is_ok() {
             let replaced = self.kept(thread, &to);
-            self.disks[self.threads[thread].node].name(Named::Renamed { from, to, replaced });
+            self.disks[self.threads[thread].node].name(Named::Renamed { from, to: to.clone(), replaced });
+            self.begin_step(thread, "rename", to);
         }
     }
 

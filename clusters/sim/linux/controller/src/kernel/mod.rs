@@ -24,6 +24,7 @@ mod running;
 mod signals;
 mod sockets;
 mod stalls;
+mod steps;
 mod streams;
 mod tcp;
 mod time;
@@ -47,11 +48,13 @@ use crate::digest::Digest;
 use crate::start::{Root, SharedPages};
 use crate::tracee::Registers;
 
+pub use disk::Losing;
 pub use disk::Loss;
 pub use errors::{Failing, Failure};
 pub use network::{Disturbance, Message};
 pub use objects::{Kind, Object};
 pub use running::watch;
+pub use steps::Wanted;
 pub use tcp::Phase;
 
 use objects::HUNG_UP;
@@ -200,6 +203,8 @@ pub struct Thread {
     pub syncing: Option<disk::Begun>,
     /// Of a sync that will fail: how.
     pub refused: Option<errors::Refused>,
+    /// The step of the disk that its last call was.
+    pub making_step: Option<steps::Making>,
     /// It stands at a store that a full disk refuses, so the next signal about it is the program's.
     pub is_refused: bool,
     pub signals: signals::Coming,
@@ -322,6 +327,7 @@ pub struct Kernel {
     disks: Vec<disk::Disk>,
     /// The calls that failed by the rules of faults.
     pub failures: Vec<Failure>,
+    pub steps: steps::Steps,
     /// How many volumes there are.
     volumes: usize,
     /// How many files programs have removed, for the names under which they stay.
@@ -380,6 +386,7 @@ impl Kernel {
             links: network::Links::new(seed, nodes.len()),
             disks: nodes.iter().map(|node| disk::Disk::new(seed, &node.name)).collect(),
             failures: Vec::new(),
+            steps: steps::Steps::default(),
             volumes: 0,
             removed: 0,
             workers: BTreeSet::new(),

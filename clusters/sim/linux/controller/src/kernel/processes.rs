@@ -125,6 +125,7 @@ impl Kernel {
             yields: 0,
             pieces: 0,
             syncing: None,
+            making_step: None,
             refused: None,
             sent: 0,
             is_cut: false,

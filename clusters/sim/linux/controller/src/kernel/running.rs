@@ -99,7 +99,7 @@ impl Kernel {
     pub fn run(&mut self) -> Run<()> {
         loop {
             self.deliver();
-            if !self.links.probed.is_empty() || self.outside.as_ref().is_some_and(Outside::hears) {
+            if self.has_news() {
                 return Ok(());
             }
             let candidates: Vec<usize> =
@@ -116,6 +116,13 @@ impl Kernel {
             self.quantum_ends = self.now + quantum(&self.settings, &mut self.scheduling);
             self.go_on(thread)?;
         }
+    }
+
+    /// Returns whether the program outside has something to hear.
+    pub(super) fn has_news(&self) -> bool {
+        !self.links.probed.is_empty()
+            || !self.steps.reached.is_empty()
+            || self.outside.as_ref().is_some_and(Outside::hears)
     }
 
     fn set_aside(&mut self, thread: ThreadId, resume: Resume) {
@@ -165,6 +172,10 @@ impl Kernel {
                         let label = self.label(thread);
                         self.digest.line(format_args!("{:>14} {label} stalls for {length} ns", self.now));
                         self.block(thread, Wait::Stall, Some(self.now + length));
+                        return Ok(());
+                    }
+                    if self.end_step(thread) {
+                        self.set_aside(thread, Resume::Retry(false));
                         return Ok(());
                     }
                     let is_up = self.now > self.quantum_ends || self.is_paused(thread);

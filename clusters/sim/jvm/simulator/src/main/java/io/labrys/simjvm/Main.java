@@ -7,6 +7,7 @@ import io.labrys.simjvm.run.Output;
 import io.labrys.simjvm.run.Scheduler;
 import io.labrys.simjvm.run.SimProcess;
 import io.labrys.simjvm.run.Statics;
+import io.labrys.simjvm.run.Steps;
 import io.labrys.simjvm.weave.WeavingLoader;
 import java.io.FileDescriptor;
 import java.io.FileInputStream;
@@ -18,9 +19,12 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.Properties;
+import java.util.Set;
 import java.util.logging.Handler;
 import java.util.logging.Level;
 import java.util.logging.LogRecord;
@@ -34,7 +38,7 @@ import java.util.logging.SimpleFormatter;
  * frame; see {@link Output}. Before it, there can be others: the commands after a {@code T} are for the case that no thread has an
  * output until its time. With an output, the rest of the frame does not count, and the answer tells how many were carried out.
  * {@code Q} is alone in its frame: it asks for the state of a process, and its answer is a text. {@code H} is alone in its frame too:
- * it asks for the id of the thread of the driver. Numbers are big-endian. A JVM has one run after the other, and each is as in a new
+ * it asks for the id of the thread of the driver. {@code J} is alone too: it asks for the steps of the disks. Numbers are big-endian. A JVM has one run after the other, and each is as in a new
  * JVM.
  */
 public final class Main {
@@ -46,6 +50,8 @@ public final class Main {
     private final Properties properties = (Properties) System.getProperties().clone();
     private final Map<String, Disk> disks = new HashMap<>();
     private boolean losesPower;
+    /** The steps of the disks; null if the run needs none. */
+    private Steps steps;
     private Scheduler scheduler;
     private int started;
 
@@ -122,7 +128,7 @@ public final class Main {
 
     private void carryOut(char command, ByteBuffer in) throws IOException {
         if (command == 'B') {
-            begin(in.getLong(), in.getDouble(), in.getDouble(), in.getDouble(), in.getLong(), in.get() != 0);
+            begin(in.getLong(), in.getDouble(), in.getDouble(), in.getDouble(), in.getLong(), in.get() != 0, in.get() != 0);
             return;
         }
         if (command == 'E') {
@@ -139,6 +145,18 @@ public final class Main {
             output.answer(Files.readSymbolicLink(Path.of("/proc/thread-self")).getFileName().toString());
             return;
         }
+        if (command == 'J') {
+            output.answer(steps.take());
+            return;
+        }
+        if (command == 'Y') {
+            steps.want(in.getLong(), List.of(Input.texts(in)), Input.text(in), Input.text(in), in.getLong());
+            return;
+        }
+        if (command == 'y') {
+            steps.drop(in.getLong());
+            return;
+        }
         if (command == 'Z') {
             output.trace(scheduler.trace(), scheduler.decisions());
             return;
@@ -151,6 +169,7 @@ public final class Main {
             case 'P' -> process(node).pause();
             case 'R' -> process(node).resume();
             case 'W' -> output.lost(node, disk(node).losePower());
+            case 'w' -> output.lost(node, disk(node).losePower(places(in), in.get() != 0));
             case 'V' -> wipe(node);
             case 'F' -> disk(node).damaged(Path.of(Input.text(in)));
             case 'U' -> disk(node).fill(in.get() != 0);
@@ -164,7 +183,7 @@ public final class Main {
         }
     }
 
-    private void begin(long seed, double preempt, double pageFaults, double stalls, long stretchNanos, boolean losesPower) {
+    private void begin(long seed, double preempt, double pageFaults, double stalls, long stretchNanos, boolean losesPower, boolean notesSteps) {
         if (!processes.isEmpty()) {
             throw new IllegalStateException("the run before has not ended");
         }
@@ -176,6 +195,7 @@ public final class Main {
         started = 0;
         disks.clear();
         this.losesPower = losesPower;
+        steps = notesSteps ? new Steps() : null;
         scheduler = new Scheduler(guard, output, seed, preempt, pageFaults, stalls, stretchNanos);
     }
 
@@ -216,13 +236,26 @@ public final class Main {
     /** Returns the disk of a node, which outlives its processes. */
     private Disk disk(String node) {
         return disks.computeIfAbsent(node,
-            name -> new Disk(Path.of(name), scheduler.seed() * 31 + name.hashCode(), losesPower));
+            name -> new Disk(Path.of(name), scheduler.seed() * 31 + name.hashCode(), losesPower, steps));
     }
 
     /** Takes a new disk, which is as full as the old one: what fills it is no file of the process. */
     private void wipe(String node) {
         Disk old = disks.remove(node);
         disk(node).fill(old != null && old.isFull());
+    }
+
+    /** Reads the places of changes; null for all. */
+    private static Set<Integer> places(ByteBuffer in) {
+        int count = in.getInt();
+        if (count < 0) {
+            return null;
+        }
+        Set<Integer> places = new HashSet<>();
+        for (int i = 0; i < count; i++) {
+            places.add(in.getInt());
+        }
+        return places;
     }
 
     private void kill(String node) {
@@ -239,6 +272,9 @@ public final class Main {
     }
 
     private void deliver(String node, long connection, NetEvent.Kind kind, String text, byte[] data) {
+        if (steps != null) {
+            steps.message();
+        }
         process(node).deliver(connection, new NetEvent(kind, connection, text, data));
     }
 

@@ -11,12 +11,14 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Comparator;
+import java.util.HashSet;
 import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.NavigableMap;
 import java.util.NavigableSet;
 import java.util.Random;
+import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
 import java.util.stream.Stream;
@@ -32,12 +34,14 @@ import java.util.stream.Stream;
  */
 public final class Disk {
     static final int PAGE_BYTES = 4096;
+    private static final int SECTOR_BYTES = 512;
     private static final String PROBE = ".labrys-room";
     private static final byte[] EMPTY = {};
 
     private final Path root;
     private final Random random;
     private final boolean keeps;
+    private final Steps steps;
     private Map<Path, Content> names = new TreeMap<>();
     private Map<Path, Content> durableNames = new TreeMap<>();
     private final List<Renaming> journal = new ArrayList<>();
@@ -51,6 +55,8 @@ public final class Disk {
     private final NavigableSet<Long> allocated = new TreeSet<>();
     private int links;
     private boolean full;
+    /** The mapped file that a write of a number or of bytes has reached, until it is done. */
+    private Content touched;
 
     /** The content of a file. */
     private static final class Content {
@@ -58,10 +64,25 @@ public final class Disk {
         byte[] synced = EMPTY;
         /** The content after each later write; not of a mapped file. */
         final List<byte[]> later = new ArrayList<>();
+        /** The numbers of the steps of the later writes. */
+        final List<Long> numbers = new ArrayList<>();
         /** Another name of a mapped file, so that it outlives its own name; null if the file was never mapped. */
         Path kept;
         /** What survives for sure of each page of a mapped file that was written later, by its number. */
         final NavigableMap<Integer, byte[]> pages = new TreeMap<>();
+        /** The number of the last step that changed each of these pages. */
+        final NavigableMap<Integer, Long> changed = new TreeMap<>();
+
+        void isDurable(byte[] now) {
+            synced = now;
+            later.clear();
+            numbers.clear();
+        }
+
+        void pagesAreDurable(int end) {
+            pages.headMap(end).clear();
+            changed.headMap(end).clear();
+        }
 
         boolean isMapped() {
             return kept != null;
@@ -72,7 +93,7 @@ public final class Disk {
     private record Mapping(long end, Content content) {}
 
     /** A change of names. A new file has no {@code from}, and a removed one has no {@code to}. */
-    private record Renaming(Path from, Path to, Content content) {
+    private record Renaming(long number, Path from, Path to, Content content) {
         void apply(Map<Path, Content> names) {
             if (from == null) {
                 names.put(to, content);
@@ -97,11 +118,50 @@ public final class Disk {
      * @param root the folder with the files of the node; it has none yet
      * @param seed draws what a loss of power keeps
      * @param keeps whether it remembers what is durable. This takes time, and only a run with losses of power needs it
+     * @param steps notes its steps; null if the run needs none
      */
-    public Disk(Path root, long seed, boolean keeps) {
+    public Disk(Path root, long seed, boolean keeps, Steps steps) {
         this.root = key(root);
         this.random = new Random(seed);
         this.keeps = keeps;
+        this.steps = steps;
+    }
+
+    /** Returns the number of the step that begins now, from 1. */
+    private long next() {
+        return steps == null ? 0 : steps.next(nodeName());
+    }
+
+    private String nodeName() {
+        return root.getFileName().toString();
+    }
+
+    /** Ends a step: notes it. If somebody waits for it, the process stands still here. */
+    private void made(String call, Path path) {
+        if (steps != null) {
+            steps.made(nodeName(), call, path == null ? "" : shown(path), unsynced());
+        }
+    }
+
+    private String shown(Path path) {
+        Path data = root.resolve("data");
+        return (path.startsWith(data) ? data : root).relativize(path).toString().replaceAll("\\p{Cntrl}", "?");
+    }
+
+    /** Returns the changes that are not durable, the oldest first. */
+    private List<Steps.Unsynced> unsynced() {
+        List<Steps.Unsynced> changes = new ArrayList<>();
+        for (Renaming change : journal) {
+            changes.add(new Steps.Unsynced(change.number(), true, shown(change.to() == null ? change.from() : change.to())));
+        }
+        for (Map.Entry<Path, Content> each : names.entrySet()) {
+            Content content = each.getValue();
+            content.numbers.forEach(number -> changes.add(new Steps.Unsynced(number, false, shown(each.getKey()))));
+            content.changed.values().stream().distinct()
+                .forEach(number -> changes.add(new Steps.Unsynced(number, false, shown(each.getKey()))));
+        }
+        changes.sort(Comparator.comparingLong(Steps.Unsynced::number));
+        return changes;
     }
 
     private static Path key(Path path) {
@@ -153,10 +213,11 @@ public final class Disk {
         }
         if (address != null && taken > 0) {
             Content content = handles.get(channel);
+            long number = content == null ? 0 : next();
             for (long page = position / PAGE_BYTES; page * PAGE_BYTES < position + taken; page++) {
                 allocated.add(address + page * PAGE_BYTES);
                 if (content != null) {
-                    content.pages.computeIfAbsent((int) page, number -> page(content, number));
+                    touch(content, (int) page, number);
                 }
             }
         }
@@ -183,7 +244,15 @@ public final class Disk {
         Content content = handles.get(channel);
         if (content != null && !content.isMapped()) {
             written(channel);
+        } else if (content != null) {
+            made("write", nameOf(content));
         }
+    }
+
+    /** A page of a mapped file is about to be written. */
+    private static void touch(Content content, int page, long number) {
+        content.pages.computeIfAbsent(page, each -> page(content, each));
+        content.changed.put(page, number);
     }
 
     /** Notes that a fault has changed a file while no process ran. The change is durable. */
@@ -193,10 +262,9 @@ public final class Disk {
             return;
         }
         if (content.isMapped()) {
-            content.pages.clear();
+            content.pagesAreDurable(Integer.MAX_VALUE);
         } else {
-            content.synced = read(path);
-            content.later.clear();
+            content.isDurable(read(path));
         }
     }
 
@@ -208,10 +276,15 @@ public final class Disk {
         Content content = names.get(key(path));
         if (content == null) {
             content = new Content();
+            handles.put(handle, content);
             rename(null, key(path), content);
+            made("create", key(path));
         } else if (truncated) {
             checkWritable(content);
             content.later.add(EMPTY);
+            content.numbers.add(next());
+            handles.put(handle, content);
+            made("truncate", key(path));
         }
         handles.put(handle, content);
     }
@@ -231,6 +304,8 @@ public final class Disk {
         if (name != null) {
             checkWritable(content);
             content.later.add(read(name));
+            content.numbers.add(next());
+            made("write", name);
         }
     }
 
@@ -244,11 +319,12 @@ public final class Disk {
     void renamed(Path from, Path to) {
         if (keeps) {
             rename(key(from), to == null ? null : key(to), null);
+            made(to == null ? "remove" : "rename", key(to == null ? from : to));
         }
     }
 
     private void rename(Path from, Path to, Content content) {
-        Renaming change = new Renaming(from, to, content);
+        Renaming change = new Renaming(next(), from, to, content);
         change.apply(names);
         journal.add(change);
     }
@@ -261,11 +337,16 @@ public final class Disk {
         Content content = handles.get(handle);
         Path name = content == null ? null : nameOf(content);
         if (content != null && content.isMapped()) {
-            content.pages.clear();
+            content.pagesAreDurable(Integer.MAX_VALUE);
         } else if (name != null) {
-            content.synced = read(name);
-            content.later.clear();
+            content.isDurable(read(name));
         }
+        namesAreDurable();
+        next();
+        made("sync", name);
+    }
+
+    private void namesAreDurable() {
         journal.forEach(change -> change.apply(durableNames));
         journal.clear();
     }
@@ -288,9 +369,9 @@ public final class Disk {
             byte[] synced = Arrays.copyOf(content.synced, size);
             for (int page = 0; page * PAGE_BYTES < size; page++) {
                 content.pages.put(page, Arrays.copyOfRange(synced, page * PAGE_BYTES, (page + 1) * PAGE_BYTES));
+                content.changed.put(page, content.numbers.isEmpty() ? 0L : content.numbers.get(content.numbers.size() - 1));
             }
-            content.synced = EMPTY;
-            content.later.clear();
+            content.isDurable(EMPTY);
             content.kept = Files.createDirectories(root.resolveSibling(root.getFileName() + ".kept")).resolve(String.valueOf(links++));
             Files.deleteIfExists(content.kept); // that of a disk that was wiped
             Files.createLink(content.kept, nameOf(content));
@@ -316,8 +397,19 @@ public final class Disk {
         Content content = found.getValue().content();
         int first = (int) ((address - found.getKey()) / PAGE_BYTES);
         int last = (int) ((address - found.getKey() + length - 1) / PAGE_BYTES);
+        long number = next();
         for (int page = first; page <= last; page++) {
-            content.pages.computeIfAbsent(page, number -> page(content, number));
+            touch(content, page, number);
+        }
+        touched = content;
+    }
+
+    /** Notes that a program has written to a buffer, after {@link #touched}. */
+    void stored() {
+        Content content = touched;
+        touched = null;
+        if (content != null) {
+            made("write", nameOf(content));
         }
     }
 
@@ -330,9 +422,10 @@ public final class Disk {
         if (content == null) {
             throw Scheduler.get().guard().unhooked("MappedByteBuffer.force of a part of a mapped file");
         }
-        content.pages.headMap((buffer.capacity() + PAGE_BYTES - 1) / PAGE_BYTES).clear();
-        journal.forEach(change -> change.apply(durableNames));
-        journal.clear();
+        content.pagesAreDurable((buffer.capacity() + PAGE_BYTES - 1) / PAGE_BYTES);
+        namesAreDurable();
+        next();
+        made("sync", nameOf(content));
     }
 
     /** Notes that the process has ended: nothing leads to its files any more. */
@@ -343,9 +436,131 @@ public final class Disk {
         allocated.clear();
     }
 
+    /** What a loss of power leaves of the changes that are not durable. */
+    private interface Survivors {
+        List<Renaming> ofNames(List<Renaming> changes);
+
+        byte[] of(Content content);
+
+        /** Returns what is left of a page of a mapped file, of which it gets the durable content and the content now. */
+        byte[] ofPage(Content content, int page, byte[] durable, byte[] now);
+    }
+
+    /** With one half probability nothing; else the first changes of names and of each file, and some of the pages. */
+    private final class Drawn implements Survivors {
+        private final double share = random.nextBoolean() ? 0 : random.nextDouble();
+
+        @Override
+        public List<Renaming> ofNames(List<Renaming> changes) {
+            return changes.subList(0, (int) Math.round(share * changes.size()));
+        }
+
+        @Override
+        public byte[] of(Content content) {
+            int kept = (int) Math.round(share * content.later.size());
+            return kept == 0 ? content.synced : content.later.get(kept - 1);
+        }
+
+        @Override
+        public byte[] ofPage(Content content, int page, byte[] durable, byte[] now) {
+            return random.nextDouble() < share ? now : durable;
+        }
+    }
+
+    /** All but the changes of some steps. The newest write that is left can be torn between two sectors. */
+    private static final class Chosen implements Survivors {
+        private final Set<Long> lost;
+        private final long torn;
+
+        Chosen(Set<Long> lost, long torn) {
+            this.lost = lost;
+            this.torn = torn;
+        }
+
+        @Override
+        public List<Renaming> ofNames(List<Renaming> changes) {
+            return changes.stream().filter(change -> !lost.contains(change.number())).toList();
+        }
+
+        @Override
+        public byte[] of(Content content) {
+            byte[] left = content.synced;
+            byte[] before = content.synced;
+            for (int i = 0; i < content.later.size(); i++) {
+                byte[] after = content.later.get(i);
+                long number = content.numbers.get(i);
+                if (!lost.contains(number)) {
+                    left = Change.between(before, after).on(left, number == torn);
+                }
+                before = after;
+            }
+            return left;
+        }
+
+        @Override
+        public byte[] ofPage(Content content, int page, byte[] durable, byte[] now) {
+            long number = content.changed.get(page);
+            if (lost.contains(number)) {
+                return durable;
+            }
+            return number == torn ? Change.between(durable, now).on(durable, true) : now;
+        }
+    }
+
+    /** A change of a content: bytes at a place, and the size afterwards, if it is another one. */
+    private record Change(int begin, byte[] bytes, int sizeBefore, int sizeAfter) {
+        static Change between(byte[] before, byte[] after) {
+            int begin = Arrays.mismatch(before, after);
+            if (begin < 0) {
+                return new Change(0, EMPTY, before.length, after.length);
+            }
+            int end = after.length;
+            while (before.length == after.length && before[end - 1] == after[end - 1]) {
+                end--;
+            }
+            return new Change(begin, Arrays.copyOfRange(after, begin, end), before.length, after.length);
+        }
+
+        /** Returns a content with the change. A torn one ends at the first boundary of sectors within its bytes, if there is one. */
+        byte[] on(byte[] content, boolean torn) {
+            int boundary = (begin / SECTOR_BYTES + 1) * SECTOR_BYTES;
+            int count = torn && boundary < begin + bytes.length ? boundary - begin : bytes.length;
+            int size = sizeAfter < sizeBefore ? Math.min(content.length, sizeAfter) : Math.max(content.length, begin + count);
+            byte[] changed = Arrays.copyOf(content, size);
+            if (begin < size) {
+                System.arraycopy(bytes, 0, changed, begin, Math.min(count, size - begin));
+            }
+            return changed;
+        }
+    }
+
     /** Loses what is not durable, but for a random part. No process may run. */
     public Lost losePower() throws IOException {
-        double share = random.nextBoolean() ? 0 : random.nextDouble();
+        return lose(new Drawn());
+    }
+
+    /**
+     * Loses the changes at these places from the newest one, which has place 1. No process may run.
+     *
+     * @param places the places; null for all
+     * @param torn whether the newest write that is left is torn
+     */
+    public Lost losePower(Set<Integer> places, boolean torn) throws IOException {
+        List<Steps.Unsynced> changes = unsynced();
+        Set<Long> lost = new HashSet<>();
+        long last = -1;
+        for (int place = changes.size(); place > 0; place--) {
+            Steps.Unsynced change = changes.get(changes.size() - place);
+            if (places == null || places.contains(place)) {
+                lost.add(change.number());
+            } else if (!change.names()) {
+                last = change.number();
+            }
+        }
+        return lose(new Chosen(lost, torn ? last : -1));
+    }
+
+    private Lost lose(Survivors survivors) throws IOException {
         Map<Path, Content> before = new TreeMap<>(names);
         Map<Path, byte[]> written = new TreeMap<>();
         for (Map.Entry<Path, Content> each : before.entrySet()) {
@@ -354,14 +569,13 @@ public final class Disk {
             }
         }
         Map<Path, Content> after = new TreeMap<>(durableNames);
-        journal.subList(0, (int) Math.round(share * journal.size())).forEach(change -> change.apply(after));
+        survivors.ofNames(journal).forEach(change -> change.apply(after));
         Map<Content, Integer> reverted = new IdentityHashMap<>();
         for (Content content : after.values()) {
             if (content.isMapped()) {
-                reverted.put(content, revert(content, share));
+                reverted.put(content, revert(content, survivors));
             } else {
-                content.synced = writes(content, share);
-                content.later.clear();
+                content.isDurable(survivors.of(content));
             }
         }
         int changed = 0;
@@ -388,28 +602,26 @@ public final class Disk {
         return new Lost(before.size(), changed, lost);
     }
 
-    /** Returns the synced content with the first of the later writes. */
-    private byte[] writes(Content content, double share) {
-        int kept = (int) Math.round(share * content.later.size());
-        return kept == 0 ? content.synced : content.later.get(kept - 1);
-    }
-
-    /** Takes the later pages of a mapped file, but for some of them. Returns the number of bytes that this changes. */
-    private int revert(Content content, double share) throws IOException {
+    /** Takes the later pages of a mapped file, but for those that are left. Returns the number of bytes that this changes. */
+    private int revert(Content content, Survivors survivors) throws IOException {
         boolean hasName = nameOf(content) != null; // of a removed file, nothing later survives
         int changed = 0;
         for (Map.Entry<Integer, byte[]> each : content.pages.entrySet()) {
             byte[] now = page(content, each.getKey());
-            byte[] synced = Arrays.copyOf(each.getValue(), now.length);
-            if (!Arrays.equals(synced, now) && !(hasName && random.nextDouble() < share)) {
-                changed += differing(now, synced);
+            byte[] durable = Arrays.copyOf(each.getValue(), now.length);
+            if (Arrays.equals(durable, now)) {
+                continue;
+            }
+            byte[] left = hasName ? survivors.ofPage(content, each.getKey(), durable, now) : durable;
+            if (!Arrays.equals(left, now)) {
+                changed += differing(now, left);
                 try (RandomAccessFile file = new RandomAccessFile(content.kept.toFile(), "rw")) {
                     file.seek((long) each.getKey() * PAGE_BYTES);
-                    file.write(synced);
+                    file.write(left);
                 }
             }
         }
-        content.pages.clear();
+        content.pagesAreDurable(Integer.MAX_VALUE);
         return changed;
     }
 

@@ -419,6 +419,7 @@ public final class Hooks {
     private static ByteBuffer stored(ByteBuffer buffer) {
         if (buffer instanceof MappedByteBuffer) {
             MissingPages.drop(buffer);
+            SimProcess.current().disk().stored();
         }
         return buffer;
     }

@@ -18,6 +18,7 @@ public final class Output {
     private static final int HEAD = 2 * Integer.BYTES + 2 * Long.BYTES;
 
     private final OutputStream out;
+    private long sent;
     private ByteBuffer events = ByteBuffer.allocate(CAPACITY).position(HEAD);
 
     /** Makes an output that writes its frames to a stream without a buffer. */
@@ -37,6 +38,11 @@ public final class Output {
         events.putInt(Integer.BYTES + 2 * Long.BYTES, advances);
         write(events.array(), end);
         events = (events.capacity() > CAPACITY ? ByteBuffer.allocate(CAPACITY) : events).position(HEAD);
+    }
+
+    /** Returns how many messages processes have sent so far. */
+    long sent() {
+        return sent;
     }
 
     /** Writes a text as one frame. The events so far stay for the next call of {@link #flush}. */
@@ -64,6 +70,7 @@ public final class Output {
     }
 
     void data(String node, long connection, byte[] data) {
+        sent++;
         event('D', node).putLong(connection);
         bytes(data);
     }
@@ -92,6 +99,12 @@ public final class Output {
     /** Tells whether a disk has room for a small file. */
     public void takes(String node, boolean room) {
         event('M', node).putLong(room ? 1 : 0);
+    }
+
+    /** Tells that a process stands still after a step of its disk that the controller waits for. */
+    void stepped(String node, long id, String step) {
+        event('Y', node).putLong(id);
+        text(step);
     }
 
     /** Tells that the run cannot go on. */

@@ -348,6 +348,19 @@ public final class Scheduler {
         process.held().clear();
     }
 
+    /** Lets the process of the running thread stand still, until the controller resumes or kills it. */
+    void standStill() {
+        SimThread me = current();
+        if (me.process.killed()) {
+            throw new Killed();
+        }
+        if (!me.initializes() && !me.looks()) {
+            me.process.pause();
+            makeReady(me);
+            leave(me);
+        }
+    }
+
     /** Ends the life of the running thread, and gives the baton away for good. */
     void finish(SimThread me) {
         me.life = SimThread.Life.DEAD;

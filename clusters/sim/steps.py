@@ -1,0 +1,175 @@
+"""The steps of the disks of a world: each change of a file, and each sync; and those who wait for one of them.
+
+Some defects show only if a node loses its power between two certain steps: a vote is sent before it is synced, or a rename is
+not durable. `labrys crash` visits every step of a run. So the disks number their steps, and a fault can begin at one of them.
+"""
+
+from __future__ import annotations
+
+import abc
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Final, Protocol
+
+from harness.units import NS_PER_MS
+from harness.world import DiskStep, DiskSteps
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Sequence
+    from collections.abc import Set as AbstractSet
+
+    from clusters.sim.machine import Machine
+    from clusters.sim.world import SimWorld
+
+ANY: Final = "any"
+HELD_NS: Final = 5 * NS_PER_MS  # how long a node stands still, so that the fault is on before the next step
+
+
+class StepsOfDisks(Protocol):
+    """The steps of the disks of one run, wherever the disks are."""
+
+    def so_far(self) -> DiskSteps:
+        """Returns the steps so far."""
+        ...
+
+    async def wait(
+        self,
+        future: asyncio.Future[DiskStep],
+        now_ns: int,
+        nodes: AbstractSet[str],
+        *,
+        call: str,
+        pattern: str,
+        nth: int,
+    ) -> DiskStep:
+        """Waits for a step; see `harness.world.World.disk_step`. `future` gets it at the time of the world."""
+        ...
+
+
+class DistantSteps(abc.ABC):
+    """The steps of disks that are not in this process; see `StepsOfDisks`. A subclass asks those who have the disks."""
+
+    def __init__(self) -> None:
+        """Begins without a wait."""
+        self._first_wait: tuple[int, int] | None = None  # the number of steps before it, and its time
+        self._waiting: dict[int, asyncio.Future[DiskStep]] = {}
+        self._waits = 0
+
+    @abc.abstractmethod
+    def noted(self) -> Sequence[DiskStep]:
+        """Returns the steps so far."""
+
+    @abc.abstractmethod
+    def want(self, number: int, nodes: AbstractSet[str], *, call: str, pattern: str, nth: int) -> None:
+        """Lets a node stand still right after a step. `number` is that of the wait."""
+
+    @abc.abstractmethod
+    def drop(self, number: int) -> None:
+        """Ends what `want` began."""
+
+    def so_far(self) -> DiskSteps:
+        """Returns the steps so far."""
+        noted = self.noted()
+        before, waited_ns = self._first_wait or (len(noted), 0)
+        return DiskSteps(noted=tuple(noted), before=before, waited_ns=waited_ns)
+
+    async def wait(
+        self,
+        future: asyncio.Future[DiskStep],
+        now_ns: int,
+        nodes: AbstractSet[str],
+        *,
+        call: str,
+        pattern: str,
+        nth: int,
+    ) -> DiskStep:
+        """Waits for a step; see `StepsOfDisks`."""
+        if self._first_wait is None:
+            self._first_wait = len(self.noted()), now_ns
+        self._waits += 1
+        number = self._waits
+        self.want(number, nodes, call=call, pattern=pattern, nth=nth)
+        self._waiting[number] = future
+        try:
+            return await future
+        finally:
+            del self._waiting[number]
+            self.drop(number)
+
+    def waiting(self, number: int) -> asyncio.Future[DiskStep] | None:
+        """Returns the future of a wait that goes on; None if it has ended."""
+        return self._waiting.get(number)
+
+
+class _Waiting:
+    """Somebody who waits for the n-th step of a kind on a file of one of several nodes."""
+
+    def __init__(self, nodes: AbstractSet[str], call: str, pattern: str, nth: int) -> None:
+        self._nodes = nodes
+        self._call = call
+        self._pattern = pattern
+        self._nth = nth
+        self._seen: dict[str, int] = {}
+
+    def takes(self, step: DiskStep) -> bool:
+        """Counts a step. Returns whether it is the one."""
+        if step.node not in self._nodes or self._call not in {ANY, step.call} or not self._fits(step.file):
+            return False
+        seen = self._seen[step.node] = self._seen.get(step.node, 0) + 1
+        return seen == self._nth
+
+    def _fits(self, file: str) -> bool:
+        return fnmatchcase(file, self._pattern) or fnmatchcase(file, f"*/{self._pattern}")
+
+
+class Steps:
+    """The steps of the disks of one run whose processes are objects; see `StepsOfDisks`."""
+
+    def __init__(self, world: SimWorld) -> None:
+        self._world = world
+        self._noted: list[DiskStep] = []
+        self._first_wait: tuple[int, int] | None = None  # the number of steps before it, and its time
+        self._waiting: dict[asyncio.Future[DiskStep], _Waiting] = {}
+
+    def so_far(self) -> DiskSteps:
+        """Returns the steps so far."""
+        before, waited_ns = self._first_wait or (len(self._noted), 0)
+        return DiskSteps(noted=tuple(self._noted), before=before, waited_ns=waited_ns)
+
+    def made(self, machine: Machine, call: str, file: str) -> None:
+        """Notes a step of the disk of a machine. If somebody waits for it, the machine stands still."""
+        number = machine.disk.steps
+        step = DiskStep(
+            node=machine.name,
+            number=number,
+            time_ns=self._world.now_ns,
+            call=call,
+            file=file,
+            unsynced=machine.disk.unsynced(),
+            others=self._world.sent + len(self._noted) - number + 1,
+        )
+        self._noted.append(step)
+        taken = [future for future, waiting in self._waiting.items() if waiting.takes(step) and not future.done()]
+        for future in taken:
+            self._world.fulfil(future, step)
+        if taken:
+            machine.hold(HELD_NS)
+
+    async def wait(
+        self,
+        future: asyncio.Future[DiskStep],
+        now_ns: int,
+        nodes: AbstractSet[str],
+        *,
+        call: str,
+        pattern: str,
+        nth: int,
+    ) -> DiskStep:
+        """Waits for a step; see `harness.world.World.disk_step`."""
+        if self._first_wait is None:
+            self._first_wait = len(self._noted), now_ns
+        self._waiting[future] = _Waiting(nodes, call, pattern, nth)
+        try:
+            return await future
+        finally:
+            del self._waiting[future]

@@ -1,0 +1,268 @@
+"""The command `labrys crash`."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from concurrent.futures import FIRST_COMPLETED, wait
+from contextlib import contextmanager
+from dataclasses import fields
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from clusters.sim.jvm import idle
+from commands.crash.states import enumerate_states
+from commands.crash.visits import HITS, ONE, Crashing, Visited, record, visit
+from commands.hunt.command import DEFAULTS
+from commands.options import subjects
+from commands.options.choosing import ChoosingCommand
+from commands.options.compose import settle
+from commands.options.run_options import RUN, OutputOptions, RunOptions, Sources
+from commands.run.test import recalled_options, run_once
+from harness.console.parameters import Choice, Number, Whole
+from harness.console.plain import counted, one_line
+from harness.console.terminal import echo, open_console
+from harness.declare import with_option, with_options
+from harness.errors import ExitCode, InfrastructureError, InputError
+from harness.pool import Pool
+from harness.randomness import fresh_seed, stream
+from harness.verdict import Verdict
+from nemesis.choices import DRAWING, PLAN_FILE
+from nemesis.kinds import use
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    from rich.console import Console
+
+    from commands.crash.states import CrashState, Enumerated
+    from commands.crash.visits import Recorded
+    from commands.options.compose import Settled
+
+PROGRESS_S: Final = 5.0
+PLANS: Final = "crashes"  # the folder of the store with the plan of each find
+MAX_ERRORS: Final = 3
+
+
+@click.command("crash", cls=ChoosingCommand)
+@with_options(*RUN)
+@click.option(
+    "--hit", type=Choice(HITS), default=ONE, show_default=True,
+    help="The nodes that lose power: the node of the step, a majority with it, or all.",
+)  # fmt: skip
+@click.option(
+    "--down", "down_s", type=Number(0.05, 600), default=1.0, show_default=True, help="The seconds without power."
+)
+@click.option(
+    "--states", type=Whole(1, 100_000), default=12, show_default=True, help="Visit up to so many states of each step."
+)
+@click.option("--minutes", type=Number(0, 100_000, above=True), default=10.0, show_default=True, help="The time limit.")
+@click.option(
+    "--finds", type=Whole(1, 1_000_000), default=1, show_default=True, help="Stop after this many invalid runs."
+)
+@click.option(
+    "--jobs", type=Whole(1, 1024), default=None,
+    help="The number of processes that run at the same time.  [default: the number of processors]",
+)  # fmt: skip
+@with_option(OutputOptions, "store_dir")
+@click.pass_context
+def crash(ctx: click.Context, /, **values: Any) -> None:
+    """Lets a node lose its power at every step of its disk.
+
+    A step is a change of a file, or a sync. First, one run notes the steps of all disks. Then there is a run for each step,
+    and for each state that the disk may have then: what was not synced is lost, in whole or in part. The run is the same up to
+    the step, because the simulator repeats it by its seed. After --down seconds, the node starts again, and the run goes on
+    and is judged as by `labrys test`. States that are the same are visited once. First, each step has its likeliest state
+    visited, then its next one; the seed draws the order of the steps. At the end, the command runs the first invalid run again
+    as `labrys test`, and stores it.
+
+    Exit codes: 1 a run is invalid, 255 a run broke off, 2 no run is valid, or not all states were visited, 0 otherwise.
+    """
+    options = RunOptions.of(values)
+    if not options.cluster.simulated:
+        raise InputError("labrys crash needs the simulator, which repeats a run up to each step; leave out --cluster")
+    if options.load.seed is None:
+        options = options.seeded(fresh_seed())
+    subjects.check(options)
+    console = open_console()
+    crashing = Crashing(hit=values["hit"], down_s=values["down_s"])
+    sources = Sources.of(ctx)
+    began_s = time.monotonic()
+    recorded = record(settle(options, sources), crashing)
+    found = enumerate_states(recorded.steps, until_ns=recorded.until_ns, most=values["states"], one=crashing.hit == ONE)
+    _print_steps(console, recorded, found, time.monotonic() - began_s)
+    if recorded.outcome.invalid:
+        raise InputError(
+            f"the run is invalid without a loss of power ({', '.join(recorded.outcome.invalid)}); give another --seed, or run "
+            f"it alone: {recorded.settled.reproduce}"
+        )
+    if not found.states:
+        raise InputError(f"no disk of {options.system.name} has a step in this run, so there is nothing to visit")
+    visits = _Visits(console, until_s=began_s + 60 * values["minutes"], finds=values["finds"], of=len(found.states))
+    jobs = values["jobs"] or len(os.sched_getaffinity(0))
+    stream(options.seed, "crash/order").shuffle(states := [*found.states])
+    states.sort(key=lambda state: state.rank)
+    with _workers(jobs, len(states), options.faults.fault) as carry_out:
+        interrupted = visits.run(carry_out(partial(visit, recorded.settled, crashing), states))
+    visits.show(time.monotonic() - began_s)
+    finds = visits.of_verdict(Verdict.INVALID)
+    for each in finds:
+        plan = _write_plan(recorded.settled, crashing, each.state, options.output.store_dir)
+        echo(f"{plan}\t{','.join(each.outcome.invalid)}\t{_told(each.state)}")
+    if finds:
+        first = finds[0]
+        console.print(f"invalid    {_told(first.state)}: {one_line(first.outcome.reason)}", soft_wrap=True)
+        plan = _write_plan(recorded.settled, crashing, first.state, options.output.store_dir)
+        again = _planned(ctx, recorded.settled, plan)
+        ctx.exit(run_once(again.options, again.sources, summary=console))
+    ctx.exit(ExitCode.INTERRUPTED if interrupted else visits.exit_code)
+
+
+for _parameter in crash.params:
+    if _parameter.name in DEFAULTS:
+        _parameter.default = DEFAULTS[_parameter.name]
+
+
+def _planned(ctx: click.Context, settled: Settled, plan: Path) -> Settled:
+    """Returns the options of `labrys test` with a plan in the place of the options that draw one."""
+    own = (*RUN, settled.options.system.type.Options, settled.options.workload.type.Options)
+    names = {"store_dir", *(each.name for part in own for each in fields(part))} - DRAWING
+    values = {name: value for name, value in settled.options.values().items() if name in names and value is not None}
+    return settle(*recalled_options(ctx.find_root(), {**values, PLAN_FILE: plan}))
+
+
+def _told(state: CrashState) -> str:
+    """Returns a state in words."""
+    step = state.step
+    return f"{step.node} right after step {state.nth}, {step.call} {step.file}: {state.words}"
+
+
+def _write_plan(settled: Settled, crashing: Crashing, state: CrashState, store: Path) -> Path:
+    """Writes the plan that visits a state. Returns its path."""
+    from nemesis.planfile import to_json
+
+    plan = crashing.of_state(settled, state).plan()
+    lost = "torn" if state.losing.torn else "all" if state.losing.changes is None else len(state.losing.changes)
+    name = f"{settled.options.system.name}-{settled.options.seed}-{state.step.node}-{state.nth}-{lost}.json"
+    folder = store / PLANS
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "".join(each if each.isalnum() or each in "-._" else "_" for each in name)
+    path.write_text(to_json(plan), encoding="utf-8")
+    return path
+
+
+def _print_steps(console: Console, recorded: Recorded, found: Enumerated, seconds: float) -> None:
+    """Prints the number of steps and states."""
+    kinds = Counter(step.call for step in found.steps)
+    told = ", ".join(f"{call} {count:,}" for call, count in kinds.most_common())
+    console.print(f"steps      {len(found.steps):,} of {len(recorded.settled.nodes)} nodes in {seconds:.1f} s: {told}")
+    left = f", and --states leaves out {found.left_out:,}" if found.left_out else ""
+    console.print(f"states     {len(found.states):,} to visit; {found.merged:,} more are the same as one of them{left}")
+
+
+@contextmanager
+def _workers(
+    jobs: int, runs: int, kinds: str | None
+) -> Iterator[Callable[[Callable[[CrashState], Visited], Sequence[CrashState]], Iterator[Visited]]]:
+    """Yields a function that carries out runs, on several processors if there are several jobs."""
+    if jobs == 1:
+        idle.expect(runs)
+        yield map
+        return
+    with Pool(jobs, _begin, kinds, runs // jobs) as pool:
+
+        def carry_out(action: Callable[[CrashState], Visited], states: Sequence[CrashState]) -> Iterator[Visited]:
+            waiting = iter(states)
+            running = {pool.submit(action, state) for state in islice(waiting, 2 * jobs)}
+            while running:
+                done, running = wait(running, return_when=FIRST_COMPLETED)
+                for future in done:
+                    if (state := next(waiting, None)) is not None:
+                        running.add(pool.submit(action, state))
+                    yield future.result()
+
+        yield carry_out
+
+
+def _begin(kinds: str | None, runs: int) -> None:
+    """Prepares a process of the pool for a number of runs."""
+    idle.expect(runs)
+    if kinds is not None:
+        use(kinds)
+
+
+class _Visits:
+    """The visits so far, and when there are enough of them."""
+
+    def __init__(self, console: Console, *, until_s: float, finds: int, of: int) -> None:
+        self._console = console
+        self._until_s = until_s
+        self._finds = finds
+        self._of = of
+        self._visits: list[Visited] = []
+        self._shown_s = time.monotonic()
+
+    def run(self, visits: Iterable[Visited]) -> bool:
+        """Takes visits until there are enough, or the time is over. Returns whether a person ended it.
+
+        Raises:
+            InfrastructureError: Too many runs in a row broke off.
+        """
+        try:
+            for visited in visits:
+                self._visits.append(visited)
+                self._progress(visited)
+                if time.monotonic() >= self._until_s or len(self.of_verdict(Verdict.INVALID)) >= self._finds:
+                    break
+        except KeyboardInterrupt:
+            return True
+        return False
+
+    def of_verdict(self, verdict: Verdict) -> list[Visited]:
+        """Returns the visits with a verdict, in the order of the steps."""
+        chosen = [visited for visited in self._visits if visited.error is None and visited.verdict is verdict]
+        return sorted(chosen, key=lambda visited: (visited.state.step.time_ns, visited.state.nth))
+
+    def _progress(self, visited: Visited) -> None:
+        if visited.error is not None:
+            self._console.print(f"! {_told(visited.state)}: {one_line(visited.error)}", soft_wrap=True)
+            last = self._visits[-MAX_ERRORS:]
+            if len(last) == MAX_ERRORS and all(each.error is not None for each in last):
+                raise InfrastructureError(f"{MAX_ERRORS} runs in a row broke off, so the search ends: {visited.error}")
+        elif time.monotonic() - self._shown_s > PROGRESS_S:
+            self._shown_s = time.monotonic()
+            invalid = len(self.of_verdict(Verdict.INVALID))
+            self._console.print(f"· {len(self._visits):,} of {self._of:,} states, {invalid} invalid", style="dim")
+
+    def show(self, seconds: float) -> None:
+        """Prints how many runs had which verdict, and how many states were not visited."""
+        counts = {verdict: len(self.of_verdict(verdict)) for verdict in Verdict}
+        broken = sum(visited.error is not None for visited in self._visits)
+        left = self._of - len(self._visits)
+        self._console.print(
+            f"visited    {counted(len(self._visits), 'state')} in {seconds:.0f} s: {counts[Verdict.INVALID]} invalid, "
+            f"{counts[Verdict.VALID]} valid, {counts[Verdict.UNKNOWN]} unknown"
+            + (f", {broken} broken off" if broken else "")
+            + (f"; not visited: {left:,}" if left else "")
+        )
+        missed = sum(not visited.hit for visited in self.of_verdict(Verdict.UNKNOWN))
+        if missed:
+            self._console.print(f"missed     in {counted(missed, 'run')}, the loss of power had no proven effect")
+        why = Counter(name for visited in self.of_verdict(Verdict.UNKNOWN) for name in visited.outcome.undecided)
+        if why:
+            told = ", ".join(f"{name} {number}" for name, number in why.most_common())
+            self._console.print(f"unknown    by part: {told}")
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """Returns the exit code of runs of which none is invalid."""
+        if any(visited.error is not None for visited in self._visits):
+            return ExitCode.INTERNAL
+        if not self.of_verdict(Verdict.VALID) or len(self._visits) < self._of:
+            return ExitCode.UNKNOWN
+        return ExitCode.VALID

@@ -1,0 +1,155 @@
+"""What the disk of a node may have after a loss of power at a step, and which of these states are the same.
+
+A file system may lose any set of the changes of contents that no sync has made durable, and the last write that survives may
+be there in part; see ALICE (Pillai et al., OSDI 2014). Changes of names are apart from those. They go through a journal: if one
+is lost, so are all later ones. A step with n such changes has up to 2^n states. `enumerate_states` returns those that defects
+need: nothing and everything lost, each beginning of the changes, each change alone lost or alone kept, names without contents,
+contents without names, and a torn write.
+
+Two states are the same if the disk has the same changes, and nothing has happened outside of the node between them. For the run
+that goes on afterwards, they differ only in the instants between the two steps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from harness.world import Losing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from harness.world import DiskStep, DiskSteps
+
+SYNC = "sync"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CrashState:
+    """A node without power right after a step, with what is left on its disk.
+
+    Attributes:
+        step: The step.
+        nth: Its number among the steps of the node since the workload began, from 1.
+        losing: What is lost.
+        words: What is lost, in words.
+        rank: Its place among the states of the step, from 0; those with low ranks show most defects.
+    """
+
+    step: DiskStep
+    nth: int
+    losing: Losing
+    words: str
+    rank: int
+
+
+class Image(NamedTuple):
+    """What makes two states the same: the newest change that survives, those lost before it, and what happened elsewhere."""
+
+    node: str
+    newest: int
+    lost: frozenset[int]
+    torn: bool
+    others: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Enumerated:
+    """The states of a run.
+
+    Attributes:
+        steps: The steps.
+        states: The states to visit, in the order of the steps.
+        merged: How many states were the same as one of these.
+        left_out: How many were left out, because a step had more than the limit.
+    """
+
+    steps: Sequence[DiskStep]
+    states: Sequence[CrashState]
+    merged: int
+    left_out: int
+
+
+def enumerate_states(steps: DiskSteps, *, until_ns: int, most: int, one: bool = True) -> Enumerated:
+    """Returns the states of the steps of a run.
+
+    Args:
+        steps: All steps of the run. Those before the workload do not count.
+        until_ns: The time of the world from which steps do not count.
+        most: The most states of a step.
+        one: Whether one node loses power. If several do, they lose the same: nothing, or all that is not durable.
+    """
+    numbers: dict[str, int] = {}
+    changes: dict[str, list[int]] = {}
+    states: list[CrashState] = []
+    seen: set[Image] = set()
+    merged = left_out = 0
+    counting: list[DiskStep] = []
+    for index, step in enumerate(steps.noted):
+        made = changes.setdefault(step.node, [])
+        if step.call != SYNC:
+            made.append(step.number)
+        if index < steps.before or step.time_ns >= until_ns:
+            continue
+        counting.append(step)
+        nth = numbers[step.node] = numbers.get(step.node, 0) + 1
+        of_step = 0
+        for losing, words in _losses(step, one=one):
+            if not _is_possible(step, losing):
+                continue
+            image = _image(step, losing, made)
+            if image in seen:
+                merged += 1
+            elif of_step == most:
+                left_out += 1
+            else:
+                seen.add(image)
+                states.append(CrashState(step=step, nth=nth, losing=losing, words=words, rank=of_step))
+                of_step += 1
+    return Enumerated(steps=counting, states=states, merged=merged, left_out=left_out)
+
+
+def _losses(step: DiskStep, *, one: bool) -> Iterator[tuple[Losing, str]]:
+    """Yields what may be lost at a step, those first that show most defects."""
+    count = len(step.unsynced)
+    everything = frozenset(range(1, count + 1))
+    yield Losing(changes=frozenset()), "nothing is lost"
+    yield Losing(), "all that was not synced is lost"
+    if count and step.call == "write" and step.unsynced[-1].number == step.number:
+        yield Losing(changes=frozenset(), torn=True), "the last write is there in part"
+    if not one:
+        return
+    # Places count from the newest change.
+    of_names = frozenset(place for place in everything if step.unsynced[-place].names)
+    if of_names and of_names != everything:
+        yield Losing(changes=of_names), "changes of names are lost"
+        yield Losing(changes=everything - of_names), "changes of contents are lost"
+    for place in range(1, count + 1):
+        yield Losing(changes=frozenset({place})), f"change {place} from the end is lost"
+        yield Losing(changes=frozenset(range(1, place + 1))), f"the last {place} changes are lost"
+        yield Losing(changes=everything - {place}), f"only change {place} from the end is not lost"
+
+
+def _is_possible(step: DiskStep, losing: Losing) -> bool:
+    """Returns whether the file system allows a state: a change of names is not there without those before it."""
+    if losing.changes is None:
+        return True
+    of_names = [place for place in range(1, len(step.unsynced) + 1) if step.unsynced[-place].names]
+    lost = [place in losing.changes for place in of_names]  # the newest first
+    return lost == sorted(lost, reverse=True)
+
+
+def _image(step: DiskStep, losing: Losing, made: Sequence[int]) -> Image:
+    """Returns what a state is; `made` has the numbers of all changes of the node so far."""
+    count = len(step.unsynced)
+    places = range(1, count + 1) if losing.changes is None else losing.changes
+    lost = {step.unsynced[-place].number for place in places}
+    newest = next((number for number in reversed(made) if number not in lost), 0)
+    return Image(
+        node=step.node,
+        newest=newest,
+        lost=frozenset(number for number in lost if number < newest),
+        torn=losing.torn,
+        others=step.others,
+    )

@@ -1,0 +1,133 @@
+"""`labrys crash` enumerates what a disk may have at each step, and visits each such state once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from click.testing import CliRunner
+
+import cli
+from commands.crash.states import CrashState, enumerate_states
+from harness.errors import InputError
+from harness.world import DiskStep, DiskSteps, Losing, Unsynced
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+pytestmark = pytest.mark.usefixtures("without_plots")
+NEVER_NS = 10**18
+
+
+def step(
+    number: int, call: str = "write", *, unsynced: Sequence[int] = (), names: Sequence[int] = (), others: int = 0
+) -> DiskStep:
+    """Returns a step of n1 after which these changes are not durable; `names` are those of names among them."""
+    changes = tuple(Unsynced(number=each, names=each in names, file="log") for each in unsynced)
+    return DiskStep(node="n1", number=number, time_ns=number, call=call, file="log", unsynced=changes, others=others)
+
+
+def states(*steps: DiskStep, most: int = 100, before: int = 0, one: bool = True) -> list[CrashState]:
+    """Returns the states of some steps."""
+    found = enumerate_states(DiskSteps(noted=steps, before=before), until_ns=NEVER_NS, most=most, one=one)
+    return [*found.states]
+
+
+def lost(*, of: Sequence[CrashState], nth: int) -> set[frozenset[int] | None]:
+    """Returns what is lost in the states of a step that are not torn."""
+    return {state.losing.changes for state in of if state.nth == nth and not state.losing.torn}
+
+
+def test_one_write_is_lost_there_or_torn() -> None:
+    """The three states of a write that no sync has made durable."""
+    losings = [state.losing for state in states(step(1, unsynced=[1]))]
+    assert losings == [Losing(changes=frozenset()), Losing(), Losing(changes=frozenset(), torn=True)]
+
+
+def test_a_sync_changes_nothing_that_a_write_did_not() -> None:
+    """After a sync, the disk has what the write alone can leave, and nothing happened elsewhere between the two."""
+    write, sync = step(1, unsynced=[1]), step(2, "sync")
+    assert {state.nth for state in states(write, sync)} == {1}
+    later = step(2, "sync", others=1)
+    assert [state.nth for state in states(write, later)].count(2) == 1
+
+
+def test_two_writes_may_reach_the_disk_in_any_order() -> None:
+    """Each is lost alone, and both are."""
+    two = states(step(1, unsynced=[1]), step(2, unsynced=[1, 2], others=1))
+    assert lost(of=two, nth=2) == {frozenset(), None, frozenset({1}), frozenset({2})}
+
+
+def test_names_are_lost_from_the_end() -> None:
+    """A journal has no change of names without those before it; contents are apart from it."""
+    renamed = step(3, "rename", unsynced=[1, 2, 3], names=[1, 3])
+    created, written = step(1, "create", unsynced=[1], names=[1]), step(2, unsynced=[1, 2], names=[1])
+    found = lost(of=states(created, written, renamed, before=2), nth=1)
+    assert frozenset({3}) not in found  # the creation alone
+    assert frozenset({1, 3}) in found  # all names, and not the content
+    assert frozenset({2}) in found  # the content alone
+
+
+def test_states_that_are_the_same_are_merged() -> None:
+    """The loss of the second write leaves what the first one left, if nothing happened elsewhere."""
+    first, second = step(1, unsynced=[1]), step(2, unsynced=[1, 2])
+    found = enumerate_states(DiskSteps(noted=(first, second)), until_ns=NEVER_NS, most=100)
+    assert frozenset({1}) not in lost(of=found.states, nth=2)
+    assert found.merged
+    assert not found.left_out
+
+
+def test_a_limit_leaves_states_out_and_says_how_many() -> None:
+    """The first states of each step are those that show most defects."""
+    many = step(9, unsynced=range(1, 10))
+    found = enumerate_states(DiskSteps(noted=(many,)), until_ns=NEVER_NS, most=3)
+    assert [state.rank for state in found.states] == [0, 1, 2]
+    assert found.left_out == len(states(many)) - 3
+
+
+def test_steps_before_the_workload_and_after_its_limit_do_not_count() -> None:
+    """Their changes can still be lost."""
+    steps = DiskSteps(noted=(step(1, unsynced=[1]), step(2, unsynced=[1, 2]), step(3, unsynced=[1, 2, 3])), before=1)
+    found = enumerate_states(steps, until_ns=3, most=100)
+    assert [each.number for each in found.steps] == [2]
+    assert {state.nth for state in found.states} == {1}
+    assert frozenset({2}) in lost(of=found.states, nth=1)
+
+
+def test_several_nodes_lose_the_same() -> None:
+    """Nothing, all, or the end of the last write."""
+    found = states(step(2, unsynced=[1, 2]), one=False)
+    assert lost(of=found, nth=1) == {frozenset(), None}
+
+
+def crash(store: Path, *options: str) -> tuple[int, str]:
+    """Runs the command on sim-raft. Returns the exit code and the output."""
+    arguments = ["crash", "--system", "sim-raft", "--nodes", "3", "--seed", "5", "--time-limit", "3.5", "--rate", "2"]
+    done = CliRunner().invoke(cli.labrys, [*arguments, "--jobs", "1", "--store", str(store), *options])
+    return done.exit_code, done.output
+
+
+def test_the_correct_form_survives_each_state(tmp_path: Path) -> None:
+    """A majority keeps what it has acknowledged, whichever node loses its power at whichever step."""
+    code, output = crash(tmp_path, "--states", "2")
+    assert "0 invalid" in output
+    assert "not visited" not in output
+    assert code == 0, output
+
+
+def test_an_acknowledgement_before_the_sync_is_found(tmp_path: Path) -> None:
+    """All nodes lose power between the answer and the sync; the find is an ordinary run of the store."""
+    code, output = crash(tmp_path, "--bug", "acknowledged-before-fsync", "--hit", "all", "--states", "2")
+    assert code == 1, output
+    assert "linearizable" in output
+    (plan,) = (tmp_path / "crashes").iterdir()
+    assert '"disk-step"' in plan.read_text()
+    assert list(tmp_path.glob("sim-raft-*/*/results.json"))
+
+
+def test_real_nodes_are_refused(tmp_path: Path) -> None:
+    """Labrys owns no step of their disks."""
+    done = CliRunner().invoke(cli.labrys, ["crash", "--cluster", "local", "--store", str(tmp_path)])
+    assert isinstance(done.exception, InputError)
+    assert "labrys crash needs the simulator" in str(done.exception)
