@@ -22,7 +22,7 @@ from commands.options import subjects
 from commands.options.choosing import ChoosingCommand
 from commands.options.compose import settle
 from commands.options.run_options import RUN, OutputOptions, RunOptions, Sources
-from commands.run.test import recalled_options, run_once
+from commands.run.test import completed_options, run_once
 from harness.console.parameters import Choice, Number, Whole
 from harness.console.plain import counted, one_line
 from harness.console.terminal import echo, open_console
@@ -133,7 +133,7 @@ def _planned(ctx: click.Context, settled: Settled, plan: Path) -> Settled:
     own = (*RUN, settled.options.system.type.Options, settled.options.workload.type.Options)
     names = {"store_dir", *(each.name for part in own for each in fields(part))} - DRAWING
     values = {name: value for name, value in settled.options.values().items() if name in names and value is not None}
-    return settle(*recalled_options(ctx.find_root(), {**values, PLAN_FILE: plan}))
+    return settle(*completed_options(ctx.find_root(), {**values, PLAN_FILE: plan}))
 
 
 def _told(state: CrashState) -> str:

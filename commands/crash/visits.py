@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from harness.errors import InfrastructureError, InputError, LabrysError
 from harness.faults import PlannedFault, Trigger
 from harness.outcome import RunOutcome
+from harness.targets import Named
 from harness.units import NS_PER_S
 from harness.verdict import Verdict
 from nemesis.plan import number
@@ -108,7 +109,7 @@ class Crashing:
         return PlannedFault(
             id=0,
             kind=KIND,
-            target=sorted(order[:count], key=names.index),
+            target=Named(tuple(sorted(order[:count], key=names.index))),
             start_s=0.0,
             end_s=limit_s + self.down_s,
             trigger=Trigger(

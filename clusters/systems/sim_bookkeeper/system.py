@@ -211,7 +211,7 @@ class SimBookkeeper(SimSystem):
         process, own = self.world.machines[node.name].process, ONLY_KEY if key is None else key
         match process:
             case Bookie():
-                entries = list(process.held(own))
+                entries = tuple(process.held(own))
                 # With term-ids, two entries of a bookie can have one offset, so a confirmed offset says nothing.
                 committed = None if self._options.protocol is Protocol.TERM_IDS else process.confirmed(own)
                 last = max((entry.index for entry in entries), default=None)

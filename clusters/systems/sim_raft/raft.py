@@ -250,7 +250,7 @@ class Raft:
             last_term=storage.last_term,
             committed=self.commit,
             value="nil" if value is None else str(value),
-            entries=entries,
+            entries=tuple(entries),
         )
 
     def _status(self) -> messages.Status:
