@@ -19,6 +19,7 @@ from harness.console.plain import one_line
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from checker._kernel import Config
     from checker.models.base import Model, State
     from harness.op import Operation, Value
 
@@ -28,20 +29,18 @@ _MAX_STEPS: Final = 2000
 _MAX_REPLAYED: Final = 100_000
 
 
-def configurations(
-    model: Model, known: Sequence[Operation], configs: Sequence[tuple[list[int], int | None, list[int]]]
-) -> tuple[Configuration, ...]:
+def configurations(model: Model, known: Sequence[Operation], configs: Sequence[Config]) -> tuple[Configuration, ...]:
     """Returns the kernel's configurations with the states of the model; at most ten."""
     shown: list[Configuration] = []
-    for path, last, pending in configs[:MAX_SHOWN]:
-        state = _replay(model, [known[i] for i in path])
+    for config in configs[:MAX_SHOWN]:
+        state = _replay(model, [known[i] for i in config.path])
         if isinstance(state, Inconsistent):
             continue
         shown.append(
             Configuration(
                 model=described(model, state),
-                last_op=None if last is None else known[last],
-                pending=tuple(known[i] for i in pending),
+                last_op=None if config.last is None else known[config.last],
+                pending=tuple(known[i] for i in config.pending),
                 state=state,
             )
         )

@@ -16,20 +16,19 @@ from harness.console.plain import counted
 from harness.verdict import Verdict
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from checker._kernel import TwiceWritten
     from checker.formats.columns import Columns
 
-# A key and a value, the rows and the places of two writes, and then how many values and how many reads there are; see
-# `transactions` of the kernel.
-Twice = tuple[str, str, tuple[int, int], tuple[int, int], int, int]
 
-
-def of_the_rest(rest: Judgement, history: Columns, twice: Twice) -> Judgement:
+def of_the_rest(rest: Judgement, history: Columns, twice: TwiceWritten) -> Judgement:
     """Returns the judgement of a history, from that of all but the reads that do not tell their writer."""
-    key, elem, rows, places, values, reads = twice
+    reads = twice.reads
     if not reads:
         return rest
-    found = written_twice(history, key, elem, rows, places)
-    more = f" It is so with {counted(values - 1, 'more value')}." if values > 1 else ""
+    found = written_twice(history, twice.key, twice.element, twice.rows, twice.places)
+    more = f" It is so with {counted(twice.values - 1, 'more value')}." if twice.values > 1 else ""
     are = "was" if reads == 1 else "were"
     left = f"{found.reason}{more} So {counted(reads, 'read')} that may show several writes {are} left out."
     if rest.verdict is Verdict.INVALID:
@@ -42,7 +41,7 @@ def of_the_rest(rest: Judgement, history: Columns, twice: Twice) -> Judgement:
     )
 
 
-def written_twice(history: Columns, key: str, elem: str, rows: tuple[int, int], places: tuple[int, int]) -> Judgement:
+def written_twice(history: Columns, key: str, elem: str, rows: Sequence[int], places: Sequence[int]) -> Judgement:
     """Returns the judgement of a history with two writes of a value, or with one of the initial value."""
     first, second = (
         f"event {history.start[row]}, micro-operation {at + 1}" for row, at in zip(rows, places, strict=True)

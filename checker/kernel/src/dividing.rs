@@ -9,6 +9,7 @@ use pyo3::types::{PyBytes, PyDict};
 
 use std::collections::HashMap;
 
+use crate::answers::{PartCycle, PartFindings, PartLink, PartOverlap};
 use crate::judging::{careful, extra_of, hold_kinds, name_of, sources_of, workload_of};
 use crate::python::Column;
 use crate::texts::{address, Texts};
@@ -18,10 +19,12 @@ use crate::transactions::graph::{Dependencies, Edge, Extra, Fan, Graph, RW, WR, 
 use crate::transactions::inside::Inside;
 use crate::transactions::judge::{accesses, needs_accesses, needs_views, searched};
 use crate::transactions::lists::lists;
+use crate::transactions::overlaps::Overlap;
 use crate::transactions::parse::{parse, Malformed};
 use crate::transactions::reach::{reached, reaching};
 use crate::transactions::registers::registers;
 use crate::transactions::views::{seen_in, Events, Seen, SeenFan};
+use crate::transactions::witness::Link;
 use crate::transactions::{Findings, History, Workload, Writers, WrittenTwice, FAIL, NONE};
 
 fn bytes<'py>(py: Python<'py>, numbers: &[u32]) -> Bound<'py, PyBytes> {
@@ -456,7 +459,7 @@ impl TransactionGraph {
     }
 
     /// See `checker/_kernel.pyi`.
-    fn cycles<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+    fn cycles(&self, py: Python<'_>) -> PyResult<PartFindings> {
         let graph = &self.graph;
         let more: Vec<&str> = self.more.iter().map(String::as_str).collect();
         let (found, walks, first, of) = careful(py, "judged", || {
@@ -465,43 +468,50 @@ impl TransactionGraph {
             (found, walks, first, whole.of)
         })?;
         let place = |place: u32| (place != NONE).then_some(place);
-        let mut drawn: Vec<_> = found
+        let of_edge = |edge: &Edge| PartLink {
+            first: edge.from,
+            second: edge.to,
+            kind: name_of(edge.kind).into(),
+            before: place(edge.before),
+            after: place(edge.after),
+        };
+        let of_link = |link: &Link| {
+            let edge = (link.edge != NONE).then(|| graph.edges[link.edge as usize]);
+            PartLink {
+                first: link.from,
+                second: link.to,
+                kind: name_of(link.kind).into(),
+                before: edge.and_then(|edge| place(edge.before)),
+                after: place(link.written).or(edge.and_then(|edge| place(edge.after))),
+            }
+        };
+        let mut cycles: Vec<PartCycle> = found
             .kept
             .iter()
-            .map(|cycle| {
-                let links: Vec<_> = cycle
-                    .links
-                    .iter()
-                    .map(|link| {
-                        let edge = (link.edge != NONE).then(|| graph.edges[link.edge as usize]);
-                        let before = edge.and_then(|edge| place(edge.before));
-                        let after = place(link.written).or(edge.and_then(|edge| place(edge.after)));
-                        (link.from, link.to, name_of(link.kind), before, after)
-                    })
-                    .collect();
-                let part = of[cycle.links[0].from as usize];
-                (cycle.name, cycle.component, first[part as usize], links)
+            .map(|cycle| PartCycle {
+                kind: cycle.name.into(),
+                component: cycle.component,
+                start: first[of[cycle.links[0].from as usize] as usize],
+                links: cycle.links.iter().map(of_link).collect(),
             })
             .collect();
-        drawn.extend(walks.kept.iter().map(|walk| {
-            let link = |edge: &Edge| (edge.from, edge.to, name_of(edge.kind), place(edge.before), place(edge.after));
-            (walk.name, walk.component, walk.first, walk.edges.iter().map(link).collect())
+        cycles.extend(walks.kept.iter().map(|walk| PartCycle {
+            kind: walk.name.into(),
+            component: walk.component,
+            start: walk.first,
+            links: walk.edges.iter().map(of_edge).collect(),
         }));
-        let overlaps: Vec<_> = found
-            .overlaps
-            .iter()
-            .map(|(name, component, overlap)| {
-                (*name, *component, first[overlap.part as usize], overlap.decided, overlap.writers.clone())
-            })
-            .collect();
-        let counts = PyDict::new(py);
-        for (name, count) in found.counts.iter().chain(&walks.counts) {
-            counts.set_item(name, count)?;
-        }
-        let out = PyDict::new(py);
-        out.set_item("cycles", drawn)?;
-        out.set_item("overlaps", overlaps)?;
-        out.set_item("counts", counts)?;
-        Ok(out)
+        let of_overlap = |(name, component, overlap): &(&str, usize, Overlap)| PartOverlap {
+            kind: (*name).into(),
+            component: *component,
+            start: first[overlap.part as usize],
+            decided: overlap.decided,
+            writers: overlap.writers.clone(),
+        };
+        Ok(PartFindings {
+            cycles,
+            overlaps: found.overlaps.iter().map(of_overlap).collect(),
+            counts: found.counts.iter().chain(&walks.counts).map(|(name, count)| ((*name).into(), *count)).collect(),
+        })
     }
 }
