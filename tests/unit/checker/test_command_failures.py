@@ -9,12 +9,12 @@ import pytest
 
 import checker.checking
 from checker import presentation
-from checker.decide.independent import check_keys
 from checker.formats.parquet import write_operations
 from checker.formats.read import read_histories
 from cli import main
 from harness.errors import ExitCode
 from harness.values import MAX_NESTING
+from tests.deciding import check_keys
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

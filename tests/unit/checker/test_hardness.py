@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from checker.decide.analysis import analysis
 from checker.decide.tables import check_table, read_table
 from checker.edn.values import Keyword
 from checker.explain.hardness import _CONDITIONS, REASONS, of_objects
@@ -22,6 +21,7 @@ from checker.search.encode import encode
 from checker.search.solving import Limits, solve
 from harness.op import Operation, OpType
 from harness.verdict import Verdict
+from tests.deciding import analysis
 from tests.own_models import operation
 
 if TYPE_CHECKING:
@@ -223,7 +223,7 @@ def test_the_condition_of_an_analyzer(
     object_ = model(name, **options)
     encoded = encode(object_, operations)
     [outcome] = solve([encoded.problem], Limits(algorithm="zones"))
-    assert outcome["unsuited"] in _CONDITIONS
+    assert outcome.unsuited in _CONDITIONS
     [found, *_] = of_objects(object_, encoded, {**outcome, "cause": "timeout"})
     assert (found.reason, found.figures) == (reason, figures)
     assert "{" not in found.text
@@ -288,7 +288,7 @@ def test_arrays_and_files_say_the_same(tmp_path: Path) -> None:
     (found,) = check_table(table, limits, cross_check=False).keys.values()
     encoded = encode(object_, [*writes, *reads])
     [outcome] = solve([encoded.problem], limits)
-    assert found.cause == outcome["cause"] == "timeout"
+    assert found.cause == outcome.cause == "timeout"
     by_reason = {each.reason: each for each in of_objects(object_, encoded, outcome)}
     assert found.hardness[0] == by_reason["repeated-values"]
     assert "is written 5 times" in found.explanation
