@@ -156,14 +156,84 @@ class Events:
     def feed(self, text: bytes) -> int | None:
         """Takes the whole events at the beginning of a text, and returns their length; None if the history is not plain."""
 
-    def finish(self) -> dict[str, Any] | None:
-        """Returns the operations as columns of bytes, and the distinct texts; None if the history is not plain.
+    def finish(self) -> EventColumns | None:
+        """Returns the operations; None if the history is not plain."""
 
-        The text of a value of transactions is in the member `transactions`. A part has three members more: `first`, the index
-        of its first event; `lines` of faults, and of completions of operations that it did not invoke, with their numbers; and
-        `workers`, columns of its processes: the number, the time of the first event and of the last completion, and flags.
-        The flags are 1 if the first event is such a completion, 2 for an operation that is open, 4 after an info.
-        """
+class ChangedValue:
+    """A completion that is not ok, and whose value may differ from that of its invoke; see `EventColumns.value`."""
+
+    row: Final[int]
+    line: Final[int]
+    failed: Final[bool]
+    kind: Final[int]
+    first: Final[int]
+    second: Final[int]
+
+class PartOfEvents:
+    """What a part of a history needs of the others.
+
+    Attributes:
+        lines: The lines of faults, and of completions of operations that it did not invoke, with their numbers.
+        first: The index of its first event.
+        workers: Columns of its processes: the number, the time of the first event and of the last completion, and flags. The
+            flags are 1 if the first event is such a completion, 2 for an operation that is open, 4 after an info.
+    """
+
+    lines: Final[list[tuple[int, bytes]]]
+    first: Final[int]
+    workers: Final[tuple[bytes, bytes, bytes, bytes]]
+
+class EventColumns:
+    """The operations of a plain history as columns of bytes, and the distinct texts.
+
+    Attributes:
+        events: The number of events, with faults.
+        around: Whether there are events of faults.
+        timed: Whether the events have times.
+        back_line: The first line whose time is before that of an earlier one; None if there is none.
+        changed: Completions with other values than their invokes.
+        keys: The texts of keys, as in the file; so are the next four.
+        functions: Those of functions.
+        values: Those of values that are no integers and no pairs of these.
+        names: Those of nodes, errors and phases.
+        unused: Those that no operation has.
+        type: By row, the type as int8; the next six columns have places of texts as int32, -1 for none.
+        process: By row, as int64; so are the next five, -1 for none.
+        value: Kinds as int8, and two columns of int64, as in `checker.formats.columns.Values`.
+        result: Likewise.
+        order: The rows that have a number of the system's own, with this number.
+        transactions: The values, if they are transactions.
+        part: Of a part: what it needs of the others.
+    """
+
+    events: Final[int]
+    around: Final[bool]
+    timed: Final[bool]
+    back_line: Final[int | None]
+    changed: Final[list[ChangedValue]]
+    keys: Final[list[str]]
+    functions: Final[list[str]]
+    values: Final[list[str]]
+    names: Final[list[str]]
+    unused: Final[list[str]]
+    type: Final[bytes]
+    key: Final[bytes]
+    function: Final[bytes]
+    node: Final[bytes]
+    error: Final[bytes]
+    phase: Final[bytes]
+    via: Final[bytes]
+    process: Final[bytes]
+    start: Final[bytes]
+    end: Final[bytes]
+    start_ns: Final[bytes]
+    end_ns: Final[bytes]
+    scheduled_ns: Final[bytes]
+    value: Final[tuple[bytes, bytes, bytes]]
+    result: Final[tuple[bytes, bytes, bytes]]
+    order: Final[list[tuple[int, int]]]
+    transactions: Final[Transactions | None]
+    part: Final[PartOfEvents | None]
 
 class Transactions:
     """The requests and the answers of transactions: the request of a row has twice its number, and the answer one more."""
@@ -217,22 +287,33 @@ class SamePosition:
     key: Final[str]
     rows: Final[list[int]]
 
-class TwiceWritten:
-    """A value that was written to a key twice, or that is the initial one.
+class WrittenTwice:
+    """Two writes of one value to a key, or one of the initial value.
 
     Attributes:
         key: The canonical JSON of the key.
         element: That of the value.
         rows: Two rows.
         places: The places of their micro-operations; twice the same for a write of the initial value.
-        values: How many such values there are.
-        reads: How many reads of them were left out.
     """
 
     key: Final[str]
     element: Final[str]
     rows: Final[list[int]]
     places: Final[list[int]]
+
+    def __new__(cls, *, key: str, element: str, rows: list[int], places: list[int]) -> Self: ...
+
+class LeftOut:
+    """Values that were written to a key twice, or are the initial one.
+
+    Attributes:
+        first: The first of them.
+        values: How many there are.
+        reads: How many reads of them were left out.
+    """
+
+    first: Final[WrittenTwice]
     values: Final[int]
     reads: Final[int]
 
@@ -386,7 +467,7 @@ class TransactionFindings:
         ordering: For `asked`, if the known orders make no anomaly that is prohibited.
         placed: With `transaction-order`: how many transactions that write and did not fail have a position, and how many there
             are.
-        twice: A value that was written to a key twice, or is the initial one; None if there is none.
+        twice: Values that were written to a key twice, or are the initial one; None if there are none.
         order: With `want_order`: the rows in an order that all edges agree with; None if there is a cycle.
     """
 
@@ -398,7 +479,7 @@ class TransactionFindings:
     reasons: Final[list[VersionReason]]
     ordering: Final[Ordering | None]
     placed: Final[tuple[int, int] | None]
-    twice: Final[TwiceWritten | None]
+    twice: Final[LeftOut | None]
     order: Final[list[int] | None]
 
     def __new__(
@@ -498,9 +579,66 @@ def evident_texts(texts: tuple[Any, Any, Any]) -> bytes:
         texts: The ends, the first of which is a beginning, as int32; the bytes; and by row 1 if there is a text, all as arrays.
     """
 
+class TransactionParts:
+    """Transactions, divided by their keys: columns of a row and a key, as uint32.
+
+    Attributes:
+        row: The row.
+        places: The places of its micro-operations, all in a row, and the end of each part.
+        key: The canonical JSON of the key: texts and ends.
+        text: That of the micro-operations, likewise.
+        address: A number that spreads keys over buckets.
+    """
+
+    row: Final[bytes]
+    places: Final[tuple[bytes, bytes]]
+    key: Final[tuple[bytes, bytes]]
+    text: Final[tuple[bytes, bytes]]
+    address: Final[bytes]
+
+class PartFinding:
+    """An anomaly of a key, as `Finding`, with the number of the key."""
+
+    kind: Final[str]
+    key: Final[int]
+    rows: Final[list[int]]
+    places: Final[list[int]]
+    elements: Final[list[str | None]]
+
+class KeyDependencies:
+    """What keys show by themselves: columns of uint32, where 2^32 - 1 is none.
+
+    Attributes:
+        edges: From, to, kind, key, version before, version after, and source.
+        fans: Key, row, version, and 1 for a writer.
+        groups: Key, row and version of writers without a known order.
+        first: By key, its first row.
+        keys: The canonical JSON of keys: texts and ends.
+        elements: That of versions, likewise.
+        findings: The anomalies that are no cycles.
+        contradicted: The places of sources that contradict the others.
+        data_edges: The number of dependencies.
+        at: If `more` needs them: the places of the reads of edges and of fans in the parts.
+        reads: Likewise: key, row, place in the part, place in the order of versions, and version.
+        writes: Likewise.
+    """
+
+    edges: Final[list[bytes]]
+    fans: Final[list[bytes]]
+    groups: Final[list[bytes]]
+    first: Final[bytes]
+    keys: Final[tuple[bytes, bytes]]
+    elements: Final[tuple[bytes, bytes]]
+    findings: Final[list[PartFinding]]
+    contradicted: Final[bytes]
+    data_edges: Final[int]
+    at: Final[tuple[bytes, bytes] | None]
+    reads: Final[list[bytes] | None]
+    writes: Final[list[bytes] | None]
+
 def transaction_parts(
     workload: str, *, kind: Any, request: tuple[Any, Any, Any], answer: tuple[Any, Any, Any]
-) -> dict[str, Any]:
+) -> TransactionParts | Malformed:
     """Divides transactions by their keys.
 
     Args:
@@ -508,11 +646,6 @@ def transaction_parts(
         kind: By row: 0 ok, 1 fail, 2 info, as int8.
         request: Canonical JSON, as in `evident_texts`; no text for a value that is no list of micro-operations.
         answer: Likewise; it counts in a row of kind 0.
-
-    Returns:
-        `malformed`: the first row that is no transaction, and whether it is the answer. Or by row and key, as uint32: `row`;
-        `places` of the micro-operations, all in a row, and the end of each part; `key` and `text`: canonical JSON and the ends;
-        `address`: a number that spreads keys over buckets.
     """
 
 def transaction_dependencies(
@@ -527,7 +660,7 @@ def transaction_dependencies(
     left_out: list[int],
     more: list[str] = ...,
     initial: str | None = None,
-) -> dict[str, Any]:
+) -> KeyDependencies | WrittenTwice:
     """Finds what keys show by themselves.
 
     Args:
@@ -541,14 +674,6 @@ def transaction_dependencies(
         left_out: The places of sources (1 to 3) that contradict the others in other keys.
         more: See `transactions`.
         initial: See `transactions`.
-
-    Returns:
-        `written_twice`: a key, an element, two rows and the places of two micro-operations. Or columns of uint32, where 2^32 - 1
-        is none: `from`, `to`, `kind`, `key`, `before`, `after` and `source` of edges; `fans`: key, row, version, and 1 for a
-        writer; `groups`: key, row, version of writers without a known order; `first`: by key, its first row. `keys`, `elems`:
-        texts and ends. `findings`: type, number of the key, rows, places and elements. `contradicted`: places of sources.
-        `data_edges`. If `more` needs them: `at`, the places of the reads of edges and of fans in the parts; `reads` and
-        `writes`: key, row, place in the part, place in the order of versions, version.
     """
 
 class TransactionGraph:

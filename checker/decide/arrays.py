@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from checker._kernel import Outcome
     from checker.decide.coding import Arrays, Int64s
     from checker.decide.deciding import CodedKey
-    from checker.decide.history import Known
     from checker.decide.question import Question
     from checker.formats.plain import Plain
     from checker.models import Model
+    from checker.search.configurations import Known
     from harness.op import Operation
 
 

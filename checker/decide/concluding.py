@@ -32,9 +32,10 @@ if TYPE_CHECKING:
     from checker._kernel import Outcome, Problem
     from checker.decide.deciding import CodedKey
     from checker.decide.hints import Hints
-    from checker.decide.history import Excerpt, Known
+    from checker.decide.history import Excerpt
     from checker.explain.hardness import Why
     from checker.models.base import Model, State
+    from checker.search.configurations import Known
     from checker.search.encode import Encoded
     from checker.search.solving import Limits
     from harness.op import Operation, Value

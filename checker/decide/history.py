@@ -18,13 +18,8 @@ if TYPE_CHECKING:
     from checker._kernel import Outcome
     from checker.decide.deciding import CodedKey
     from checker.decide.question import Question
+    from checker.search.configurations import Known
     from harness.op import Operation
-
-
-class Known(Protocol):
-    """Operations by their positions in the columns of a key."""
-
-    def __getitem__(self, position: int, /) -> Operation: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from checker._kernel import Outcome
     from checker.decide.coding import Arrays
     from checker.decide.deciding import CodedKey
-    from checker.decide.history import Known
     from checker.decide.question import Question
     from checker.formats.columns import Columns
     from checker.models import Model
+    from checker.search.configurations import Known
     from harness.op import Operation
 
 _TYPES: Final = {OpType.OK: OK, OpType.FAIL: FAIL, OpType.INFO: INFO}

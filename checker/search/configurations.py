@@ -7,7 +7,7 @@ model.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from checker.errors import ModelError
 from checker.models.base import Inconsistent
@@ -23,13 +23,20 @@ if TYPE_CHECKING:
     from checker.models.base import Model, State
     from harness.op import Operation, Value
 
+
 MAX_PATHS: Final = 10
 MAX_SHOWN: Final = 10
 _MAX_STEPS: Final = 2000
 _MAX_REPLAYED: Final = 100_000
 
 
-def configurations(model: Model, known: Sequence[Operation], configs: Sequence[Config]) -> tuple[Configuration, ...]:
+class Known(Protocol):
+    """Operations by their positions in the columns of a key."""
+
+    def __getitem__(self, position: int, /) -> Operation: ...
+
+
+def configurations(model: Model, known: Known, configs: Sequence[Config]) -> tuple[Configuration, ...]:
     """Returns the kernel's configurations with the states of the model; at most ten."""
     shown: list[Configuration] = []
     for config in configs[:MAX_SHOWN]:

@@ -16,18 +16,16 @@ from harness.console.plain import counted
 from harness.verdict import Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from checker._kernel import TwiceWritten
+    from checker._kernel import LeftOut, WrittenTwice
     from checker.formats.columns import Columns
 
 
-def of_the_rest(rest: Judgement, history: Columns, twice: TwiceWritten) -> Judgement:
+def of_the_rest(rest: Judgement, history: Columns, twice: LeftOut) -> Judgement:
     """Returns the judgement of a history, from that of all but the reads that do not tell their writer."""
     reads = twice.reads
     if not reads:
         return rest
-    found = written_twice(history, twice.key, twice.element, twice.rows, twice.places)
+    found = written_twice(history, twice.first)
     more = f" It is so with {counted(twice.values - 1, 'more value')}." if twice.values > 1 else ""
     are = "was" if reads == 1 else "were"
     left = f"{found.reason}{more} So {counted(reads, 'read')} that may show several writes {are} left out."
@@ -41,14 +39,15 @@ def of_the_rest(rest: Judgement, history: Columns, twice: TwiceWritten) -> Judge
     )
 
 
-def written_twice(history: Columns, key: str, elem: str, rows: Sequence[int], places: Sequence[int]) -> Judgement:
+def written_twice(history: Columns, write: WrittenTwice) -> Judgement:
     """Returns the judgement of a history with two writes of a value, or with one of the initial value."""
     first, second = (
-        f"event {history.start[row]}, micro-operation {at + 1}" for row, at in zip(rows, places, strict=True)
+        f"event {history.start[row]}, micro-operation {at + 1}"
+        for row, at in zip(write.rows, write.places, strict=True)
     )
-    value = "nil" if elem == "null" else shown(decode_value(elem))
-    what = f"{value} to the key {shown(decode_value(key))}"
-    if rows[0] == rows[1] and places[0] == places[1]:
+    value = "nil" if write.element == "null" else shown(decode_value(write.element))
+    what = f"{value} to the key {shown(decode_value(write.key))}"
+    if write.rows[0] == write.rows[1] and write.places[0] == write.places[1]:
         return Judgement(
             verdict=Verdict.UNKNOWN,
             cause=UNSUITED,

@@ -6,7 +6,9 @@
 use std::collections::BTreeMap;
 
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 
+use crate::judging::Transactions;
 use crate::ops::NONE;
 use crate::search::Progress;
 use crate::solve;
@@ -47,11 +49,17 @@ answers! {
     /// Two writes of a key that have one position in the system's own order.
     SamePosition { key: String, rows: [u32; 2] }
 
-    /// A value that was written to a key twice, or that is the initial one.
-    TwiceWritten { key: String, element: String, rows: [u32; 2], places: [u32; 2], values: usize, reads: usize }
+    /// Two writes of one value to a key, or one of the initial value.
+    WrittenTwice { key: String, element: String, rows: [u32; 2], places: [u32; 2] }
+
+    /// The first value that was written twice, and what was left out because of such values.
+    LeftOut { first: WrittenTwice, values: usize, reads: usize }
 
     /// An anomaly that is no cycle.
     Finding { kind: String, key: String, rows: Vec<u32>, places: Vec<u32>, elements: Vec<Option<String>> }
+
+    /// An anomaly of a key that is no cycle.
+    PartFinding { kind: String, key: u32, rows: Vec<u32>, places: Vec<u32>, elements: Vec<Option<String>> }
 
     /// An edge: what orders two transactions.
     Link {
@@ -193,7 +201,7 @@ impl From<solve::Outcome> for Outcome {
                 segments: counts.segments,
                 absorbed: counts.idle,
                 commuted: counts.commuting,
-                merged: merged,
+                merged,
                 dead_ends: counts.dead_ends,
             }),
         }
@@ -212,7 +220,7 @@ pub struct TransactionFindings {
     pub reasons: Vec<VersionReason>,
     pub ordering: Option<Ordering>,
     pub placed: Option<(usize, usize)>,
-    pub twice: Option<TwiceWritten>,
+    pub twice: Option<LeftOut>,
     pub order: Option<Vec<u32>>,
 }
 
@@ -229,7 +237,7 @@ impl TransactionFindings {
         reasons: Vec<VersionReason>,
         ordering: Option<Ordering>,
         placed: Option<(usize, usize)>,
-        twice: Option<TwiceWritten>,
+        twice: Option<LeftOut>,
         order: Option<Vec<u32>>,
     ) -> Self {
         Self { findings, cycles, overlaps, counts, data_edges, reasons, ordering, placed, twice, order }
@@ -240,10 +248,106 @@ impl TransactionFindings {
     }
 }
 
+/// A column, as bytes of the machine's order.
+pub type Bytes = Py<PyBytes>;
+
+/// A completion that is not ok, and whose value may differ from that of its invoke; see `checker/_kernel.pyi`.
+#[pyclass(frozen, get_all, module = "checker._kernel")]
+pub struct ChangedValue {
+    pub row: usize,
+    pub line: usize,
+    pub failed: bool,
+    pub kind: u8,
+    pub first: i64,
+    pub second: i64,
+}
+
+/// What a part of a history needs of the others; see `checker/_kernel.pyi`.
+#[pyclass(frozen, get_all, module = "checker._kernel")]
+pub struct PartOfEvents {
+    pub lines: Vec<(usize, Bytes)>,
+    pub first: i64,
+    pub workers: (Bytes, Bytes, Bytes, Bytes),
+}
+
+/// The operations of a plain history as columns; see `checker/_kernel.pyi`.
+#[pyclass(frozen, get_all, module = "checker._kernel")]
+pub struct EventColumns {
+    pub events: i64,
+    pub around: bool,
+    pub timed: bool,
+    pub back_line: Option<usize>,
+    pub changed: Vec<Py<ChangedValue>>,
+    pub keys: Vec<String>,
+    pub functions: Vec<String>,
+    pub values: Vec<String>,
+    pub names: Vec<String>,
+    pub unused: Vec<String>,
+    pub r#type: Bytes,
+    pub key: Bytes,
+    pub function: Bytes,
+    pub node: Bytes,
+    pub error: Bytes,
+    pub phase: Bytes,
+    pub via: Bytes,
+    pub process: Bytes,
+    pub start: Bytes,
+    pub end: Bytes,
+    pub start_ns: Bytes,
+    pub end_ns: Bytes,
+    pub scheduled_ns: Bytes,
+    pub value: (Bytes, Bytes, Bytes),
+    pub result: (Bytes, Bytes, Bytes),
+    pub order: Vec<(i64, i64)>,
+    pub transactions: Option<Py<Transactions>>,
+    pub part: Option<Py<PartOfEvents>>,
+}
+
+/// Transactions, divided by their keys; see `checker/_kernel.pyi`.
+#[pyclass(frozen, get_all, module = "checker._kernel")]
+pub struct TransactionParts {
+    pub row: Bytes,
+    pub places: (Bytes, Bytes),
+    pub key: (Bytes, Bytes),
+    pub text: (Bytes, Bytes),
+    pub address: Bytes,
+}
+
+/// The answer to `transaction_parts`.
+#[derive(IntoPyObject)]
+pub enum OfParts {
+    Found(TransactionParts),
+    Malformed(Malformed),
+}
+
+/// What keys show by themselves; see `checker/_kernel.pyi`.
+#[pyclass(frozen, get_all, module = "checker._kernel")]
+pub struct KeyDependencies {
+    pub edges: [Bytes; 7],
+    pub fans: [Bytes; 4],
+    pub groups: [Bytes; 3],
+    pub first: Bytes,
+    pub keys: (Bytes, Bytes),
+    pub elements: (Bytes, Bytes),
+    pub findings: Vec<Py<PartFinding>>,
+    pub contradicted: Vec<u8>,
+    pub data_edges: usize,
+    pub at: Option<(Bytes, Bytes)>,
+    pub reads: Option<[Bytes; 5]>,
+    pub writes: Option<[Bytes; 5]>,
+}
+
+/// The answer to `transaction_dependencies`.
+#[derive(IntoPyObject)]
+pub enum OfKeys {
+    Found(Py<KeyDependencies>),
+    Twice(WrittenTwice),
+}
+
 /// The answer to `transactions`.
 #[derive(IntoPyObject)]
 pub enum OfTransactions {
-    Found(TransactionFindings),
+    Found(Py<TransactionFindings>),
     Malformed(Malformed),
     SamePosition(SamePosition),
 }
@@ -255,8 +359,15 @@ pub(crate) fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<TransactionFindings>()?;
     module.add_class::<Malformed>()?;
     module.add_class::<SamePosition>()?;
-    module.add_class::<TwiceWritten>()?;
+    module.add_class::<WrittenTwice>()?;
+    module.add_class::<LeftOut>()?;
+    module.add_class::<EventColumns>()?;
+    module.add_class::<PartOfEvents>()?;
+    module.add_class::<ChangedValue>()?;
+    module.add_class::<TransactionParts>()?;
+    module.add_class::<KeyDependencies>()?;
     module.add_class::<Finding>()?;
+    module.add_class::<PartFinding>()?;
     module.add_class::<Link>()?;
     module.add_class::<Cycle>()?;
     module.add_class::<Overlap>()?;

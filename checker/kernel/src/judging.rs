@@ -7,7 +7,7 @@ use pyo3::exceptions::{PyIndexError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString};
 
-use crate::answers::{self, OfTransactions, TransactionFindings, TwiceWritten};
+use crate::answers::{self, LeftOut, OfTransactions, TransactionFindings};
 use crate::python::Column;
 use crate::transactions::cycles::{order, Cycle};
 use crate::transactions::forced;
@@ -170,10 +170,13 @@ pub fn transactions<'py>(
                 found.twice = judged.twice.map(|twice| {
                     let Twice { first: WrittenTwice { elem, rows, places }, values, reads, .. } = twice;
                     let key = table.key_text(table.elems[elem as usize].0);
-                    TwiceWritten { key, element: table.elem_text(elem), rows, places, values, reads }
+                    {
+                        let element = table.elem_text(elem);
+                        LeftOut { first: answers::WrittenTwice { key, element, rows, places }, values, reads }
+                    }
                 });
                 found.order = if want_order { order(&judged.graph) } else { None };
-                OfTransactions::Found(found)
+                OfTransactions::Found(Py::new(py, found)?)
             }
             Err(SamePosition { key, rows }) => {
                 OfTransactions::SamePosition(answers::SamePosition { key: table.key_text(key), rows })

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from checker.decide.question import Explaining
 from checker.keyed import EXPLAINED
 from checker.models import model as chosen
 from checker.near.patterns import patterns
@@ -254,8 +255,8 @@ def test_every_explained_key_has_a_rank_and_the_first_is_always_explained(
         )
     ]
     by_default, five, hurried = (
-        [a.rank for a in check_keys("register", history, **asked).keys.values()]
-        for asked in ({}, {"explain": 5}, {"explain": 5, "explain_s": 0.0})
+        [a.rank for a in check_keys("register", history, explaining=explaining).keys.values()]
+        for explaining in (Explaining(), Explaining(most=5), Explaining(most=5, limit_s=0.0))
     )
     assert by_default == [2] * EXPLAINED + [None] * 2
     assert five == [2] * 5 + [None] * 7

@@ -58,9 +58,17 @@ def _drawn(name: str, random: Random) -> list[Operation]:
     for place in range(KEYS):
         _, operations = draw_history(name, random, unique=random.random() < 0.5)
         for op in operations:
-            first, last = KEYS * op.invoke_index + place, KEYS * (op.complete_index or 0) + place
-            ended = {} if op.type is OpType.INFO else {"complete_index": last}
-            merged.append(replace(op, process=10 * place + op.process, key=f"k{place}", invoke_index=first, **ended))
+            assert isinstance(op.process, int)
+            last = op.complete_index if op.type is OpType.INFO else KEYS * (op.complete_index or 0) + place
+            merged.append(
+                replace(
+                    op,
+                    process=10 * place + op.process,
+                    key=f"k{place}",
+                    invoke_index=KEYS * op.invoke_index + place,
+                    complete_index=last,
+                )
+            )
     return sorted(merged, key=lambda op: op.invoke_index)
 
 

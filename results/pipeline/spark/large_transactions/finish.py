@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from checker._kernel import Cycle, Finding, Link, Ordering, Overlap, TransactionFindings, VersionReason
+from checker._kernel import Cycle, Finding, Link, Ordering, Overlap, TransactionFindings, VersionReason, WrittenTwice
 from checker.consistency import prohibited
 from checker.judging import STEP_LIMIT
 from checker.transactions.judge import IN_PARTS, judged
@@ -156,7 +156,8 @@ def judgement(question: Question, found: Found, columns: Columns, names: Mapping
     twice = found.twice()
     if twice is not None:
         key, elem, starts, places = twice
-        return written_twice(columns, key, elem, [row[start] for start in starts], places)
+        rows = [row[start] for start in starts]
+        return written_twice(columns, WrittenTwice(key=key, element=elem, rows=rows, places=places))
     findings = []
     for each in sorted(found.findings, key=lambda each: (each["step"], each["at"], each["place"], each["number"])):
         key, starts, places, elems = json.loads(each["about"])
