@@ -9,7 +9,7 @@
 # `make dist` builds a wheel and a source distribution in dist/. `make programs` builds all that a test on nodes needs; what a
 # system builds itself (`labrys build`) is in the user's cache.
 # `make docs` writes the documentation as a site to build/site; a link that leads nowhere is an error.
-# `make vm-box` and `make vm-night` make virtual machines and test in them: docs/clusters.md.
+# `make vm-box` and `make vm-night` make virtual machines and test in them: docs/guide/clusters.md.
 #
 # Every step leaves a stamp under build/ and runs again only if what it depends on has changed.
 

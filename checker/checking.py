@@ -1,9 +1,9 @@
 """Checks the history of a file, with the default model and conventions of its format unless others are given.
 
-Formats come from tools with different conventions, so each has its own defaults (see docs/formats.md). In knossos' EDN, a read
-of nil has no meaning and a crashed dequeue takes nothing. In porcupine's etcd logs, a failed compare-and-set proves that the
-value was different. Labrys' own formats have no such ambiguity. An EDN history can name its conventions, as those of Labrys do.
-Flags of the user override them.
+Formats come from tools with different conventions, so each has its own defaults (see docs/reference/formats.md). In knossos'
+EDN, a read of nil has no meaning and a crashed dequeue takes nothing. In porcupine's etcd logs, a failed compare-and-set proves
+that the value was different. Labrys' own formats have no such ambiguity. An EDN history can name its conventions, as those of
+Labrys do. Flags of the user override them.
 """
 
 from __future__ import annotations

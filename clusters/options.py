@@ -242,7 +242,7 @@ def _numbered(cluster: ClusterOptions) -> tuple[str, ...]:
 
 def _inventory(cluster: ClusterOptions) -> Path:
     if cluster.inventory is None:
-        raise InputError("--cluster ssh needs --inventory FILE, a list of hosts; docs/clusters.md has an example")
+        raise InputError("--cluster ssh needs --inventory FILE, a list of hosts; docs/guide/clusters.md has an example")
     return cluster.inventory
 
 

@@ -125,7 +125,7 @@ def read_inventory(path: Path) -> tuple[str, Sequence[Machine]]:
         content = read_toml(path)
     except InputError as error:
         error.add_note(
-            "an inventory is a TOML file with a table [[hosts]] for each host; docs/clusters.md has an example"
+            "an inventory is a TOML file with a table [[hosts]] for each host; docs/guide/clusters.md has an example"
         )
         raise
     top = _Table(path, "", content, {})

@@ -91,7 +91,7 @@ async def drive(
     """
     if not hasattr(generator, "update"):
         raise InputError(
-            f"the generator {type(generator).__name__} has no method update(event); see docs/new-workload.md"
+            f"the generator {type(generator).__name__} has no method update(event); see docs/guide/new-workload.md"
         )
     setting = Setting(
         generator=generator,

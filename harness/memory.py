@@ -78,5 +78,5 @@ class Room:
         free = 0 if self._free is None else self._free >> 20
         return InfrastructureError(
             f"{self._name}: the memory does not suffice: {why}, and {free} MiB were free at the beginning. Give this process "
-            "more memory, or decide the history in parts: `labrys analyze --spark` (docs/spark.md)"
+            "more memory, or decide the history in parts: `labrys analyze --spark` (docs/reference/spark.md)"
         )

@@ -192,7 +192,7 @@ class Service(abc.ABC):
         """Asks the process on `node` for what it believes; returns one status for each group in which it can lead.
 
         It returns none if the process does not answer in time. It never asks another node, and never raises:
-        docs/new-system.md has the rules. The default returns none, for a service without a status.
+        docs/guide/new-system.md has the rules. The default returns none, for a service without a status.
         """
         return ()
 

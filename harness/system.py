@@ -129,7 +129,7 @@ class System(abc.ABC):
         tier: What tests of it are for; None: it does not say.
         simulated: Whether its nodes are machines of a simulated world; see `clusters.sim.system`.
         not_by_seed: Why its processes do not run as programs in virtual time; empty: they may. A call that the simulation does
-            not know ends such a run; see docs/simulator.md.
+            not know ends such a run; see docs/reference/linux-programs.md.
         only_on: The only kind of cluster that it runs on, e.g. `sim`; empty: any kind with machines.
         Options: The frozen dataclass of its options; see `harness.declare`.
         serves: For each workload that it supports: the operations of the system for its functions, in one line.
@@ -494,6 +494,6 @@ def nodes_by_role(system: System) -> dict[str, tuple[str, ...]]:
     if len(fronts) != 1:
         raise InputError(
             f"expected one service of {system.name} for clients, not {' and '.join(fronts) or 'none'}; set "
-            "serves_clients = False in each other one; see docs/new-system.md"
+            "serves_clients = False in each other one; see docs/guide/new-system.md"
         )
     return found

@@ -418,8 +418,8 @@ def supported(
         missing[FAKETIME] = f"the system {system.name} does not run with it (`faketime = False`)"
     elif provable and not system.simulated and not system.tells_time():
         missing[FAKETIME] = (
-            f"the processes of {system.name} do not say their time, so another one could not be proven; docs/new-system.md "
-            "says how they can (`clock`)"
+            f"the processes of {system.name} do not say their time, so another one could not be proven; "
+            "docs/guide/new-system.md says how they can (`clock`)"
         )
     if not system.simulated and not system.runs_java():
         missing[JAVA] = f"no process of {system.name} is a JVM whose packages are known (`Daemon.java_packages`)"

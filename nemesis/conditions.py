@@ -208,7 +208,7 @@ class _StatusCondition(Condition):
         if not any(service.reports() for service in field.system.services()):
             raise InputError(
                 f"the trigger {trigger.name} needs the status of nodes, and {field.system.name} reports none (`statuses`); "
-                "docs/new-system.md describes it"
+                "docs/guide/new-system.md describes it"
             )
 
     async def fires(self) -> Fired:

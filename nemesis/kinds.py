@@ -38,7 +38,7 @@ ALL_KINDS = "all"
 NO_KIND = "none"
 WITHOUT = "-"
 TARGET_SEPARATOR = ":"
-PAGE = "docs/new-fault.md"
+PAGE = "docs/guide/new-fault.md"
 # What no node but a simulated one has, with the reason.
 NEVER_REAL: Mapping[str, str] = MappingProxyType(
     {SIMULATED_CALLS: "Labrys lets system calls fail in the simulator only"}
@@ -416,7 +416,9 @@ def _gaps(
     needs = sorted(kind.fault.needs(nodes, at_role=at_role))
     simulated = [node for node, can in capabilities.items() if SIMULATED in can.available]
     if simulated and needs and kind.fault.SIMULATED is None:
-        reason = f"the kind {kind.name} has no effect in the simulator; docs/new-fault.md describes how to add one"
+        reason = (
+            f"the kind {kind.name} has no effect in the simulator; docs/guide/new-fault.md describes how to add one"
+        )
         gaps += [
             _Gap(capability="a simulated effect", node=node, reason=reason, instead=None, instead_reason="")
             for node in simulated

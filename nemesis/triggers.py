@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 SEPARATOR = ":"
-PAGE = "docs/faults.md"
+PAGE = "docs/guide/new-trigger.md"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,8 +20,9 @@ from xdist.scheduler import LoadScopeScheduling
 if TYPE_CHECKING:
     from xdist.workermanage import WorkerController
 
+TESTS = "tests"
 REAL, SPARK, OTHERS = "integration", "spark", "others"
-UNTIMED = ("linux", "jvm", "results")  # folders below `tests/integration`
+UNTIMED = ("linux", "jvm", "results")  # folders below an `integration`
 # What takes longest begins first, so that no process is left with it at the end.
 ORDER = (REAL, SPARK, *UNTIMED, OTHERS)
 # A process begins a test when it knows the next one. So it needs two, or the word that there are no more.
@@ -29,8 +30,9 @@ ENOUGH = 2
 
 
 def group_of(nodeid: str) -> str:
-    """Returns the group of `ORDER` that a test belongs to."""
-    _, folder, *below = (*nodeid.split("/"), "", "")
+    """Returns the group of `ORDER` that a test belongs to: by the folders below `tests`, that of Labrys or of a system."""
+    folders = nodeid.partition("::")[0].split("/")[:-1]
+    folder, *below = (*folders[folders.index(TESTS) + 1 :], "", "") if TESTS in folders else ("", "")
     if folder == REAL and below[0] in UNTIMED:
         return below[0]
     return folder if folder in {REAL, SPARK} else OTHERS

@@ -1,4 +1,4 @@
-"""The package of docs/new-fault.md, as far as `importlib.metadata` can tell that it is installed."""
+"""The package of docs/guide/new-fault.md, as far as `importlib.metadata` can tell that it is installed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nemesis import kinds
 if TYPE_CHECKING:
     import pytest
 
-PAGE = Path(__file__).parents[1] / "docs" / "new-fault.md"
+PAGE = Path(__file__).parents[1] / "docs" / "guide" / "new-fault.md"
 
 
 def install_slow_faults(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

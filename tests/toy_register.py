@@ -71,7 +71,7 @@ class Leaderless(ToyRegisters):
 
 
 class Witnesses(ToyRegisters):
-    """Registers with a node n3 that serves no clients, as docs/new-system.md describes it."""
+    """Registers with a node n3 that serves no clients, as docs/guide/new-system.md describes it."""
 
     name = "witness-registers"
 

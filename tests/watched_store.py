@@ -1,6 +1,7 @@
 """A system with two services on real nodes: a store for the clients, and voters that choose a leader among themselves.
 
-docs/new-system.md quotes it. The store on n1 has the registers, and the others forward to it. The first voter that runs leads.
+docs/guide/new-system.md quotes it. The store on n1 has the registers, and the others forward to it. The first voter that runs
+leads.
 """
 
 from __future__ import annotations

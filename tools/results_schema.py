@@ -1,4 +1,4 @@
-"""Writes docs/results.schema.json from the types of `results.record.forms`: `python tools/results_schema.py`.
+"""Writes docs/reference/results.schema.json from the types of `results.record.forms`: `python tools/results_schema.py`.
 
 A test compares the schema with what this module makes, so the schema is never older than the code.
 """
@@ -15,7 +15,7 @@ import msgspec
 
 from results.record.forms import Results
 
-SCHEMA = Path(__file__).parents[1] / "docs" / "results.schema.json"
+SCHEMA = Path(__file__).parents[1] / "docs" / "reference" / "results.schema.json"
 WIDTH = 140
 ATTRIBUTE = re.compile(r"^    (\w+): (.*(?:\n        .*)*)", re.MULTILINE)
 

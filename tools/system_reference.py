@@ -1,4 +1,4 @@
-"""Writes docs/system-reference.md from the docstrings: `python tools/system_reference.py`.
+"""Writes docs/reference/system-reference.md from the docstrings: `python tools/system_reference.py`.
 
 A test compares the page with what this module makes, so the page is never older than the code.
 """
@@ -18,13 +18,13 @@ from harness.daemon import Daemon
 from harness.service import NodeStatus, ReplicaState, Service
 from harness.system import LogLine, OneServiceSystem, Program, System
 
-PAGE = Path(__file__).parents[1] / "docs" / "system-reference.md"
+PAGE = Path(__file__).parents[1] / "docs" / "reference" / "system-reference.md"
 CLASSES = (
     System, Service, OneServiceSystem, Daemon, NodeStatus, ReplicaState, LogLine, Program, Build, Artifact, Provenance,
     Client, RoutedClient,
 )  # fmt: skip
 BEGINNING = """\
-All that a [system of your own](new-system.md) can define, and all that it describes or returns.
+Look up here what a [system of your own](../guide/new-system.md) can define, and what it describes or returns.
 `python tools/system_reference.py` writes this page from the docstrings in `harness/system.py`, `harness/service.py`,
 `harness/daemon.py`, `harness/builds.py` and `harness/client.py`.
 

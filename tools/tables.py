@@ -9,19 +9,24 @@ from __future__ import annotations
 import importlib
 import re
 import tomllib
+from functools import partial
 from itertools import groupby
-from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
+
+import click
 
 from checker.consistency import ANOMALIES, MODELS, ruled_out
 from checker.formats.missing import THINGS
 from checker.formats.readers import MAY_LACK
+from cli import COMMANDS
 from harness.capabilities import ROOT
 from harness.console import plugins
+from harness.declare import Topic, click_options, hunted
 from harness.errors import ExitCode
 from harness.suites.thresholds import MEASURES
 from nemesis.builtin import KINDS, TRIGGERS
+from tools import site
 from workloads.bank import judge as of_banks
 from workloads.ledger import judge as of_ledgers
 from workloads.lock import judge as of_locks
@@ -36,9 +41,10 @@ if TYPE_CHECKING:
     from nemesis.fault import Fault
     from nemesis.kinds import Kind
 
-PAGES = Path(__file__).parents[1] / "docs"
 TABLE = re.compile(r"(<!-- table ([\w-]+), made by tools/tables.py -->\n).*?(<!-- end of the table -->\n)", re.DOTALL)
 NAMED = "names"  # the target of a kind that needs the names of its nodes
+RENAMED = "workloads.maelstrom."  # the module of workloads that are others with the names and defaults of Maelstrom
+OPTION = ("option", "meaning", "takes", "default")
 
 Rows = list[tuple[str, ...]]
 
@@ -124,12 +130,99 @@ def exit_codes() -> Rows:
     return [("exit code", "meaning"), *((str(int(code)), code.meaning) for code in ExitCode)]
 
 
+def _places(group: str) -> dict[str, str]:
+    """Returns where the classes of Labrys' own plug-ins are, by their names, whatever is installed."""
+    points = tomllib.loads((site.ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["entry-points"]
+    return dict(sorted(points[group].items()))
+
+
 def _own(group: str) -> Iterator[tuple[str, Any]]:
-    """Yields the names and the classes of Labrys' own plug-ins, whatever is installed."""
-    points = tomllib.loads((PAGES.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]["entry-points"]
-    for name, place in sorted(points[group].items()):
-        module, _, attribute = place.partition(plugins.PLACE_SEPARATOR)
-        yield name, getattr(importlib.import_module(module), attribute)
+    """Yields the names and the classes of Labrys' own plug-ins."""
+    for name, place in _places(group).items():
+        yield name, _loaded(place)
+
+
+def _loaded(place: str) -> Any:
+    module, _, attribute = place.partition(plugins.PLACE_SEPARATOR)
+    return getattr(importlib.import_module(module), attribute)
+
+
+def _functions(place: str) -> Rows:
+    """Returns the functions of a workload; one that takes different arguments has a row for each."""
+    rows: Rows = [("function", "argument", "result")]
+    for name, text in _loaded(place).functions.items():
+        for form in re.split(r"; (?=[^;]* -> )", text):
+            argument, _, result = form.partition(" -> ")
+            rows.append((f"`{name}`", argument, result))
+    return rows
+
+
+def _options(place: str) -> Rows:
+    """Returns the options of a plug-in, as its help has them; a column says which ones a verdict depends on, if any."""
+    options = _loaded(place).Options
+    judging = {option.name for option in click_options(options, judging=True)}
+    drawn = hunted(options)
+    rows: Rows = [(*OPTION, "verdict") if judging else OPTION]
+    for option in click_options(options):
+        flag, meaning, *others = _about(option)
+        values = ", ".join(_given(value) for value in drawn.get(option.name or "", ()))
+        meaning += f" (a hunt draws {values})" if values else ""
+        rows.append((flag, meaning, *others, *(["yes" if option.name in judging else ""] if judging else [])))
+    return rows
+
+
+def _options_of_test(topic: Topic) -> Rows:
+    """Returns the options of `labrys test` below a heading of its help."""
+    options = [option for option in _loaded(COMMANDS["test"][0]).params if _is_shown(option) and option.topic == topic]
+    return [OPTION, *map(_about, options)]
+
+
+def _options_of_commands() -> Rows:
+    """Returns the options of the other commands that `labrys test` does not have."""
+    test = {option.name for option in _loaded(COMMANDS["test"][0]).params}
+    rows: Rows = [OPTION]
+    for name, (place, _) in COMMANDS.items():
+        command = _loaded(place)
+        parts = getattr(command, "commands", {}).items()
+        for path, part in ((name, command), *((f"{name} {inner}", part) for inner, part in parts)):
+            for option in part.params:
+                if option.name not in test and _is_shown(option):
+                    flag, *others = _about(option)
+                    rows.append((f"`{path}` {flag}", *others))
+    return rows
+
+
+def _is_shown(option: click.Parameter) -> bool:
+    return isinstance(option, click.Option) and not option.hidden and bool(option.help)
+
+
+def _about(option: click.Option) -> tuple[str, str, str, str]:
+    """Returns the name of an option, what it means, what it takes, and its default."""
+    meaning = (option.help or "").partition("  [default: ")[0].rstrip(".")
+    taken = "" if option.is_flag and not option.secondary_opts else _taken(option.type)
+    return f"`{option.opts[0]}`", meaning, taken, "" if not taken else _given(option.default)
+
+
+def _taken(kind: click.ParamType[Any]) -> str:
+    """Returns what an option takes."""
+    if isinstance(kind, click.Choice):
+        return ", ".join(map(str, kind.choices))
+    if isinstance(kind, (click.IntRange, click.FloatRange)):
+        return f"{'above ' if kind.min_open else ''}{_number(kind.min)} to {_number(kind.max)}"
+    return "yes, no" if kind.name == "boolean" else f"a {kind.name}"
+
+
+def _given(default: Any) -> str:
+    """Returns the default of an option; empty if it has none."""
+    if isinstance(default, bool):
+        return "yes" if default else "no"
+    if isinstance(default, (int, float)):
+        return _number(default)
+    return f"`{default}`" if isinstance(default, str) and default else ""  # anything else is click's mark of no default
+
+
+def _number(value: Any) -> str:
+    return f"{int(value):,}" if value == int(value) else f"{value:g}"
 
 
 def _models() -> Rows:
@@ -189,6 +282,23 @@ def _promises() -> Rows:
     return rows
 
 
+def _folders() -> Rows:
+    """Returns the folders of the systems, with what is in them."""
+    rows: Rows = [("system", "pages", "findings", "suites")]
+    names: dict[str, list[str]] = {}
+    for name, system in _own(plugins.SYSTEMS):
+        names.setdefault(system.__module__.split(".")[2], []).append(f"`{name}`")
+    for folder, systems in names.items():
+        place = site.ROOT / site.SYSTEMS / folder
+        cells = [
+            ", ".join(f"[{path.name}](../../{path.relative_to(site.ROOT)})" for path in sorted(place.glob(pattern)))
+            for pattern in ("*.md", "findings/*.md")
+        ]
+        suites = ", ".join(f"`{path.stem}`" for path in sorted(place.glob("suites/*.toml")))
+        rows.append((", ".join(systems), *cells, suites))
+    return rows
+
+
 def _value(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
@@ -207,6 +317,20 @@ def _found_by(judge: ModuleType) -> Callable[[], Rows]:
     return rows
 
 
+def _of_own_kind() -> Iterator[tuple[str, str]]:
+    """Yields the names and the places of the workloads that are not others under another name."""
+    yield from ((name, place) for name, place in _places(plugins.WORKLOADS).items() if not place.startswith(RENAMED))
+
+
+def _of_own_functions() -> Iterator[tuple[str, str]]:
+    """Yields those of them whose functions are not a part of those of another workload of their package."""
+    functions = {place: set(_loaded(place).functions) for _, place in _of_own_kind()}
+    for name, place in _of_own_kind():
+        package = place.rpartition(".")[0]
+        if not any(functions[place] < more for other, more in functions.items() if other.startswith(package)):
+            yield name, place
+
+
 TABLES: Mapping[str, Callable[[], Rows]] = MappingProxyType(
     {
         "kinds-of-faults": kinds,
@@ -220,6 +344,9 @@ TABLES: Mapping[str, Callable[[], Rows]] = MappingProxyType(
         "consistency-models": _consistency_models,
         "anomalies-of-transactions": _anomalies_of_transactions,
         "workloads": _workloads,
+        **{f"options-of-test-{topic.name.lower()}": partial(_options_of_test, topic) for topic in Topic},
+        "options-of-commands": _options_of_commands,
+        "folders-of-systems": _folders,
         "promises": _promises,
         "anomalies-of-logs": _found_by(of_logs),
         "anomalies-of-ledgers": _found_by(of_ledgers),
@@ -227,6 +354,9 @@ TABLES: Mapping[str, Callable[[], Rows]] = MappingProxyType(
         "anomalies-of-locks": _found_by(of_locks),
         "anomalies-of-sets": _found_by(of_sets),
         "anomalies-of-banks": _found_by(of_banks),
+        **{f"functions-of-{name}": partial(_functions, place) for name, place in _of_own_functions()},
+        **{f"options-of-{name}": partial(_options, place) for name, place in _of_own_kind()},
+        **{f"options-of-system-{name}": partial(_options, place) for name, place in _places(plugins.SYSTEMS).items()},
     }
 )
 
@@ -243,5 +373,5 @@ def written(page: str) -> str:
 
 
 if __name__ == "__main__":
-    for path in sorted(PAGES.rglob("*.md")):
+    for path in (site.ROOT / page for page in site.pages()):
         path.write_text(written(path.read_text(encoding="utf-8")), encoding="utf-8")

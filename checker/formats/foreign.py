@@ -1,9 +1,9 @@
 """Makes events of what other tools write, whatever the format: the rules of Jepsen's and knossos' events.
 
 The rule: what one format accepts, all of them accept. So a reader of a format only finds the members of each event, and this
-module alone decides what they mean and what may be missing. docs/formats.md describes the values of each member. If the first
-event has an index, all events have one, in ascending order; otherwise none has, and positions are the indexes. The same holds
-for times, without the order.
+module alone decides what they mean and what may be missing. docs/reference/formats.md describes the values of each member. If
+the first event has an index, all events have one, in ascending order; otherwise none has, and positions are the indexes. The
+same holds for times, without the order.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What an event of a history may lack, in one vocabulary for all formats.
 
 Each reader states it in a table, and reads by this table. `tools/tables.py` writes the tables of all readers into
-docs/formats.md, and a test builds a file for each cell.
+docs/reference/formats.md, and a test builds a file for each cell.
 """
 
 from __future__ import annotations

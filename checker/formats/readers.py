@@ -52,7 +52,7 @@ Events: TypeAlias = JsonlEvents | JsonEvents | JepsenEvents | LogEvents | BlockE
 CSV_SUFFIXES: Final = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 NO_CSV: Final = (
     "expected a history, found a table in CSV, which Labrys does not read, because its values have no types; write a JSON "
-    "object for each event on a line of its own, or a Parquet table of operations (docs/formats.md)"
+    "object for each event on a line of its own, or a Parquet table of operations (docs/reference/formats.md)"
 )
 _PARQUET_MAGIC: Final = b"PAR1"
 _EDN_START: Final = re.compile(rb"(?:[\s,]|;[^\n]*\n)*+(?:[{\[(#;]|\Z)")

@@ -53,12 +53,12 @@ def find_model(name: str, *, by_place: bool = False) -> type[Model]:
         raise ModelError(str(error)) from error
     if not (isinstance(found, type) and issubclass(found, Model)):
         raise ModelError(
-            f"the model {plain_name(name)} is no class below checker.models.Model; docs/checker.md shows one"
+            f"the model {plain_name(name)} is no class below checker.models.Model; docs/guide/new-model.md shows one"
             f"{_found(found)}"
         )
     if found.step is Model.step:
         raise ModelError(
-            f"the model {plain_name(name)} lacks the method step(state, op); docs/checker.md shows one{_found(found)}"
+            f"the model {plain_name(name)} lacks the method step(state, op); docs/guide/new-model.md shows one{_found(found)}"
         )
     return found
 

@@ -81,7 +81,7 @@ def _refuse_signature(model: Model, name: str, parameters: tuple[str, ...]) -> N
     if found:
         raise ModelError(
             f"model {plain_name(str(model.name))}: {place_of(method, name)}: expected {expected}, found {found}; "
-            "docs/checker.md shows a model"
+            "docs/guide/new-model.md shows a model"
         )
 
 

@@ -91,7 +91,7 @@ class SimNodes(OneServiceSystem):
         With `one_clock`, the clocks of all nodes are one. Otherwise they have any speed.
         A system that can be explored overrides this, `request_of` and `outcome_of`.
         """
-        return f"the system {self.name} does not say how a client asks it; see docs/explore.md"
+        return f"the system {self.name} does not say how a client asks it; see docs/guide/explore.md"
 
     def request_of(self, client: str, invocation: Invocation) -> Any:
         """Returns the body of the request by which a client carries out its only operation, at whatever node.

@@ -74,7 +74,7 @@ MAX_TEXT: Final = 160
 )
 @click.option(
     "--reduced/--not-reduced", default=True, show_default=True,
-    help="Leave out states and events that can show nothing new; docs/explore.md has the rules.",
+    help="Leave out states and events that can show nothing new; docs/guide/explore.md has the rules.",
 )  # fmt: skip
 @click.option(
     "--format", "output", type=Choice(["text", "json"]), default="text", show_default=True, help="Output format."
@@ -207,7 +207,7 @@ class _Subject:
             found = search.run(invariants.look, tell, lambda reason: say(f"the search begins anew: {reason}"))
         except FormError as error:
             raise InputError(
-                f"labrys explore cannot visit this system: {error}; docs/explore.md has the rules"
+                f"labrys explore cannot visit this system: {error}; docs/guide/explore.md has the rules"
             ) from error
         return nodes, invariants, found
 

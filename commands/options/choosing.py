@@ -100,15 +100,17 @@ def chosen(group: str, name: str, *, by_place: bool) -> Chosen:
     singular = plugins.SINGULAR[group]
     lacking = [each for each in ("name", "summary", "Options") if not hasattr(found, each)]
     if lacking:
-        raise InputError(f"the {singular} {plain_name(name)} lacks {', '.join(lacking)}; see docs/new-{singular}.md")
+        raise InputError(
+            f"the {singular} {plain_name(name)} lacks {', '.join(lacking)}; see docs/guide/new-{singular}.md"
+        )
     if group == plugins.SYSTEMS and not (isinstance(found, type) and issubclass(found, System)):
         raise InputError(
-            f"the system {plain_name(name)} is not a subclass of harness.system.System; see docs/new-system.md"
+            f"the system {plain_name(name)} is not a subclass of harness.system.System; see docs/guide/new-system.md"
         )
     if group == plugins.SYSTEMS and "workload_options" not in inspect.signature(found.roles).parameters:
         raise InputError(
             f"the system {plain_name(name)} defines roles without the parameter workload_options; "
-            "add `workload_options: Any = None` at its end; see docs/new-system.md"
+            "add `workload_options: Any = None` at its end; see docs/guide/new-system.md"
         )
     try:
         options = click_options(found.Options)

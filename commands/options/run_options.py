@@ -45,7 +45,7 @@ class ThresholdOptions:
 
     threshold: tuple[str, ...] = option(
         (),
-        "A limit for a number of the run, e.g. 'p99_ms < 200' or 'read.p99_ms < 50'; can be repeated. docs/suites.md "
+        "A limit for a number of the run, e.g. 'p99_ms < 200' or 'read.p99_ms < 50'; can be repeated. docs/guide/suites.md "
         "lists the numbers.",
         kind=ThresholdText(),
         multiple=True,

@@ -105,7 +105,7 @@ def roles_of(options: RunOptions, nodes: Sequence[str]) -> Mapping[str, Sequence
     system, workload = placed(options), options.workload
     if system.type.__abstractmethods__:
         lacking = ", ".join(sorted(system.type.__abstractmethods__))
-        raise InputError(f"the system {plain_name(system.name)} lacks {lacking}; see docs/new-system.md")
+        raise InputError(f"the system {plain_name(system.name)} lacks {lacking}; see docs/guide/new-system.md")
     roles: Mapping[str, Sequence[str]] = system.type.roles(nodes, system.options, workload.type.name, workload.options)
     return roles
 

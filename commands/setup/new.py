@@ -184,7 +184,7 @@ def _print_next(kind: str, name: str, target: Path) -> None:
     echo(f"  {installation.labrys()} test --{kind} {name} --help")
     echo("In another environment, install this Labrys first:")
     if origin.gone is not None:
-        echo(f"  (from {origin.gone}, which is no longer there; docs/install.md shows how to make it)")
+        echo(f"  (from {origin.gone}, which is no longer there; docs/guide/install.md shows how to make it)")
     echo(f"  pip install {shlex.join(origin.words)}")
 
 

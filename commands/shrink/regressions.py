@@ -1,4 +1,4 @@
-"""Writes a finding as a regression: a plan, and a suite file with the expected verdict; see docs/suites.md."""
+"""Writes a finding as a regression: a plan, and a suite file with the expected verdict; see docs/guide/suites.md."""
 
 from __future__ import annotations
 

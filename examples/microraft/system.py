@@ -1,4 +1,4 @@
-"""Registers on the Raft library MicroRaft, as released, in the simulator; see docs/real-code-by-seed.md.
+"""Registers on the Raft library MicroRaft, as released, in the simulator; see docs/guide/real-code-by-seed.md.
 
 Run it with `labrys test --cluster sim --system examples/microraft/system.py:MicroRaft`.
 """

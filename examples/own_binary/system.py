@@ -1,4 +1,4 @@
-"""A small key-value server in C, Go or Java as a system under test; see docs/own-binary-by-seed.md.
+"""A small key-value server in C, Go or Java as a system under test; see docs/guide/own-binary-by-seed.md.
 
 Run it with `labrys test --cluster sim --nodes 1 --system examples/own_binary/system.py:OwnBinary`.
 """
@@ -99,7 +99,7 @@ class OwnBinary(OneServiceSystem):
     def promises(cls, options: OwnBinaryOptions) -> Mapping[str, Promise]:  # noqa: ARG003
         """Returns what the server promises."""
         sentence = "Operations are linearizable, and an acknowledged write survives a loss of power."
-        return {"register": Promise(sentence=sentence, source="docs/own-binary-by-seed.md")}
+        return {"register": Promise(sentence=sentence, source="docs/guide/own-binary-by-seed.md")}
 
     def install(self, node: Node) -> None:
         """Copies the program to the node."""

@@ -261,13 +261,16 @@ class Completed(click.ParamType[str]):
 
 
 class SuiteFile(PathType):
-    """The file of a suite, or a folder of regressions. A shell completes those in the working folder and in `suites/`."""
+    """The file of a suite, or a folder of regressions.
+
+    A shell completes those in the working folder, in `suites/`, and in the folders of the systems of Labrys.
+    """
 
     def shell_complete(self, ctx: Context, param: Parameter, incomplete: str) -> list[CompletionItem]:
         """Returns the files that begin with the incomplete word."""
         from click.shell_completion import CompletionItem  # noqa: PLC0415 - only a shell asks
 
-        patterns = ("suites/*.toml", "*.toml", "regressions", "regressions/*/")
+        patterns = ("suites/*.toml", "clusters/systems/*/suites/*.toml", "*.toml", "regressions", "regressions/*/")
         files = [str(path) for pattern in patterns for path in sorted(Path().glob(pattern))]
         found = [CompletionItem(file) for file in files if file.startswith(incomplete)]
         return found or super().shell_complete(ctx, param, incomplete)

@@ -194,7 +194,7 @@ def plugins(group: str) -> dict[str, Plugin]:
     if not found:
         raise InputError(
             f"no installed package has a {SINGULAR[group]}, not even labrys itself; "
-            "install labrys again, e.g. with `make setup` in a clone (docs/install.md)"
+            "install labrys again, e.g. with `make setup` in a clone (docs/guide/install.md)"
         )
     return dict(sorted(found.items()))
 

@@ -29,7 +29,7 @@ def command_of(text: str) -> Sequence[str]:
     except ValueError as error:
         raise InputError(f"--bin {shown(text)} is not a command of a shell: {error}") from error
     if not words:
-        raise InputError("a node needs --bin COMMAND, its program; docs/node-programs.md has one")
+        raise InputError("a node needs --bin COMMAND, its program; docs/guide/node-programs.md has one")
     program, *arguments = words
     if os.sep not in program:
         found = shutil.which(program)

@@ -121,7 +121,7 @@ def load_suite(path: Path, *, seed: int, known: KnownOptions) -> Suite:
     files = sorted(path.glob("*.toml")) if is_folder else [path]
     if not files:
         raise InputError(
-            f"{path}: expected files with names that end in .toml, and found none; docs/suites.md shows one"
+            f"{path}: expected files with names that end in .toml, and found none; docs/guide/suites.md shows one"
         )
     name = path.resolve().name if is_folder else path.stem
     cases: list[Case] = []

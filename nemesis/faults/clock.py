@@ -220,7 +220,7 @@ class ClockFault(Fault):
         """Returns a sentence for each process that did not say its time, and for each problem."""
         why = "did not say its time during the proof"
         if not self.field.system.tells_time():
-            why = "never says its time, so nobody saw the effect; docs/new-system.md says how it can (`clock`)"
+            why = "never says its time, so nobody saw the effect; docs/guide/new-system.md says how it can (`clock`)"
         texts = [f"{label}'s process {why}" for label in labels if label not in self.problems]
         return [*texts, *(f"{label}: {text}" for label, text in self.problems.items())]
 

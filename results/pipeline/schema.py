@@ -1,8 +1,8 @@
 """The tables of the pipeline: their columns with types, and their version.
 
-The rule: a written table has exactly these columns in this order, and `docs/spark.md` describes each. A change to any of them
-raises `VERSION`. `checker.formats.parquet` defines the table of operations, so the job and `labrys check` read the same files.
-Spark's types follow from these (`results.pipeline.spark.types`).
+The rule: a written table has exactly these columns in this order, and `docs/reference/tables.md` describes each. A change to
+any of them raises `VERSION`. `checker.formats.parquet` defines the table of operations, so the job and `labrys check` read
+the same files. Spark's types follow from these (`results.pipeline.spark.types`).
 """
 
 from __future__ import annotations

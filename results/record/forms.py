@@ -1,7 +1,7 @@
 """The members of `results.json`: each type describes one of them for the writer, the readers and the schema.
 
-`tools/results_schema.py` prints `docs/results.schema.json` from these types and their docstrings. The types of measurements
-stand in `results.measure`. Members that earlier versions lack have a default, or are unset.
+`tools/results_schema.py` prints `docs/reference/results.schema.json` from these types and their docstrings. The types of
+measurements stand in `results.measure`. Members that earlier versions lack have a default, or are unset.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Hunts find the proposal's divergence and bugs of the simulated BookKeeper, and its correct versions are valid.
 
 The runs are those of `labrys hunt --system sim-bookkeeper --workload log OPTIONS --among KINDS --blind --seed 1`. Here only the
-run is carried out that is known to find the bug. `tests/unit/clusters/test_sim_bookkeeper.py` has schedules that are written by
-hand. A find without kinds names its faults with `--nemesis`, so its runs differ only in the seed.
+run is carried out that is known to find the bug. `clusters/systems/sim_bookkeeper/tests/unit/test_sim_bookkeeper.py` has
+schedules that are written by hand. A find without kinds names its faults with `--nemesis`, so its runs differ only in the seed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from clusters.systems.sim_bookkeeper.options import Protocol
 from harness.verdict import Verdict
 from tests.catches.hunts import Hunt, assert_page
 
-PAGE = (Path(__file__).parents[2] / "docs" / "sim-bookkeeper.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "clusters/systems/sim_bookkeeper/README.md").read_text(encoding="utf-8")
 SYSTEM, SEED = "sim-bookkeeper", 1
 
 # The defaults, which a hunt would draw otherwise.

@@ -2,7 +2,7 @@
 
 The runs are those of `labrys hunt --system sim-bookkeeper --workload ledger --protocol ledgers --blind --seed 1`, with
 the bug and the options of the table. Here only the run is carried out that is known to break the check. The same table is in
-docs/sim-bookkeeper.md.
+clusters/systems/sim_bookkeeper/README.md.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tests.catches.hunts import Hunt
 if TYPE_CHECKING:
     from commands.run.trial import Trial
 
-PAGE = (Path(__file__).parents[2] / "docs" / "sim-bookkeeper.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "clusters/systems/sim_bookkeeper/README.md").read_text(encoding="utf-8")
 SEED, AMONG = 1, "packet-loss,partition-random-node"
 JUDGED = "ledger"
 DRAWN = "--answer-ms 1000 --takeover-every 0"  # what a hunt would draw, and what no ledger depends on
@@ -60,7 +60,7 @@ def test_a_bug_breaks_the_check(broken: str) -> None:
 
 
 def test_a_reader_sees_an_entry_that_the_ledger_does_not_have() -> None:
-    """Finding 5 of docs/findings/bookkeeper-4.17.3.md, as a hunt found it: all bookies have the entry after the last one."""
+    """Finding 5 in BookKeeper 4.17.3, as a hunt found it: all bookies have the entry after the last one."""
     trial = nth(f"--bug recoveries-confirm {LONG}", 15, seed=2)
     assert trial is not None
     (part,) = trial.outcome.invalid

@@ -111,7 +111,7 @@ def test_a_bug_is_found_and_the_correct_program_is_valid(
 
 @pytest.mark.night
 def test_the_raft_of_the_examples_is_linearizable(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """It is valid with kills and cuts; a longer hunt finds each of its planted bugs (docs/node-programs.md)."""
+    """It is valid with kills and cuts; a longer hunt finds each of its planted bugs (docs/guide/node-programs.md)."""
     code, parts = run(tmp_path, capsys, "lin-kv", "raft.py", ("--nemesis", "kill,partition-random-halves"))
     assert (code, parts["linearizable"], parts["repeatable"]) == (ExitCode.VALID, True, True)
 
@@ -143,8 +143,8 @@ def test_a_program_that_the_seed_does_not_repeat_is_named(tmp_path: Path, capsys
 def test_the_commands_of_the_page_do_what_it_says(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """docs/node-programs.md: new nodes, a lost broadcast, a Raft, a hunt for its bug, one node alone, and time-outs."""
-    page = (NODES.parents[1] / "docs" / "node-programs.md").read_text(encoding="utf-8")
+    """docs/guide/node-programs.md: new nodes, a lost broadcast, a Raft, a hunt for its bug, one node alone, and time-outs."""
+    page = (NODES.parents[1] / "docs" / "guide" / "node-programs.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```sh\n(.*?)```", page, re.DOTALL)
     commands = [line for block in blocks for line in block.replace("\\\n", " ").splitlines()]
     (tmp_path / "examples").symlink_to(NODES.parent)

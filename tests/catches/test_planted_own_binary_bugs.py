@@ -1,6 +1,6 @@
 """Planted bugs in ordinary programs in C, Go and Java: hunts by seed find each, and the programs without them pass.
 
-The programs are those of docs/own-binary-by-seed.md, which has the numbers of runs.
+The programs are those of docs/guide/own-binary-by-seed.md, which has the numbers of runs.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ def running(seconds: int) -> list[str]:
 
 @pytest.mark.parametrize("is_shared", [False, True], ids=["own", "shared"])
 def test_a_process_that_left_its_parent(is_shared: bool, tmp_path: Path) -> None:
-    """As docs/clusters.md says it."""
+    """As docs/guide/clusters.md says it."""
     seconds, name = 4600 + is_shared, f"left{os.getpid() % 1000}"
     (tmp_path / "leaves.py").write_text(SYSTEM.format(seconds=seconds))
     run: Sequence[str] = (

@@ -1,4 +1,4 @@
-"""docs/install.md, outside of the clone: an empty folder, an empty environment, no root and no network.
+"""docs/guide/install.md, outside of the clone: an empty folder, an empty environment, no root and no network.
 
 The environment borrows the dependencies of the one that runs the tests, since no package is fetched here.
 """

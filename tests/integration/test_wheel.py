@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
@@ -25,6 +26,16 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installe
     place = found.run(str(found.python), "-c", "import harness; print(harness.__file__)")
     assert place.startswith(found.packages), "the modules must be those of the wheel"
     return found
+
+
+def test_the_wheel_has_the_suites_of_systems_and_not_their_tests(wheel: Path) -> None:
+    """A user reads the page of a system and runs its suites. Of the findings there are the plans, which suites use."""
+    inner = [name.split("/")[3:] for name in ZipFile(wheel).namelist() if name.startswith("clusters/systems/")]
+    assert ["suites", "etcd.toml"] in inner
+    assert ["README.md"] in inner
+    assert ["findings", "bookkeeper-4.17.3-old-ensemble", "plan.json"] in inner
+    assert [path for path in inner if path[:1] == ["tests"]] == []
+    assert {path[-1] for path in inner if path[:1] == ["findings"]} == {"plan.json"}
 
 
 def test_the_wheel_carries_the_node_of_dledger(installed: Installed, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ A refusal is an answer like any other: it depends on the state. The state also h
 depend on them. Heartbeats change this.
 
 Source: RocketMQ 5.3.3, ReplicasInfoManager, DefaultElectPolicy; and the answers of running controllers to random requests.
-`docs/rocketmq-controller.md` has the rules as a table.
+`clusters/systems/rocketmq/controllers.md` has the rules as a table.
 """
 
 from __future__ import annotations

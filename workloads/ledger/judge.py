@@ -209,7 +209,7 @@ def _inspections(history: Columns, rows: Int64s) -> dict[int, Inspection]:
         if inspection is None:
             raise InputError(
                 f"event {history.end[row]}: expected a map with ledger, state, last, write, ack, fragments, entries, fences, "
-                f"unread as the result of {INSPECT}; docs/workloads.md has its form"
+                f"unread as the result of {INSPECT}; docs/reference/judges.md has its form"
             )
         found[row] = inspection
     return found

@@ -52,7 +52,7 @@ class LedgerWorkload(JudgedWorkload[LedgerOptions]):
     Options = LedgerOptions
     functions = MappingProxyType(
         {
-            "append": "a value -> the id of its entry; the first append creates the ledger",
+            "append": "a value, not null -> the id of its entry; the first append creates the ledger",
             "read": "[first, last] -> [[id, value], ...] of the confirmed entries from the first to the last id",
             "confirmed": "null -> the id of the last confirmed entry; -1 if there is none",
             "recover": "null -> the id of the last entry; -1 if there is none; fences the writer, and closes the ledger",

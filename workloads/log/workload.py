@@ -73,7 +73,7 @@ class LogWorkload(JudgedWorkload[LogOptions]):
     key_prefix: ClassVar[str] = "l"
     functions = MappingProxyType(
         {
-            "append": "a value -> its offset, or null if the system has no offsets",
+            "append": "a value, not null -> its offset, or null if the system has no offsets",
             "read": (
                 "an offset -> the value there, or null; [first, last] -> [[offset, value], ...] from the first to the last "
                 "offset"

@@ -69,7 +69,7 @@ class SetWorkload(JudgedWorkload[SetOptions]):
     functions = MappingProxyType(
         {
             "add": "an element -> the same",
-            "read": "null -> the list of all elements, in any order",
+            "read": "null -> the list of all elements, in any order; a client keeps duplicates",
         }
     )
 

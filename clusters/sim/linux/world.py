@@ -1,7 +1,7 @@
 """A world of Linux programs in virtual time: the controller has the mechanics, and this module the policy.
 
 All that the seed draws here goes to the controller as rules. The controller draws single delays and losses from the same seed.
-See `harness.world.World` and docs/simulator.md.
+See `harness.world.World` and docs/reference/linux-programs.md.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 DROPPED_LOGS: Final = 1  # the finding with which followers drop committed entries and get them again
 
-# By the numbers of the findings in docs/findings/dledger-0.4.0.md.
+# By the numbers of the findings in clusters/systems/dledger/findings/dledger-0.4.0.md.
 MENDS: Final[Mapping[int, str]] = MappingProxyType(
     {
         DROPPED_LOGS: "a new leader compares from the end of its log (findings 1 and 5)",

@@ -1,4 +1,4 @@
-"""What a program of a user promises to the clients of each workload; docs/node-programs.md has the runs."""
+"""What a program of a user promises to the clients of each workload; docs/guide/node-programs.md has the runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Nacos promises to the clients of each workload; docs/systems.md has the runs."""
+"""What Nacos promises to the clients of each workload; README.md has the runs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 OWN_WORDS: Final = (
-    "Labrys, docs/systems.md#nacos, by the source of Nacos 0.8.0; no document of Nacos has a promise about reads"
+    "Labrys, clusters/systems/nacos/README.md, by the source of Nacos 0.8.0; "
+    "no document of Nacos has a promise about reads"
 )
 CONTROL: Final = (
     " Without a health check, the leader waits for no follower; the test asks for it, as a negative control."
@@ -24,7 +25,8 @@ def promises(options: NacosOptions) -> Mapping[str, Promise]:
     return {
         "register": Promise(
             sentence="The nodes hold the last acknowledged write in the end. Each node answers reads from its own state, "
-            f"which may be old. On a busy machine it does not keep this: docs/findings/nacos-0.8.0.md.{control}",
+            "which may be old. On a busy machine it does not keep this: "
+            f"clusters/systems/nacos/findings/nacos-0.8.0.md.{control}",
             source=OWN_WORDS,
             options={"linearizable": False, "mix": "2:1:0"},
         )

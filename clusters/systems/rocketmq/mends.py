@@ -10,7 +10,7 @@ from clusters.kit.mending import Mends
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# By the numbers of the findings in docs/findings/rocketmq-controller-5.3.3.md.
+# By the numbers of the findings in clusters/systems/rocketmq/findings/rocketmq-controller-5.3.3.md.
 MENDS: Final[Mapping[int, str]] = MappingProxyType(
     {
         4: "a controller that leads steps down on an answer with a higher term, also if a majority follows it",

@@ -1,4 +1,4 @@
-"""What RocketMQ promises to the clients of each workload; docs/systems.md has the runs."""
+"""What RocketMQ promises to the clients of each workload; README.md has the runs."""
 
 from __future__ import annotations
 
@@ -39,6 +39,6 @@ def of_controllers() -> Mapping[str, Promise]:
     """Returns the promise of the controllers to each workload, whatever their options are."""
     promise = Promise(
         sentence="The controllers answer as one state machine, which elects at most one master in an epoch, from the sync set.",
-        source=f"{RIP_44}; docs/rocketmq-controller.md has the specification",
+        source=f"{RIP_44}; clusters/systems/rocketmq/controllers.md has the specification",
     )
     return dict.fromkeys(CONTROLLERS, promise)

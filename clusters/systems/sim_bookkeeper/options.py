@@ -14,7 +14,7 @@ LEAST_NODES: Final = 6
 
 
 class Protocol(enum.StrEnum):
-    """How a new writer stops the one before; see docs/sim-bookkeeper.md."""
+    """How a new writer stops the one before; see clusters/systems/sim_bookkeeper/README.md."""
 
     LEDGERS = "ledgers"
     TERMS = "terms"
@@ -82,6 +82,6 @@ class SimBookkeeperOptions:
     )
     bug: Bug = option(
         Bug.NONE,
-        "The planted bug; docs/sim-bookkeeper.md describes them.",
+        "The planted bug; clusters/systems/sim_bookkeeper/README.md describes them.",
         needs={bug: planted.needs for bug, planted in TABLE.items()},
     )

@@ -1,4 +1,4 @@
-"""What Labrys' BookKeeper promises to the clients of each workload; docs/sim-bookkeeper.md has the runs."""
+"""What Labrys' BookKeeper promises to the clients of each workload; README.md has the runs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from harness.promise import Promise
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-SPECIFICATION: Final = "Labrys, the specification of sim-bookkeeper, docs/sim-bookkeeper.md"
+SPECIFICATION: Final = "Labrys, the specification of sim-bookkeeper, clusters/systems/sim_bookkeeper/README.md"
 
 
 def promises() -> Mapping[str, Promise]:

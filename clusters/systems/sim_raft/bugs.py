@@ -184,7 +184,7 @@ TABLE: Final[Mapping[Bug, Planted]] = MappingProxyType(
         ),
         Bug.COMMITTED_ENTRIES_CUT: Planted(
             does="A new leader makes its followers drop all entries after the end of its log at the start of its process.",
-            seen="DLedger 0.4.0 (finding 1 in docs/findings/dledger-0.4.0.md)",
+            seen="DLedger 0.4.0 (finding 1 in clusters/systems/dledger/findings/dledger-0.4.0.md)",
             needs=_TWO_NODES,
         ),
         Bug.PREVIOUS_TERM_NOT_CHECKED: Planted(
@@ -212,7 +212,8 @@ TABLE: Final[Mapping[Bug, Planted]] = MappingProxyType(
         ),
         Bug.SNAPSHOT_KEEPS_CONFLICT: Planted(
             does="A follower keeps its entries after an installed snapshot, though its entry at that index has another term.",
-            seen="DLedger 0.4.0 (finding 9 in docs/findings/dledger-0.4.0.md); HashiCorp's raft (hashicorp/raft#704)",
+            seen="DLedger 0.4.0 (finding 9 in clusters/systems/dledger/findings/dledger-0.4.0.md); "
+            "HashiCorp's raft (hashicorp/raft#704)",
             needs=_SNAPSHOTS,
         ),
         Bug.SNAPSHOT_WITHOUT_SESSIONS: Planted(

@@ -57,7 +57,7 @@ class SimRaftOptions:
     )
     bug: Bug = option(
         Bug.NONE,
-        "The planted bug; docs/sim-raft.md describes them.",
+        "The planted bug; clusters/systems/sim_raft/README.md describes them.",
         needs={bug: planted.needs for bug, planted in TABLE.items()},
     )
 

@@ -1,4 +1,4 @@
-"""What Labrys' Raft promises to the clients of each workload; docs/sim-raft.md has the runs."""
+"""What Labrys' Raft promises to the clients of each workload; README.md has the runs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from harness.promise import Promise
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-SPECIFICATION: Final = "Labrys, the specification of sim-raft, docs/sim-raft.md"
+SPECIFICATION: Final = "Labrys, the specification of sim-raft, clusters/systems/sim_raft/README.md"
 
 
 def promises() -> Mapping[str, Promise]:

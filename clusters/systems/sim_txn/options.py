@@ -51,6 +51,6 @@ class SimTxnOptions:
     )
     bug: Bug = option(
         Bug.NONE,
-        "The planted bug; docs/sim-txn.md describes them.",
+        "The planted bug; clusters/systems/sim_txn/README.md describes them.",
         needs={bug: planted.needs for bug, planted in TABLE.items()},
     )

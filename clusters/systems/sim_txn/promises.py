@@ -1,4 +1,4 @@
-"""What Labrys' transactional store promises to the clients of each workload; docs/sim-txn.md has the runs."""
+"""What Labrys' transactional store promises to the clients of each workload; README.md has the runs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from harness.promise import Promise
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-SPECIFICATION: Final = "Labrys, the specification of sim-txn, docs/sim-txn.md"
+SPECIFICATION: Final = "Labrys, the specification of sim-txn, clusters/systems/sim_txn/README.md"
 LEVELS: Final = {
     Isolation.SERIALIZABLE: "strict-serializable",
     Isolation.SNAPSHOT: "snapshot-isolation",

@@ -1,4 +1,4 @@
-"""What ZooKeeper promises to the clients of each workload; docs/systems.md has the runs."""
+"""What ZooKeeper promises to the clients of each workload; README.md has the runs."""
 
 from __future__ import annotations
 

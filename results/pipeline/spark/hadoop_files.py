@@ -146,7 +146,7 @@ class _bad_input:  # noqa: N801 - a context manager, named as a function
 
 def _advised(words: str) -> str:
     missing = "ClassNotFoundException" in words or "No FileSystem for scheme" in words
-    return f"{words}; docs/spark.md describes what Spark needs for S3 and others" if missing else words
+    return f"{words}; docs/reference/spark.md describes what Spark needs for S3 and others" if missing else words
 
 
 def _write(stream: Any, content: bytes) -> None:

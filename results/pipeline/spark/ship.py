@@ -3,7 +3,7 @@
 The rule: executors run the same code as this process, byte by byte. So the archive contains the running installation. It has
 only what executors import: the packages that judge, those of workloads, which may have a checker of their own, and those of
 models. Python itself, numpy, pyarrow and pandas must be on the executors, or come in an archive of a whole virtual environment,
-as `docs/spark.md` describes. In that case the archive has only the modules that the user names.
+as `docs/reference/spark.md` describes. In that case the archive has only the modules that the user names.
 """
 
 from __future__ import annotations

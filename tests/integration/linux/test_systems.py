@@ -218,7 +218,7 @@ def test_a_power_loss_takes_pages_of_mapped_files(tmp_path: Path) -> None:
 @pytest.mark.night
 @pytest.mark.timeout(1200)
 def test_nacos_meets_kills_cuts_and_losses_of_power(tmp_path: Path) -> None:
-    """All of them have their effect, and the group works again. What it keeps is in docs/findings/nacos-0.8.0.md."""
+    """All of them have their effect, and the group works again. The findings in Nacos say what it keeps."""
     kinds = {"kill", "partition-random-halves", "power-loss"}
     rhythm = ("--time-limit", "10", "--fault-on", "1-2", "--fault-off", "1-2", "--fault-quiet", "1-2")
     words = (

@@ -346,7 +346,7 @@ def test_the_clock_of_one_role_is_set_aside(site: Site) -> None:
 
 
 def test_the_fault_of_the_docs_works(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The code in docs/new-fault.md injects, proves and heals, only on the processes of one role."""
+    """The code in docs/guide/new-fault.md injects, proves and heals, only on the processes of one role."""
     install_slow_faults(tmp_path, monkeypatch)
     try:
         _, proof, nices = site.through(planned("low-priority", ["n2"], "front", nice=7), lambda: site.nices("n2"))

@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[3]
 DEADLINE_S = 240.0
 SNAPSHOT_MS = 1500
 PROMPT_S = 1.0  # on a quiet machine it is 10 ms; on a busy one, the kill must still come before the end of the snapshot
-# A follower that gets a snapshot after its restart can stay behind, a bug of DLedger (docs/findings). So the waits are short.
+# A follower that gets a snapshot after its restart can stay behind, a bug of DLedger. So the waits are short.
 WORDS = (
     *("--nodes", "3", "--rate", "30", "--heartbeat-ms", "200", "--time-limit", "16", "--fault-quiet", "1-1"),
     *("--snapshot-threshold", "150", "--snapshot-ms", str(SNAPSHOT_MS), "--nemesis", "kill:trigger"),

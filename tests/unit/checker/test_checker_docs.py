@@ -1,4 +1,4 @@
-"""docs/checker.md matches the code."""
+"""docs/reference/checker.md, algorithms.md and docs/guide/new-model.md match the code."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     import pytest
 
 ROOT = Path(__file__).parents[3]
-TEXT = (ROOT / "docs" / "checker.md").read_text(encoding="utf-8")
+OWN = (ROOT / "docs" / "guide" / "new-model.md").read_text(encoding="utf-8")
+REFERENCE = (ROOT / "docs" / "reference" / page for page in ("checker.md", "algorithms.md"))
+TEXT = "\n".join([*(page.read_text(encoding="utf-8") for page in REFERENCE), OWN])
 
 
 def first_cells(section: str) -> Iterator[str]:
@@ -67,7 +69,7 @@ def test_the_model_of_the_guide_works(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The code block is a module in the working folder, and the command prints the guide's output."""
-    (block,) = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
+    (block,) = re.findall(r"```python\n(.*?)```", OWN, re.DOTALL)
     (tmp_path / "maximum.py").write_text(block)
     history = [
         operation(0, "max", 5, 0, 1, 5),
@@ -86,10 +88,7 @@ def test_the_model_of_the_guide_works(
         assert check.main(["history.jsonl", *given, "--explain-model"], standalone_mode=False) == ExitCode.INVALID
     finally:
         sys.modules.pop("maximum", None)
-    own = TEXT.partition("## A model of your own")[2]
-    own = re.sub(
-        r"\*\*What the counterexample of your own model promises.*?\n\|", "", own, flags=re.DOTALL
-    )  # of a stack
+    own = re.sub(r"## What the counterexample promises.*?\n\|", "", OWN, flags=re.DOTALL)  # of a stack
     shown = re.findall(r"^    ((?:history\.jsonl:|Process|Checked|Algorithm|At most).*)$", own, re.MULTILINE)
     printed = capsys.readouterr().out.splitlines()
     assert len(shown) == 5

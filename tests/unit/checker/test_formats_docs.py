@@ -1,4 +1,4 @@
-"""docs/formats.md matches the code."""
+"""docs/reference/formats.md matches the code."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from harness.event_lines import MAX_LINE_BYTES, decode_event
 from harness.event_lines import VERSION as HISTORY_VERSION
 from harness.values import MAX_NESTING
 
-DOCUMENT = Path(__file__).parents[3] / "docs" / "formats.md"
+DOCUMENT = Path(__file__).parents[3] / "docs" / "reference" / "formats.md"
 
 
 def rows(section: str) -> list[list[str]]:

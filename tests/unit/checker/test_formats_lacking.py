@@ -1,4 +1,4 @@
-"""What an event may lack in each format: the table of docs/formats.md, which is made from the readers, holds of them."""
+"""What an event may lack in each format: the table of docs/reference/formats.md, made from the readers, holds of them."""
 
 from __future__ import annotations
 

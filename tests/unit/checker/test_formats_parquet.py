@@ -111,7 +111,7 @@ def _sorted_maps(operation: Operation) -> Operation:
 
 
 def test_the_schema_is_the_published_one(tmp_path: Path) -> None:
-    """Names, order, nullability and the version in the metadata are those of docs/formats.md."""
+    """Names, order, nullability and the version in the metadata are those of docs/reference/formats.md."""
     path = tmp_path / "operations.parquet"
     write_operations(path, [READ], run="r")
     layout = parquet.ParquetFile(path).schema_arrow

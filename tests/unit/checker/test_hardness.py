@@ -275,8 +275,8 @@ def test_it_takes_less_than_a_second() -> None:
 
 
 def test_the_guide_has_all_reasons() -> None:
-    """The table of docs/checker.md has exactly these names."""
-    text = (ROOT / "docs/checker.md").read_text(encoding="utf-8")
+    """The table of docs/reference/checker.md has exactly these names."""
+    text = (ROOT / "docs/reference/checker.md").read_text(encoding="utf-8")
     table = text.partition("| `reason` |")[2].partition("\n\n")[0]
     assert re.findall(r"^\| `([a-z-]+)` \|", table, re.MULTILINE) == list(REASONS)
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from checker.formats.columns import Columns
 
 DATA: Final = Path(__file__).parents[2] / "data" / "histories" / "transactions"
-PAGE: Final = Path(__file__).parents[3] / "docs" / "transactions.md"
+PAGE: Final = Path(__file__).parents[3] / "docs" / "journal" / "transactions.md"
 SAME_NAME: Final = {"strong-serializable": "strict-serializable"}
 SOURCES: Final = {"wfr-keys": "writes-follow-reads"}
 OURS: Final = frozenset({"G-SI", "G-SI-process", "G-SI-realtime"})  # beside G2-item; Elle has no such type
@@ -153,7 +153,9 @@ def test_types_are_those_of_elle(folder: Path, workload: str, rows: int) -> None
         for name in sorted({name for told in named.values() for each in told for name in each})
     ]
     table = "\n".join([f"| `{workload}` | {' | '.join(named)} |", "|---|---|---|---|", *lines])
-    assert f"\n{table}\n" in PAGE.read_text(encoding="utf-8"), f"docs/transactions.md lacks this table:\n{table}"
+    assert f"\n{table}\n" in PAGE.read_text(encoding="utf-8"), (
+        f"docs/journal/transactions.md lacks this table:\n{table}"
+    )
 
 
 def _told(verdict: str, types: str) -> set[str]:

@@ -249,14 +249,16 @@ def test_what_took_effect_is_not_left_out_of_a_stack() -> None:
 
 
 def test_the_example_of_the_guide() -> None:
-    """docs/checker.md has the sentence as it is."""
+    """docs/guide/new-model.md has the sentence as it is."""
     calls = [("push", 1), ("push", 2), ("push", 3), ("pop", 3), ("pop", 1)]
     operations = [
         made(0, f, value if f == "push" else None, 2 * i, 2 * i + 1, None if f == "push" else value)
         for i, (f, value) in enumerate(calls)
     ]
     explanation = analysis(own_models.Stack(), operations).explanation
-    assert f"\n    {explanation}\n" in (Path(__file__).parents[3] / "docs" / "checker.md").read_text(encoding="utf-8")
+    assert f"\n    {explanation}\n" in (Path(__file__).parents[3] / "docs" / "guide" / "new-model.md").read_text(
+        encoding="utf-8"
+    )
 
 
 def test_reasons_that_differ_between_orders_are_told_apart() -> None:

@@ -18,7 +18,7 @@ from harness.errors import InputError
 if TYPE_CHECKING:
     from clusters.kit.mending import Mends
 
-FINDINGS = Path(__file__).parents[3] / "docs" / "findings"
+SYSTEMS = Path(__file__).parents[3] / "clusters" / "systems"
 
 
 def test_numbers_come_in_order() -> None:
@@ -51,11 +51,15 @@ def test_only_controllers_on_dledger_have_mends() -> None:
 
 
 @pytest.mark.parametrize(
-    ("mends", "page"), [(DLEDGER, "dledger-0.4.0.md"), (CONTROLLER, "rocketmq-controller-5.3.3.md")]
+    ("mends", "page"),
+    [
+        (DLEDGER, "dledger/findings/dledger-0.4.0.md"),
+        (CONTROLLER, "rocketmq/findings/rocketmq-controller-5.3.3.md"),
+    ],
 )
 def test_each_mend_has_a_finding_and_a_line(mends: Mends, page: str) -> None:
     """The page of the findings has a section and a line of the table for each mend."""
-    text = (FINDINGS / page).read_text(encoding="utf-8")
+    text = (SYSTEMS / page).read_text(encoding="utf-8")
     sections = set(map(int, re.findall(r"^## (\d+)\. ", text, re.MULTILINE)))
     lines = {int(found) for found in re.findall(r"^\| (\d+)(?: and 5)? \| `", text, re.MULTILINE)}
     assert set(mends.texts) <= sections

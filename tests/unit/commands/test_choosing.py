@@ -313,7 +313,7 @@ def test_an_abstract_class_is_refused(capsys: pytest.CaptureFixture[str], elsewh
     """The message names the missing methods, before a cluster is opened."""
     (elsewhere / "kvmine.py").write_text(MODULE)
     error = refused(capsys, "plan", "--system", "kvmine:Half")
-    assert "lacks client, install, until_ready; see docs/new-system.md" in error
+    assert "lacks client, install, until_ready; see docs/guide/new-system.md" in error
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""docs/new-system.md and docs/new-workload.md show code that runs: the code of the templates of `labrys new`."""
+"""docs/guide/new-system.md and docs/guide/new-workload.md show code that runs: the code of the templates of `labrys new`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from harness.workload import Observed
 from tests.own_models import operation
 from tests.slow_faults import forget_plugins, install_slow_faults
 from tests.stand_ins import stand_in
-from tools import tables
+from tools import site, tables
 
 ROOT = Path(__file__).parents[3]
 
@@ -47,18 +47,21 @@ def blocks_with(page: str, words: str) -> list[str]:
 
 
 # The system that reads the options of its workload. `test_choosing.py` runs one.
-LEASES = blocks_with("new-system.md", "self.workload_options.lease_s")
+LEASES = blocks_with("guide/new-system.md", "self.workload_options.lease_s")
 # The workload that a model judges. Another test runs it.
-MODELLED = blocks_with("new-workload.md", "linearizability(")
+MODELLED = blocks_with("guide/new-workload.md", "linearizability(")
 # The system that builds its software.
-BUILT = blocks_with("new-system.md", "def build(cls")
+BUILT = blocks_with("guide/new-system.md", "def build(cls")
 # The generator of the page, in two blocks. Another test runs it.
-COMBINED = [*blocks_with("new-workload.md", "def operations(stream):"), *blocks_with("new-workload.md", "phases(\n")]
+COMBINED = [
+    *blocks_with("guide/new-workload.md", "def operations(stream):"),
+    *blocks_with("guide/new-workload.md", "phases(\n"),
+]
 # Code that is not in the templates.
 ELSEWHERE = {'serves = {"fresh-ids": "generate is POST /ids"}', *MODELLED, *LEASES, *BUILT, *COMBINED}
 
 
-@pytest.mark.parametrize(("page", "kind"), [("new-system.md", "system"), ("new-workload.md", "workload")])
+@pytest.mark.parametrize(("page", "kind"), [("guide/new-system.md", "system"), ("guide/new-workload.md", "workload")])
 def test_the_code_of_a_page_is_that_of_the_template(page: str, kind: str) -> None:
     """`test_new.py` runs the template's tests, and `test_wheel.py` a system of it on real nodes."""
     template = ROOT / "commands" / "templates" / kind
@@ -75,17 +78,17 @@ def test_the_code_of_another_library_is_that_of_the_example() -> None:
     """`tests/integration/jvm/test_sockets.py` runs the example."""
     example = ROOT / "examples" / "microraft"
     written = [path.read_text() for path in (example / "system.py", *example.glob("src/**/*.java"))]
-    code = [text for language, text in blocks("real-code-by-seed.md") if language in {"java", "python"}]
+    code = [text for language, text in blocks("guide/real-code-by-seed.md") if language in {"java", "python"}]
     assert len(code) == 5
     for text in code:
         lines = [line.strip() for line in text.strip().splitlines()]
         assert any("\n".join(lines) in "\n".join(line.strip() for line in each.splitlines()) for each in written), text
 
 
-@pytest.mark.parametrize("page", ["new-system.md", "new-workload.md"])
+@pytest.mark.parametrize("page", ["guide/new-system.md", "guide/new-workload.md"])
 def test_the_commands_of_a_page_are_those_of_the_package(page: str) -> None:
     """Each `labrys test` line of the page is in the template's README too."""
-    kind = page.removeprefix("new-").removesuffix(".md")
+    kind = page.removeprefix("guide/new-").removesuffix(".md")
     readme = (ROOT / "commands" / "templates" / kind / "README.md").read_text()
     shell = [line for language, text in blocks(page) if language == "sh" for line in text.splitlines()]
     assert f"labrys new {kind} " in "\n".join(shell)
@@ -118,7 +121,7 @@ def test_the_fault_of_the_page_can_stand_in_a_file(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`--fault` adds its kinds for the names of `--nemesis`, and no file of defaults can do that."""
-    (code,) = blocks_with("new-fault.md", "class LowPriority")
+    (code,) = blocks_with("guide/new-fault.md", "class LowPriority")
     (tmp_path / "nemesis").mkdir()
     (tmp_path / "nemesis" / "slow.py").write_text(code)
     monkeypatch.chdir(tmp_path)
@@ -149,10 +152,12 @@ def test_the_fault_of_the_page_can_stand_in_a_file(
 
 
 def test_a_workload_that_a_model_judges_returns_its_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The page's `check` runs with the model of docs/checker.md."""
+    """The page's `check` runs with the model of docs/guide/new-model.md."""
     (code,) = MODELLED
     (model,) = re.findall(
-        r"```python\n([^`]*class MaxRegister.*?)```", (ROOT / "docs" / "checker.md").read_text(), re.DOTALL
+        r"```python\n([^`]*class MaxRegister.*?)```",
+        (ROOT / "docs" / "guide" / "new-model.md").read_text(),
+        re.DOTALL,
     )
     (tmp_path / "maximum.py").write_text(model)
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -169,8 +174,8 @@ def test_a_workload_that_a_model_judges_returns_its_parts(tmp_path: Path, monkey
 def test_the_tables_of_the_pages_are_made_from_the_code() -> None:
     """After a change of a kind, a measure or another row, `python tools/tables.py` writes the tables again."""
     used = set()
-    for page in sorted((ROOT / "docs").rglob("*.md")):
-        text = page.read_text(encoding="utf-8")
+    for page in site.pages():
+        text = (ROOT / page).read_text(encoding="utf-8")
         used |= {found[1] for found in tables.TABLE.findall(text)}
         assert text == tables.written(text), f"{page}: run: python tools/tables.py"
     assert used == set(tables.TABLES)
@@ -231,7 +236,7 @@ def test_the_generator_of_the_page_does_what_the_page_says() -> None:
 
 def test_each_word_of_the_page_is_a_combinator() -> None:
     """And each combinator that others can use is in the table."""
-    page = (ROOT / "docs" / "new-workload.md").read_text()
+    page = (ROOT / "docs" / "guide" / "new-workload.md").read_text()
     table = page[page.index("| word |") :].split("\n\n")[0]
     words = set(re.findall(r"`([A-Za-z_]+)`", "".join(row.split("|")[1] for row in table.splitlines())))
     public = {
@@ -242,7 +247,7 @@ def test_each_word_of_the_page_is_a_combinator() -> None:
 
 def test_the_page_of_members_is_made_from_the_docstrings() -> None:
     """After a change of a docstring, `python tools/system_reference.py` writes the page again."""
-    written = (ROOT / "docs" / "system-reference.md").read_text(encoding="utf-8")
+    written = (ROOT / "docs" / "reference" / "system-reference.md").read_text(encoding="utf-8")
     made = subprocess.run(
         [sys.executable, "-c", "import system_reference; print(system_reference.page(), end='')"],
         env={"PYTHONPATH": f"{ROOT / 'tools'}:{ROOT}"}, capture_output=True, text=True, check=True, timeout=60,
@@ -255,7 +260,7 @@ def test_the_page_has_every_member(of: type) -> None:
     """Public methods, class attributes and fields, with a text."""
     (section,) = re.findall(
         rf"^## {of.__name__}\n(.*?)(?=^## |\Z)",
-        (ROOT / "docs" / "system-reference.md").read_text(),
+        (ROOT / "docs" / "reference" / "system-reference.md").read_text(),
         re.DOTALL | re.MULTILINE,
     )
     members = {name for name in (*vars(of), *inspect.get_annotations(of)) if not name.startswith("_")}
@@ -268,7 +273,7 @@ def test_the_page_has_every_member(of: type) -> None:
 def test_the_commands_of_the_installation_name_what_exists(capsys: pytest.CaptureFixture[str]) -> None:
     """Targets of make, files of the clone, and commands of Labrys; `test_outside.py` runs the way of a stranger."""
     makefile = (ROOT / "Makefile").read_text()
-    lines = [line for language, text in blocks("install.md") if language == "sh" for line in text.splitlines()]
+    lines = [line for language, text in blocks("guide/install.md") if language == "sh" for line in text.splitlines()]
     assert len(lines) > 15
     for line in lines:
         words = shlex.split(line.removeprefix("sudo "))

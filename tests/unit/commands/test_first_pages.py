@@ -1,4 +1,4 @@
-"""Carries out every command of docs/failing-seed.md and of the beginning of docs/tutorial.md, in the simulator.
+"""Carries out every command of docs/guide/failing-seed.md and of the beginning of docs/guide/tutorial.md, in the simulator.
 
 The pages show what the commands print. Only the times that commands take, and the names of runs, may differ.
 """
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.usefixtures("without_plots")
 def test_the_way_from_a_red_build_to_a_cause(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each step ends and prints as the page says, and the next step uses its files."""
     monkeypatch.chdir(tmp_path)
-    found = steps("failing-seed.md")
+    found = steps("guide/failing-seed.md")
     codes = [1, 0, 1, 1, 0, 0]  # test, explain, --repeat, shrink, suite, and the test without the bug
     assert [line.split()[1] for line, _ in found] == ["test", "explain", "test", "shrink", "suite", "test"]
     for (line, outputs), code in zip(found, codes, strict=True):
@@ -42,7 +42,7 @@ def test_the_way_from_a_red_build_to_a_cause(tmp_path: Path, monkeypatch: pytest
 def test_the_tutorial_begins_with_a_bug(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without root and Java, the hunt finds the planted bug, and no run of the correct version is invalid."""
     monkeypatch.chdir(tmp_path)
-    (hunt, (shown,)), (explain, _), (correct, _) = steps("tutorial.md", until="## 2.")
+    (hunt, (shown,)), (explain, _), (correct, _) = steps("guide/tutorial.md", until="## 2.")
     code, output = carried_out(hunt, "--jobs", "1")
     assert (code, missing(shown, plainly(output)), "report     " in output) == (1, [], True), output
     code, output = carried_out(explain)
@@ -56,7 +56,7 @@ def test_the_tutorial_begins_with_a_bug(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_the_page_of_results_has_every_part_of_a_verdict() -> None:
     """Its table names all parts of a run, and its sentence those that may be unknown in a valid run."""
-    page = (DOCS / "results.md").read_text(encoding="utf-8")
+    page = "\n".join((DOCS / "reference" / name).read_text(encoding="utf-8") for name in ("results.md", "verdicts.md"))
     run = trial("--system", "sim-raft", "--cluster", "sim", "--time-limit", "22", "--nemesis", "kill", seed=1)
     (table,) = re.findall(r"^## Parts\n\n(.*?)\n\n", page, re.MULTILINE | re.DOTALL)
     listed = {name for row in re.findall(r"^\| (`[^|]*`) \|", table, re.MULTILINE) for name in row.split("`")}
@@ -76,7 +76,7 @@ def test_the_first_page_is_short() -> None:
     assert [each for each in targets if not each.startswith("https://") and not (DOCS.parent / each).exists()] == []
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/tutorial.md", "docs/clusters.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/guide/tutorial.md", "docs/guide/clusters.md"])
 def test_a_page_says_what_removes_the_nodes_of_a_killed_test(page: str) -> None:
     """Nobody can clean up after a SIGKILL, so the paragraph names the command that does."""
     for paragraph in (DOCS.parent / page).read_text(encoding="utf-8").split("\n\n"):
@@ -85,7 +85,18 @@ def test_a_page_says_what_removes_the_nodes_of_a_killed_test(page: str) -> None:
             assert "also after `kill -9`" not in " ".join(paragraph.split())
 
 
-@pytest.mark.parametrize("page", ["failing-seed.md", "tutorial.md", "simulator.md"])
+@pytest.mark.parametrize(
+    "page",
+    [
+        "guide/failing-seed.md",
+        "guide/tutorial.md",
+        "guide/simulator.md",
+        "guide/hunt.md",
+        "guide/report.md",
+        "reference/java-programs.md",
+        "reference/linux-programs.md",
+    ],
+)
 def test_each_command_of_a_page_is_valid(page: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Also for commands that need nodes, `labrys` has the command and its options."""
     text = "\n".join(commands(page)).replace("\\\n", "")

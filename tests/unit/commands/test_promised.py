@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -106,7 +107,9 @@ def test_each_system_says_what_it_promises_to_each_workload(chosen: Chosen) -> N
     assert found.keys() == chosen.type.serves.keys()
     for name, promise in found.items():
         assert promise.sentence.endswith(".")
-        assert "://" in promise.source or "docs/" in promise.source
+        pages = re.findall(r"[\w/.-]+\.md", promise.source)
+        assert "://" in promise.source or pages, promise.source
+        assert [page for page in pages if "://" not in promise.source and not (ROOT / page).is_file()] == []
         workload = WORKLOADS[name]
         promised = values_of(promise, workload)
         for each in click_options(workload.Options):
@@ -246,7 +249,7 @@ def test_a_system_that_promises_nothing_has_the_defaults_of_the_workload() -> No
 
 def test_a_promise_with_an_unknown_option_is_refused() -> None:
     """With the nearest one."""
-    promise = Promise(sentence="Nothing.", source="docs/x.md", options={"linearisable": False})
+    promise = Promise(sentence="Nothing.", source="docs/index.md", options={"linearisable": False})
     with pytest.raises(InputError, match="Did you mean 'linearizable'"):
         values_of(promise, WORKLOADS["log"])
     assert promise_of(System, object(), "log") is None
@@ -260,7 +263,7 @@ def test_the_verdict_names_the_promise_and_who_makes_it(tmp_path: Path, capsys: 
     assert "  Tested: Transactions of the level snapshot" in capsys.readouterr().out.splitlines()[1]
     (results,) = store.glob("*/2*/results.json")
     document = json.loads(results.read_text(encoding="utf-8"))
-    assert document["promise"]["source"] == "Labrys, the specification of sim-txn, docs/sim-txn.md"
+    assert document["promise"]["source"] == "Labrys, the specification of sim-txn, clusters/systems/sim_txn/README.md"
     assert document["promise"]["others"] == []
     assert json.loads(results.with_name("test.json").read_text(encoding="utf-8"))["promise"] == document["promise"]
     page = results.with_name("report.html").read_text(encoding="utf-8")

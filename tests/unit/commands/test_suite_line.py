@@ -185,6 +185,6 @@ def test_the_output_has_the_given_format(capsys: pytest.CaptureFixture[str], mon
 
 def test_the_page_on_suites_has_every_measure() -> None:
     """Its table has each measure of a threshold, with the words of the code."""
-    text = (Path(__file__).parents[3] / "docs" / "suites.md").read_text()
+    text = (Path(__file__).parents[3] / "docs" / "guide" / "suites.md").read_text()
     for name, meaning in MEASURES.items():
         assert f"| `{name}` | {meaning} |" in text

@@ -29,6 +29,7 @@ from results.record.record import suite_case_from
 from results.store.errors import StoreError
 from results.store.store import Store
 from tests.cases import case_result
+from tests.suites import SUITES
 
 ROOT = Path(__file__).parents[3]
 CONTROL = Case(
@@ -374,10 +375,10 @@ def test_a_code_counts_as_a_verdict_only_with_its_document(
     assert result.passed is (expected is ExitCode.INVALID)
 
 
-@pytest.mark.parametrize("file", sorted((ROOT / "suites").glob("*.toml")), ids=lambda file: file.stem)
-def test_the_suites_of_the_repository_have_known_options(file: Path) -> None:
+@pytest.mark.parametrize("name", SUITES)
+def test_the_suites_of_the_repository_have_known_options(name: str) -> None:
     """Each case has only options of the command, of its system and of its workload."""
-    assert load_suite(file, seed=1, known=known_options).cases
+    assert load_suite(SUITES[name], seed=1, known=known_options).cases
 
 
 @pytest.mark.parametrize("table", ["[defaults]", "[[test]]\nname = 'a'"])

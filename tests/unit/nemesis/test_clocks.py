@@ -136,7 +136,7 @@ def test_a_process_that_keeps_the_true_time_has_no_fault() -> None:
     [
         (
             None,
-            "n1's process never says its time, so nobody saw the effect; docs/new-system.md says how it can (`clock`).",
+            "n1's process never says its time, so nobody saw the effect; docs/guide/new-system.md says how it can (`clock`).",
         ),
         (lambda offset_s: None, "n1's process did not say its time during the proof."),
     ],

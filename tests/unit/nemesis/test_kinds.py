@@ -156,8 +156,9 @@ def test_a_fault_waits_for_a_message_only_on_simulated_nodes() -> None:
 
 
 def test_the_documentation_names_every_kind_alias_and_option() -> None:
-    """docs/faults.md has all kinds and options."""
-    text = (Path(__file__).parents[3] / "docs" / "faults.md").read_text(encoding="utf-8")
+    """docs/reference/faults.md has all kinds, and plans.md their options."""
+    reference = Path(__file__).parents[3] / "docs" / "reference"
+    text = "".join((reference / page).read_text(encoding="utf-8") for page in ("faults.md", "plans.md"))
     names = {
         *all_kinds(),
         *registry().aliases,

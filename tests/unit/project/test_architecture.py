@@ -1,4 +1,4 @@
-"""docs/architecture.md names files, things in them and entry points that there are."""
+"""docs/guide/architecture.md names files, things in them and entry points that there are."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import cli
 from harness.console import plugins
 
 ROOT = Path(__file__).parents[3]
-PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "guide" / "architecture.md").read_text(encoding="utf-8")
 STEP = re.compile(r"^\| .+ \| `([a-z_/]+\.py)` \| `(\w+)` \|$", re.MULTILINE)
 
 
@@ -32,7 +32,7 @@ def test_each_path_of_the_page_is_there() -> None:
     for path in re.findall(r"`([a-z_]+/[a-z_./]*|cli\.py)`", PAGE):
         assert (ROOT / path).exists(), path
     for link in re.findall(r"\]\(([^)#]+)", PAGE):
-        assert (ROOT / "docs" / link).exists(), link
+        assert (ROOT / "docs" / "guide" / link).exists(), link
 
 
 def test_the_page_has_every_registry() -> None:

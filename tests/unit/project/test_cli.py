@@ -33,6 +33,7 @@ from results.record.record import RunRecord, TestInfo
 from results.store.store import Store
 from results.stored.document import build
 from results.stored.load import load_record
+from tests.suites import SUITES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -847,7 +848,7 @@ def test_a_suite_knows_the_time_limit_that_its_cases_have(
 )
 def test_the_suites_that_are_shipped_can_be_planned(capsys: pytest.CaptureFixture[str], name: str) -> None:
     """Every case of every suite has options that are understood, and a plan that there is room for."""
-    suite = load_suite(ROOT / "suites" / f"{name}.toml", seed=1, known=known_options)
+    suite = load_suite(SUITES[name], seed=1, known=known_options)
 
     for case in suite.cases:
         arguments = case.arguments()

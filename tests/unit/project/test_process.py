@@ -377,7 +377,7 @@ def test_a_signal_that_the_parent_ignores_stays_ignored(place: Path) -> None:
 def test_under_nohup_these_tests_start_programs_that_take_sighup() -> None:
     """A test process that ignores SIGHUP goes on after one, and its children end by one."""
     script = (
-        "import os, signal, subprocess, tests.conftest\n"
+        "import os, signal, subprocess, conftest\n"
         "os.kill(os.getpid(), signal.SIGHUP)\n"
         "print(subprocess.run(['sh', '-c', 'kill -HUP $$; echo went on'], check=False).returncode)"
     )

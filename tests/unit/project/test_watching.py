@@ -37,7 +37,7 @@ def run(folder: Path, files: Mapping[str, str], *options: str) -> subprocess.Com
             "-m",
             "pytest",
             "-p",
-            "tests.conftest",
+            "conftest",
             "--import-mode=importlib",
             *options,
         ],

@@ -28,8 +28,8 @@ import org.objectweb.asm.tree.TypeInsnNode;
 import org.objectweb.asm.tree.VarInsnNode;
 
 /**
- * All mends, by the findings that they mend: those of DLedger 0.4.0 in docs/findings/dledger-0.4.0.md, and those of RocketMQ's controllers
- * in docs/findings/rocketmq-controller-5.3.3.md.
+ * All mends, by the findings that they mend: those of DLedger 0.4.0 in clusters/systems/dledger/findings/dledger-0.4.0.md, and those of RocketMQ's controllers
+ * in clusters/systems/rocketmq/findings/rocketmq-controller-5.3.3.md.
  */
 enum Mend {
     /** A dispatcher compares from the end of the log at each new leadership, and not at the start of the process. Also for finding 5. */

@@ -1,0 +1,40 @@
+"""The mends of RocketMQ's controllers: a seed shows each finding in the released jars, and not in the mended ones."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.verdict import Verdict
+from tests.trials import trial
+
+pytestmark = pytest.mark.integration
+
+PLAN = "clusters/systems/rocketmq/findings/rocketmq-controller-5.3.3-two-first-masters/plan.json"
+CONTROLLERS = ("--cluster", "sim", "--system", "rocketmq-controller", "--workload", "elect", "--rate", "5")
+LEFT_OUT = (
+    *CONTROLLERS, "--nodes", "3", "--nemesis", "kill,partition-leader,pause,leadership-transfer", "--fault-on", "3-8",
+    "--fault-off", "0.5-3", "--fault-quiet", "0.5-3", "--time-limit", "10",
+)  # fmt: skip
+TWO_FIRST_MASTERS = (*CONTROLLERS, "--plan", PLAN, "--max-in-flight", "1", "--time-limit", "6.952")
+FULL_DISKS = (
+    "--cluster", "sim", "--system", "rocketmq-controller", "--workload", "broker-id", "--nodes", "3", "--nemesis",
+    "disk-full:all", "--fault-on", "4-5", "--fault-off", "0.5-3", "--fault-quiet", "0.5-3", "--time-limit", "8", "--rate", "20",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("finding", "words", "seed", "part"),
+    [
+        ("6", FULL_DISKS, 6, "recovered"),
+        ("4", LEFT_OUT, 577543130896587572, "recovered"),
+        ("9", TWO_FIRST_MASTERS, 1221919709868472333, "linearizable"),
+    ],
+)
+def test_a_mend_removes_its_finding(finding: str, words: tuple[str, ...], seed: int, part: str) -> None:
+    """The released controllers have the finding in this run, and mended ones do not."""
+
+    def verdict(*mend: str) -> Verdict:
+        return next(each.verdict for each in trial(*words, *mend, seed=seed).outcome.parts if each.name == part)
+
+    assert verdict() is Verdict.INVALID
+    assert verdict("--mend", finding) is Verdict.VALID
