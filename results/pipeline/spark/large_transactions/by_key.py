@@ -255,7 +255,7 @@ def _findings(
 ) -> tuple[pa.RecordBatch, dict[str, int]]:
     """Returns findings in the order of the kernel, and the number of those of each type but `INTERNAL`."""
     (flat, ends), (keys, key_at, key_place) = at, names
-    some = []
+    some: list[tuple[Any, ...]] = []
     for number, finding in enumerate(found):
         kind, of, values = finding.kind, finding.key, finding.elements
         starts = [int(start[row]) for row in finding.rows]
