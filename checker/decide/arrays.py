@@ -84,13 +84,17 @@ class OfPlain:
     def _of_invokes(self, invokes: Int64s) -> Sequence[Operation]:
         return self._plain.operations.at(np.flatnonzero(np.isin(self._columns.start, invokes)))
 
+    def previous_ok(self, place: int, end: int) -> Operation | None:
+        """See `History`."""
+        return previous_ok(self.operations(place), end)
+
     def excerpt(self, place: int, outcome: Outcome) -> Excerpt:
         """See `History`."""
-        if self._objects is not None:
-            return self._objects.excerpt(place, outcome)
-        operations = self.operations(place)
-        end = None if outcome.op is None else self._arrays[place].end(outcome.op)
-        return Excerpt(operations=operations, previous_ok=None if end is None else previous_ok(operations, end))
+        return (
+            Excerpt(operations=self.operations(place))
+            if self._objects is None
+            else self._objects.excerpt(place, outcome)
+        )
 
 
 def by_position(

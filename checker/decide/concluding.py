@@ -135,7 +135,7 @@ def explained(model: Model, result: Analysis, outcome: Outcome, excerpt: Excerpt
     if outcome.op is None:
         return result
     op = known[outcome.op]
-    found = replace(result, op=op, previous_ok=excerpt.previous_ok)
+    found = replace(result, op=op)
     has_configs = bool(outcome.configs)
     configs = configurations(model, known, outcome.configs) if has_configs else _configurations_before(model, known, op)
     why = reason(model, encoded, outcome, allowance)

@@ -66,8 +66,11 @@ def decide(history: History, question: Question) -> KeyedAnalysis:
     invalid.sort(key=lambda place: _failed_at(concluded[place]))
     budget = _Budget(question.explaining)
     for place in invalid:
+        outcome = concluded[place].outcome
+        if outcome.op is not None:
+            before = history.previous_ok(place, concluded[place].coded.end(outcome.op))
+            results[place] = replace(results[place], previous_ok=before)
         if budget.allows():
-            outcome = concluded[place].outcome
             excerpt = history.excerpt(place, outcome)
             left = _left(question.limits, began_s)
             results[place] = _explained(question.model, results[place], outcome, excerpt, budget.share(), left)
@@ -123,13 +126,13 @@ def _explained(  # noqa: PLR0917 - as `explained`
     if excerpt.coded is not None:
         return explained(model, result, outcome, excerpt, allowance)
     if not excerpt.operations:
-        return replace(result, previous_ok=excerpt.previous_ok)
+        return result
     # Objects show more of a violation than arrays do.
     coded = by_key.Objects.of(model, excerpt.operations)
     [(again, _)] = solve_by_hints([coded], limits)
     if again.verdict != "invalid":
         if excerpt.is_part:
-            return replace(result, previous_ok=excerpt.previous_ok)
+            return result
         again = outcome
     shown = explained(model, result, again, replace(excerpt, coded=coded), allowance)
     return replace(shown, op=result.op)

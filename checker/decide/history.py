@@ -32,14 +32,12 @@ class Excerpt:
         is_part: Whether the key has others; then the explanation claims nothing about these.
         makers: Of a part: operations of the key, with all that write or add a value that an operation of the part observed,
             also failed ones; None if these are not known.
-        previous_ok: The last operation of the key that returned ok before the one at whose return no linearization is left.
     """
 
     operations: Sequence[Operation]
     coded: by_key.Objects | None = None
     is_part: bool = False
     makers: Sequence[Operation] | None = None
-    previous_ok: Operation | None = None
 
 
 class History(Protocol):
@@ -67,6 +65,9 @@ class History(Protocol):
 
     def named(self, wanted: Mapping[int, Sequence[int]]) -> Mapping[int, Known]:
         """Returns operations by the place of their key and by their position in its columns."""
+
+    def previous_ok(self, place: int, end: int) -> Operation | None:
+        """Returns the last operation of a key that returned ok before an event."""
 
     def excerpt(self, place: int, outcome: Outcome) -> Excerpt:
         """Returns the operations that explain the outcome of an invalid key."""
@@ -120,17 +121,14 @@ class OfObjects:
         """See `History`."""
         return {place: self._coded[place].encoded.operations for place in wanted}
 
-    def excerpt(self, place: int, outcome: Outcome) -> Excerpt:
+    def previous_ok(self, place: int, end: int) -> Operation | None:
+        """See `History`."""
+        return previous_ok(self._groups[place], end)
+
+    def excerpt(self, place: int, outcome: Outcome) -> Excerpt:  # noqa: ARG002 - the outcome is about all operations
         """See `History`."""
         coded = self._coded[place]
-        end = None if outcome.op is None else coded.encoded.operations[outcome.op].complete_index
-        return Excerpt(
-            operations=coded.operations,
-            coded=coded,
-            is_part=self._is_part,
-            makers=self._makers,
-            previous_ok=None if end is None else previous_ok(coded.operations, end),
-        )
+        return Excerpt(operations=coded.operations, coded=coded, is_part=self._is_part, makers=self._makers)
 
 
 def previous_ok(operations: Sequence[Operation], end: int) -> Operation | None:

@@ -81,17 +81,19 @@ class OfTable:
         """See `History`; from one pass over the file."""
         return by_position(self.arrays, wanted, lambda invokes: read_rows_of(self._path, invokes))
 
+    def previous_ok(self, place: int, end: int) -> Operation | None:
+        """See `History`; from a pass over three columns of the file."""
+        return previous_ok(self._path, self.keys[place], end)
+
     def excerpt(self, place: int, outcome: Outcome) -> Excerpt:
         """See `History`; of a long key, only the operations that the violation depends on."""
         path, key, arrays = self._path, self.keys[place], self.arrays[place]
         if outcome.op is None:
             return Excerpt(operations=())
-        before = previous_ok(path, key, arrays.end(outcome.op))
         if not is_long(self._sizes[place]):
-            return Excerpt(operations=of_key(path, key), previous_ok=before)
+            return Excerpt(operations=of_key(path, key))
         few = part_of(path, arrays.part, outcome)
-        made = makers(path, key, few) if few else None
-        return Excerpt(operations=few, is_part=True, makers=made, previous_ok=before)
+        return Excerpt(operations=few, is_part=True, makers=makers(path, key, few) if few else None)
 
 
 def read_table(path: Path, name: str, model: Model) -> OfTable | None:
