@@ -3,8 +3,7 @@
 A user of the library calls one of these:
 
 - `checker.checking.check_file`: the history of a file, of a run's folder or of a pipe, as `labrys check` does;
-- `checker.decide.independent.check_keys`: operations in memory, with or without keys;
-- `checker.decide.analysis.analysis`: operations in memory on one object;
+- `checker.decide.decision.decide`: any history, e.g. operations in memory (`checker.decide.history.OfObjects`);
 - `checker.linearizable.linearizability`: the parts of a verdict, for a workload.
 
 The folders, from the ground up: `formats` (and `edn`) read a history, `models` say what an object may do, `search` has the

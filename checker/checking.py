@@ -14,7 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from checker.decide.independent import check_keys
+from checker.decide.decision import decide
+from checker.decide.history import OfObjects
+from checker.decide.question import Explaining, Question
 from checker.deciders import MODEL_HINT, Decider, Wanted
 from checker.errors import CheckFailed, Disagreement, ModelError
 from checker.explain.weakening import weakened
@@ -38,6 +40,7 @@ from harness.verdict import Verdict
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from checker.decide.history import History as Decidable
     from checker.formats.plain import Plain
     from checker.formats.source import Source
     from checker.judging.judged import Judged
@@ -49,7 +52,6 @@ RUN_TEST: Final = "test.json"
 MAX_TEST_BYTES: Final = 16 << 20
 LONG_ROWS: Final = 20_000  # for fewer rows, objects are as fast as arrays, and show more
 EXPLAIN_S: Final = 10.0  # for the counterexamples of one history
-_SHOWS_ALL: Final = "linear"
 _AUTO: Final = "auto"
 
 _OF_KNOSSOS: Final = {"nil_read": "any", "failed_cas": "drop", "crashed_dequeue": "never"}
@@ -70,7 +72,7 @@ class Request:
         wanted: The model or the workload, if the user set one.
         conventions: `nil_read`, `failed_cas` and `crashed_dequeue`, if they differ from those of the file or its format.
         keyed: Whether values are pairs of a key and a value; None: detected.
-        algorithm: As in `checker.decide.analysis`.
+        algorithm: One of `checker.search.solving.ALGORITHMS`.
         time_limit_s: Seconds for each history; None for no limit.
         memory_limit: Bytes for each history; None for half of the available memory.
         cross_check: Whether a second algorithm must agree.
@@ -92,10 +94,22 @@ class Request:
     empty: Verdict = Verdict.UNKNOWN
     explain_model: bool = False
 
-    @property
-    def needs_objects(self) -> bool:
-        """Whether an option needs objects: configurations, legal orders, statistics of the search."""
-        return self.algorithm == _SHOWS_ALL or self.certificate or self.explain_model
+    def question(self, model: Model, *, explain_s: float | None = EXPLAIN_S) -> Question:
+        """Returns the question about a history.
+
+        Args:
+            model: The model of each object.
+            explain_s: Seconds for the explanations of invalid keys; None for no limit.
+        """
+        return Question(
+            model=model,
+            limits=Limits(algorithm=self.algorithm, time_limit_s=self.time_limit_s, memory_limit=self.memory_limit),
+            certificate=self.certificate,
+            cross_check=self.cross_check,
+            explain_model=self.explain_model,
+            empty=self.empty,
+            explaining=Explaining(limit_s=explain_s),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,19 +227,7 @@ def _check_one(history: History, decider: Decider, request: Request, began_s: fl
     chosen = make_model(_class_of(decider), request.wanted.initial, conventions)
     try:
         with blaming(type(chosen)):
-            analysis = check_keys(
-                chosen,
-                history.operations,
-                algorithm=request.algorithm,
-                time_limit=request.time_limit_s,
-                memory_limit=request.memory_limit,
-                certificate=request.certificate,
-                cross_check=request.cross_check,
-                explain_s=EXPLAIN_S,
-                empty=request.empty,
-                explain_model=request.explain_model,
-                plain=None if request.needs_objects else history.plain,
-            )
+            analysis = decide(_history_of(history), request.question(chosen))
     except ModelError as error:  # names an event; only here its history is known
         raise ModelError(f"{history.name}: {error}") from error
     except Disagreement as error:
@@ -248,12 +250,21 @@ def _check_parquet(source: Source, decider: Decider, request: Request) -> Iterat
                 return
             yield from _check_each(from_parquet(path, source.name), decider, request, began_s)
             return
-        if not request.needs_objects and rows_of(path, source.name) >= LONG_ROWS:
+        if rows_of(path, source.name) >= LONG_ROWS:
             checked = _check_long(path, source.name, _class_of(decider), request, began_s)
             if checked is not None:
                 yield checked
                 return
         yield from _check_each(from_parquet(path, source.name), decider, request, began_s)
+
+
+def _history_of(history: History) -> Decidable:
+    """Returns a history that was read, for its decision."""
+    if history.plain is None:
+        return OfObjects.of(history.operations)
+    from checker.decide.arrays import OfPlain  # noqa: PLC0415 - loads numpy and pyarrow
+
+    return OfPlain(history.plain)
 
 
 def _weakened_rows(model: Model, plain: Plain) -> Mapping[str, int]:
@@ -274,16 +285,15 @@ def _class_of(decider: Decider) -> type[Model]:
 
 def _check_long(path: Path, file: str, cls: type[Model], request: Request, began_s: float) -> Checked | None:
     """Decides the only history in a Parquet file from arrays; None if arrays cannot represent it."""
-    from checker.decide.tables import check_table, read_table  # noqa: PLC0415 - only for long histories
+    from checker.decide.tables import read_table  # noqa: PLC0415 - only for long histories
 
     conventions = {**conventions_of(PARQUET), **request.conventions}
     chosen = make_model(cls, request.wanted.initial, conventions)
-    table = read_table(path, file, chosen)
+    table = None if request.question(chosen).needs_objects else read_table(path, file, chosen)
     if table is None:
         return None
     read_s = time.perf_counter() - began_s
-    limits = Limits(algorithm=request.algorithm, time_limit_s=request.time_limit_s, memory_limit=request.memory_limit)
-    analysis = check_table(table, limits, cross_check=request.cross_check)
+    analysis = decide(table, request.question(chosen, explain_s=None))  # each explanation reads the file again
     history = History(
         name=file,
         format=PARQUET,

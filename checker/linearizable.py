@@ -8,10 +8,13 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from checker.decide.independent import check_keys
+from checker.decide.decision import decide
+from checker.decide.history import OfObjects
+from checker.decide.question import Explaining, Question
 from checker.explain.missing import last_missing
 from checker.models import find_model, made
 from checker.models.blaming import blaming
+from checker.search.solving import Limits
 from checker.violations import When, count, counterexamples, of_keys, ranked
 from harness.about import MEMBER, about_operations
 from harness.console.plain import counted_of
@@ -58,7 +61,12 @@ def linearizability(
     """
     chosen = made(find_model(model, by_place=True)) if isinstance(model, str) else model
     with blaming(type(chosen)):
-        found = check_keys(chosen, operations, time_limit=CHECK_LIMIT_S, explain=MAX_EXPLAINED, explain_s=EXPLAIN_S)
+        question = Question(
+            model=chosen,
+            limits=Limits(time_limit_s=CHECK_LIMIT_S),
+            explaining=Explaining(most=MAX_EXPLAINED, limit_s=EXPLAIN_S),
+        )
+        found = decide(OfObjects.of(operations), question)
         part = _linearizable(chosen, found, operations, faults)
     order = order_part(found)
     return [part, *([] if order is None else [order])]

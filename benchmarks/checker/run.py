@@ -35,9 +35,11 @@ from benchmarks.checker.own_cases import own_cases
 from benchmarks.checker.peer import UNKNOWN, Answer, Porcupine
 from benchmarks.checker.registers import unique_writes
 from checker._kernel import sort_seconds
+from checker.decide.deciding import Objects
+from checker.decide.decision import decide
 from checker.decide.hints import solve_by_hints
-from checker.decide.independent import check_keys
-from checker.search.encode import encode
+from checker.decide.history import OfObjects
+from checker.decide.question import Explaining, Question
 from checker.search.solving import Limits, solve
 
 if TYPE_CHECKING:
@@ -139,17 +141,16 @@ def _rows_of(given: Iterable[Case]) -> Iterator[Row]:
 def _decidable(case: Case, history: Sequence[Operation]) -> Decidable:
     def prepare() -> Callable[[float], Sequence[Outcome]]:
         of_keys = [[op for op in history if op.key == key] for key in {op.key for op in history}]
-        encoded = [encode(case.model, of_key) for of_key in of_keys]
+        coded = [Objects.of(case.model, of_key) for of_key in of_keys]
         if not case.whole:
-            return partial(_solved, [each.problem for each in encoded])
-        histories = list(zip(of_keys, encoded, strict=True))
+            return partial(_solved, [each.problem for each in coded])
         return lambda limit_s: [
-            outcome
-            for outcome, _ in solve_by_hints(case.model, histories, Limits(time_limit_s=limit_s), fail_fast=True)
+            outcome for outcome, _ in solve_by_hints(coded, Limits(time_limit_s=limit_s), fail_fast=True)
         ]
 
     def whole(limit_s: float) -> str:
-        return str(check_keys(case.model, history, counterexample=False, time_limit=limit_s).valid)
+        question = Question(model=case.model, limits=Limits(time_limit_s=limit_s), explaining=Explaining(most=0))
+        return str(decide(OfObjects.of(history), question).valid)
 
     return Decidable(
         prepare=prepare,
@@ -263,12 +264,12 @@ def _compare(row: Row, peer: Porcupine, limit_s: float) -> tuple[list[Ours], lis
 
 def _measure_ours(history: Decidable, limit_s: float) -> Ours:
     seconds, outcomes = _best(lambda decide: decide(limit_s), history.prepare)
-    results = {outcome["verdict"] for outcome in outcomes}
+    results = {outcome.verdict for outcome in outcomes}
     verdict = next(str(each) for each in ("invalid", "unknown", "valid") if each in results)
     whole = None
     if history.whole is not None and verdict != UNKNOWN:
         whole, _ = _best(history.whole, lambda: limit_s)
-    return Ours(verdict=verdict, seconds=seconds, whole=whole, steps=sum(outcome["steps"] for outcome in outcomes))
+    return Ours(verdict=verdict, seconds=seconds, whole=whole, steps=sum(outcome.steps for outcome in outcomes))
 
 
 def _best(action: Callable[[A], T], prepare: Callable[[], A]) -> tuple[float, T]:
@@ -306,7 +307,7 @@ def measure(count: int) -> None:
     seconds, outcomes = _best(lambda given: solve([given], Limits(threads=1)), lambda: problem)
     after = _memory("VmHWM")
     sort = min(sort_seconds(count) for _ in range(3))
-    results = {"verdict": outcomes[0]["verdict"], "seconds": seconds, "sort": sort}
+    results = {"verdict": outcomes[0].verdict, "seconds": seconds, "sort": sort}
     print(json.dumps({**results, "columns": count * (1 + 4 * 8), "check": after - before}))
 
 

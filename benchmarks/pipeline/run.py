@@ -35,7 +35,7 @@ from benchmarks.pipeline import transactions
 from benchmarks.pipeline.histories import KINDS, generate, plan
 from benchmarks.pipeline.records import record
 from checker.formats.parquet import schema as file_schema
-from results.pipeline.decide.verdicts import VerdictOptions
+from results.pipeline.decide.asked import VerdictOptions
 from results.pipeline.options import AnalysisOptions
 from results.pipeline.schema import OPERATIONS
 from results.pipeline.spark.job import analyze

@@ -55,17 +55,17 @@ def follow(model: Model, encoded: Encoded, chain: Sequence[Sequence[int]], allow
     starts, ends = _intervals(encoded, chain)
     problem = encoded.with_intervals(starts, ends)
     [outcome] = solve([problem], allowance.limits(), want_order=True)
-    if outcome["verdict"] == "valid" and outcome["order"] is not None:
-        order = list(positions(outcome["order"]))
+    if outcome.verdict == "valid" and outcome.order is not None:
+        order = list(positions(outcome.order))
         return Placed(order=order) if in_time(encoded, order) else None
-    failed = outcome["op"]
-    if outcome["verdict"] != "invalid" or failed is None:
-        return Placed(exhausted=outcome["verdict"] == "invalid")
+    failed = outcome.op
+    if outcome.verdict != "invalid" or failed is None:
+        return Placed(exhausted=outcome.verdict == "invalid")
     done = sum(end < ends[failed] for end in ends)
-    if not outcome["configs"]:
+    if not outcome.configs:
         [outcome] = solve([problem], Allowance.of(_REASON_S).limits("linear"))
-    for path, *_ in outcome["configs"] if outcome["op"] == failed else ():
-        message = _message(model, encoded, path, failed)
+    for config in outcome.configs if outcome.op == failed else ():
+        message = _message(model, encoded, config.path, failed)
         if message is not None:
             return Placed(refused=failed, message=message, done=done)
     return Placed(refused=failed, done=done)

@@ -65,7 +65,7 @@ class KernelColumns(NamedTuple):
 
 
 class Arrays:
-    """A history of a built-in model as arrays; see `checker.decide.deciding.History`.
+    """A history of a built-in model as arrays; see `checker.decide.deciding.CodedKey`.
 
     Attributes:
         part: The kernel's columns.
@@ -82,16 +82,16 @@ class Arrays:
         self.problem = Problem(family, *part, initial=initial)
 
     def end(self, op: int) -> int:
-        """See `checker.decide.deciding.History`."""
+        """See `checker.decide.deciding.CodedKey`."""
         return int(self.part.e[op])
 
     def lack(self) -> Lack | None:
-        """See `checker.decide.deciding.History`."""
+        """See `checker.decide.deciding.CodedKey`."""
         return lack_of(self.events)
 
     @cached_property
     def events(self) -> Events:
-        """See `checker.decide.deciding.History`."""
+        """See `checker.decide.deciding.CodedKey`."""
         f, a, b, s, e = self.part
         rows, members = np.unique(np.stack([f.astype(np.int64), a, b]), axis=1, return_inverse=True)
         return Events(
@@ -104,14 +104,14 @@ class Arrays:
         )
 
     def before(self, end: int) -> tuple[Problem, Sequence[int]]:
-        """See `checker.decide.deciding.History`."""
+        """See `checker.decide.deciding.CodedKey`."""
         kept = np.flatnonzero(self.part.s < end)
         f, a, b, s, e = (column[kept] for column in self.part)
         part = (f, a, b, s, np.where(e < end, e, NEVER))
         return Problem(self._family, *part, initial=self.initial), kept.tolist()
 
     def reason(self, op: int, allowance: Allowance) -> list[int] | None:  # noqa: ARG002 - only for a user's own model
-        """See `checker.decide.deciding.History`."""
+        """See `checker.decide.deciding.CodedKey`."""
         return None
 
 

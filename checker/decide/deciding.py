@@ -17,10 +17,12 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Protocol
 
+from checker._kernel import Config
 from checker.near.elements import is_connected
 from checker.near.necessary import ANALYZER, SEARCH, lack
 from checker.near.rules import by_rule, by_walk, has_walk
 from checker.search.allowance import Allowance
+from checker.search.encode import encode
 from checker.search.relaxing import ANALYZER as RELAXED
 from checker.search.relaxing import smallest
 from checker.search.solving import AUTO, LEAST_S, Limits, solve
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from checker.models import Model
     from checker.near.necessary import Lack
     from checker.search.encode import Encoded, Events
+    from harness.op import Operation
 
 _NEAR: Final = "zones"
 _SEARCH: Final = "search"
@@ -44,8 +47,8 @@ _LEAST_SEARCH_S: Final = 0.01  # the share of a history, if there are many
 _EARLIER_S: Final = 0.3  # how much processor time to search for a return before that of a violated condition
 
 
-class History(Protocol):
-    """A history without a verdict so far.
+class CodedKey(Protocol):
+    """The columns of a key: a history of one object without a verdict so far.
 
     Attributes:
         problem: The history for the kernel.
@@ -77,46 +80,62 @@ class History(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Objects:
-    """A history whose operations are objects."""
+    """The columns of operations that are objects.
+
+    Attributes:
+        model: The model of the object.
+        operations: All operations of the key.
+        encoded: Those that matter, for the kernel.
+    """
 
     model: Model
+    operations: Sequence[Operation]
     encoded: Encoded
+
+    @classmethod
+    def of(cls, model: Model, operations: Sequence[Operation]) -> Objects:
+        """Encodes the operations of an object.
+
+        Raises:
+            ModelError: An operation does not belong to the model.
+        """
+        return cls(model, operations, encode(model, operations))
 
     @property
     def problem(self) -> Problem:
-        """See `History`."""
+        """See `CodedKey`."""
         return self.encoded.problem
 
     @property
     def own(self) -> bool:
-        """See `History`."""
+        """See `CodedKey`."""
         return self.encoded.coder.step is not None
 
     def end(self, op: int) -> int:
-        """See `History`."""
+        """See `CodedKey`."""
         return self.encoded.ends[op]
 
     def lack(self) -> Lack | None:
-        """See `History`."""
+        """See `CodedKey`."""
         return lack(self.model, self.encoded)
 
     @property
     def events(self) -> Events:
-        """See `History`."""
+        """See `CodedKey`."""
         return self.encoded.events
 
     def before(self, end: int) -> tuple[Problem, Sequence[int]]:
-        """See `History`."""
+        """See `CodedKey`."""
         kept = [i for i, start in enumerate(self.encoded.starts) if start < end]
         return self.encoded.part(kept, end - 1), kept
 
     def reason(self, op: int, allowance: Allowance) -> list[int] | None:
-        """See `History`."""
+        """See `CodedKey`."""
         return smallest(self.encoded, op, allowance)
 
 
 def decide_all(
-    histories: Sequence[History], limits: Limits, *, want_order: bool = False, fail_fast: bool = False
+    histories: Sequence[CodedKey], limits: Limits, *, want_order: bool = False, fail_fast: bool = False
 ) -> list[Outcome]:
     """Returns the outcome of each history; see `checker.search.solving.solve`.
 
@@ -131,9 +150,9 @@ def decide_all(
         return solve(problems, limits, want_order=want_order, fail_fast=fail_fast)
     clock = _Clock(limits)
     outcomes = solve(problems, replace(limits, algorithm=_NEAR), want_order=want_order, fail_fast=fail_fast)
-    left = [i for i, outcome in enumerate(outcomes) if outcome["unsuited"] is not None]
-    if fail_fast and any(outcome["verdict"] == "invalid" for outcome in outcomes):
-        return [_cancelled(outcome) if outcome["unsuited"] is not None else outcome for outcome in outcomes]
+    left = [i for i, outcome in enumerate(outcomes) if outcome.unsuited is not None]
+    if fail_fast and any(outcome.verdict == "invalid" for outcome in outcomes):
+        return [_cancelled(outcome) if outcome.unsuited is not None else outcome for outcome in outcomes]
     left = _put(outcomes, left, [_lacking(histories[i], clock) for i in left])
     left = _put(outcomes, left, [_ruled(histories[i], clock, want_order=want_order) for i in left])
     hard = [i for i in left if not histories[i].own and has_walk(histories[i].events)]
@@ -144,7 +163,7 @@ def decide_all(
             break
         wanted = clock.limits(_SEARCH, max(search_s / len(hard), _LEAST_SEARCH_S))
         _put(outcomes, hard, solve([problems[i] for i in hard], wanted, want_order=want_order, fail_fast=fail_fast))
-        hard = [i for i in hard if outcomes[i]["cause"] == "timeout" and not clock.is_over()]
+        hard = [i for i in hard if outcomes[i].cause == "timeout" and not clock.is_over()]
         hard = _put(outcomes, hard, [_walked(histories[i], clock, walk_s, want_order=want_order) for i in hard])
     left = sorted([*others, *(i for i in hard if not clock.is_over())])
     for limit_s, reason_s in _TURNS if any(histories[i].own for i in left) else _TURNS[-1:]:
@@ -153,7 +172,7 @@ def decide_all(
         wanted = clock.limits(_SEARCH, limit_s)
         searched = solve([problems[i] for i in left], wanted, want_order=want_order, fail_fast=fail_fast)
         _put(outcomes, left, searched)
-        left = [i for i in left if limit_s is not None and outcomes[i]["cause"] == "timeout" and not clock.is_over()]
+        left = [i for i in left if limit_s is not None and outcomes[i].cause == "timeout" and not clock.is_over()]
         left = _put(outcomes, left, [_reasoned(histories[i], outcomes[i], clock, reason_s) for i in left])
     return outcomes
 
@@ -184,10 +203,10 @@ class _Clock:
 
 
 def _cancelled(outcome: Outcome) -> Outcome:
-    return {**outcome, "cause": "cancelled", "unsuited": None}
+    return made("unknown", outcome.analyzer, cause="cancelled", steps=outcome.steps, seconds=outcome.seconds)
 
 
-def _lacking(history: History, clock: _Clock) -> Outcome | None:
+def _lacking(history: CodedKey, clock: _Clock) -> Outcome | None:
     """Returns the outcome of a history that violates a necessary condition; None if it violates none."""
     began_s = time.perf_counter()
     found = history.lack()
@@ -200,48 +219,63 @@ def _lacking(history: History, clock: _Clock) -> Outcome | None:
     return made("invalid", ANALYZER, op=found.op, kind=found.kind, core=found.core, seconds=seconds)
 
 
-def _ruled(history: History, clock: _Clock, *, want_order: bool) -> Outcome | None:
+def _ruled(history: CodedKey, clock: _Clock, *, want_order: bool) -> Outcome | None:
     """Returns the outcome of a history that a rule of its family decides; None if there is none."""
     if history.own:
         return None
     events = history.events
     found = by_rule(events, clock.limits(AUTO, None), want_order=want_order)
-    if found is None or found["verdict"] != "invalid" or found["op"] is None or not is_connected(events):
+    if found is None or found.verdict != "invalid" or found.op is None or not is_connected(events):
         return found
-    return _earlier(history, found["op"], clock) or found
+    return _earlier(history, found.op, clock) or found
 
 
-def _walked(history: History, clock: _Clock, walk_s: float, *, want_order: bool) -> Outcome | None:
+def _walked(history: CodedKey, clock: _Clock, walk_s: float, *, want_order: bool) -> Outcome | None:
     """Returns the outcome of a walk; None if it takes too long."""
     return by_walk(history.events, clock.limits(AUTO, walk_s), want_order=want_order)
 
 
-def _earlier(history: History, op: int, clock: _Clock) -> Outcome | None:
+def _earlier(history: CodedKey, op: int, clock: _Clock) -> Outcome | None:
     """Searches for an earlier return without a linearization; None if there is none, or time is over."""
     problem, kept = history.before(history.end(op))
     [outcome] = solve([problem], clock.limits(_SEARCH, _EARLIER_S))
-    if outcome["verdict"] != "invalid" or outcome["op"] is None:
+    if outcome.verdict != "invalid" or outcome.op is None:
         return None
     configs = [
-        ([kept[i] for i in path], None if last is None else kept[last], [kept[i] for i in pending])
-        for path, last, pending in outcome["configs"]
+        Config(
+            path=[kept[i] for i in config.path],
+            last=None if config.last is None else kept[config.last],
+            pending=[kept[i] for i in config.pending],
+        )
+        for config in outcome.configs
     ]
-    return {**outcome, "op": kept[outcome["op"]], "core": [kept[i] for i in outcome["core"]], "configs": configs}
+    return made(
+        "invalid",
+        outcome.analyzer,
+        op=kept[outcome.op],
+        kind=outcome.kind,
+        core=[kept[i] for i in outcome.core],
+        steps=outcome.steps,
+        seconds=outcome.seconds,
+        configs=configs,
+        has_all_configs=outcome.has_all_configs,
+        counts=outcome.counts,
+    )
 
 
-def _reasoned(history: History, outcome: Outcome, clock: _Clock, reason_s: float) -> Outcome | None:
+def _reasoned(history: CodedKey, outcome: Outcome, clock: _Clock, reason_s: float) -> Outcome | None:
     """Returns the outcome of a history that a small reason at the furthest return refutes; None if there is no reason."""
-    if outcome["op"] is None:
+    if outcome.op is None:
         return None
-    core = history.reason(outcome["op"], Allowance.within(clock.limits(_SEARCH, reason_s)))
+    core = history.reason(outcome.op, Allowance.within(clock.limits(_SEARCH, reason_s)))
     if core is None:
         return None
     return made(
         "invalid",
         RELAXED,
-        op=outcome["op"],
+        op=outcome.op,
         kind=SEARCH,
         core=core,
-        steps=outcome["steps"],
-        seconds=outcome["seconds"],
+        steps=outcome.steps,
+        seconds=outcome.seconds,
     )

@@ -41,9 +41,8 @@ def is_long(operations: int) -> bool:
     return operations > OBJECTS
 
 
-def previous_ok(path: Path, key: str | None, op: Operation) -> Operation | None:
-    """Returns the last operation of a key that returned ok before another one did."""
-    end = op.complete_index or 0
+def previous_ok(path: Path, key: str | None, end: int) -> Operation | None:
+    """Returns the last operation of a key that returned ok before an event."""
     invoke, completion = -1, -1
     for batch in open_parquet(path).iter_batches(columns=["key", "type", "invoke_index", "complete_index"]):
         keys, types, _, completions = batch.columns
@@ -117,11 +116,11 @@ def part_of(path: Path, part: KernelColumns, outcome: Outcome) -> list[Operation
 
 def likely_invalid(part: KernelColumns, outcome: Outcome) -> Int64s:
     """Returns rows of a key that are likely to be invalid by themselves, at most `OBJECTS`; none if there are more."""
-    op = outcome["op"]
+    op = outcome.op
     end = NEVER if op is None else int(part.e[op])
     rows = np.flatnonzero(part.s <= end)
     if len(rows) > OBJECTS:
-        rows = _closure(part, rows, outcome["core"])
+        rows = _closure(part, rows, outcome.core)
     return rows if len(rows) <= OBJECTS else rows[:0]
 
 

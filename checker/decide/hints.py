@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import math
 import time
-from array import array
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
@@ -39,6 +38,7 @@ from checker.search.allowance import Allowance
 from checker.search.certificate import replay
 from checker.search.placement import Placed, end_of, place
 from checker.search.solving import AUTO, LEAST_S
+from checker.search.solving import outcome as made
 from checker.words import sentence, span
 from harness.console.plain import one_line
 from harness.verdict import Verdict
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from checker._kernel import Outcome
+    from checker.decide.deciding import CodedKey
     from checker.models.base import Model
     from checker.search.encode import Encoded
     from checker.search.solving import Limits
@@ -81,19 +82,7 @@ class Hints:
     def outcome(self) -> Outcome:
         """Returns a legal order as an outcome of the kernel."""
         assert self.order is not None  # noqa: S101 - only for a legal order
-        return {
-            "verdict": "valid",
-            "cause": None,
-            "analyzer": ANALYZER,
-            "op": None,
-            "kind": None,
-            "core": [],
-            "unsuited": None,
-            "steps": len(self.order),
-            "seconds": self.seconds,
-            "order": array("I", self.order).tobytes(),
-            "configs": [],
-        }
+        return made("valid", ANALYZER, order=self.order, steps=len(self.order), seconds=self.seconds)
 
     def beside(self, verdict: Verdict, analyzer: str, operations: Sequence[Operation]) -> Hints:
         """Returns what is known after another algorithm has decided.
@@ -109,8 +98,7 @@ class Hints:
 
 
 def solve_by_hints(
-    model: Model,
-    histories: Sequence[tuple[Sequence[Operation], Encoded]],
+    keys: Sequence[CodedKey],
     limits: Limits,
     *,
     want_order: bool = False,
@@ -125,28 +113,27 @@ def solve_by_hints(
     If the user chose an algorithm, it decides in any case, and the system's own order is only examined.
 
     Args:
-        model: The model of each object.
-        histories: For each object, its operations, and the same encoded for the kernel.
+        keys: The columns of each object. Only operations that are objects carry an order.
         limits: The limits of the check, for all objects together.
         want_order: Whether the kernel has to return the order of valid histories.
         fail_fast: See `checker.search.solving.solve`.
 
     Returns:
-        For each history its outcome, and what is known about the system's own order; None if no operation carries one.
+        For each object its outcome, and what is known about the system's own order; None if no operation carries one.
     """
     kernel = partial(decide_all, want_order=want_order, fail_fast=fail_fast)
-    both = _Both(model, histories, limits, kernel)
-    both.attempt(range(len(histories)), min(_MOMENT_S, both.limit_s))
+    both = _Both(keys, limits, kernel)
+    both.attempt(range(len(keys)), min(_MOMENT_S, both.limit_s))
     unclear = [i for i, known in enumerate(both.hints) if known is not None and known.agrees is Verdict.UNKNOWN]
     if unclear and limits.algorithm != AUTO:
         both.attempt(unclear, both.rest_s)
-    elif unclear and all(_runs_in_kernel(model, histories[i][1]) for i in unclear):
+    elif unclear and all(both.runs_in_kernel(i) for i in unclear):
         both.race(unclear)
     elif unclear:
         both.take_turns(unclear)
     if limits.algorithm == AUTO:
         both.take_legal_orders()
-    missing = [i for i in range(len(histories)) if i not in both.found]
+    missing = [i for i in range(len(keys)) if i not in both.found]
     if missing:
         both.found |= both.search(missing, both.left())
     return [(both.found[i], known) for i, known in enumerate(both.hints)]
@@ -164,13 +151,11 @@ class _Both:
 
     def __init__(
         self,
-        model: Model,
-        histories: Sequence[tuple[Sequence[Operation], Encoded]],
+        keys: Sequence[CodedKey],
         limits: Limits,
-        kernel: Callable[[list[Objects], Limits], list[Outcome]],
+        kernel: Callable[[list[CodedKey], Limits], list[Outcome]],
     ) -> None:
-        self._model = model
-        self._histories = histories
+        self._keys = keys
         self._limits = limits
         self._kernel = kernel
         self._began_s = time.monotonic()
@@ -178,7 +163,7 @@ class _Both:
         self.limit_s = LIMIT_S if given_s is None else min(LIMIT_S, given_s / 2)
         self.rest_s = max(self.limit_s - _MOMENT_S, 0.0)
         self._wall_end_s = math.inf if given_s is None else self._began_s + given_s / 2
-        self.hints: list[Hints | None] = [None] * len(histories)
+        self.hints: list[Hints | None] = [None] * len(keys)
         self.found: dict[int, Outcome] = {}
 
     def left(self) -> Limits:
@@ -190,19 +175,16 @@ class _Both:
 
     def search(self, places: Sequence[int], limits: Limits) -> dict[int, Outcome]:
         """Returns the outcomes of some histories without their order."""
-        return dict(
-            zip(
-                places, self._kernel([Objects(self._model, self._histories[i][1]) for i in places], limits), strict=True
-            )
-        )
+        return dict(zip(places, self._kernel([self._keys[i] for i in places], limits), strict=True))
 
     def attempt(self, places: Iterable[int], budget_s: float, cancellation: Cancellation | None = None) -> None:
         """Examines the orders of some histories."""
         allowance = Allowance.of(budget_s, self._wall_end_s, cancellation)
         for i in places:
+            key = self._keys[i]
             # If no order is legal, the system's own order is not, and needs no attempt.
-            if i not in self.found or self.found[i]["verdict"] == "valid":
-                self.hints[i] = examine(self._model, *self._histories[i], allowance)
+            if isinstance(key, Objects) and (i not in self.found or self.found[i].verdict == "valid"):
+                self.hints[i] = examine(key.model, key.operations, key.encoded, allowance)
 
     def race(self, places: Sequence[int]) -> None:
         """Searches in both ways at the same time: without the order in this thread, which gets signals."""
@@ -223,7 +205,7 @@ class _Both:
             except BaseException:
                 orders.cancel()
                 raise
-            if search.is_cancelled() or all(self.found[i]["verdict"] == "invalid" for i in places):
+            if search.is_cancelled() or all(self.found[i].verdict == "invalid" for i in places):
                 orders.cancel()
             running.result()
 
@@ -232,15 +214,20 @@ class _Both:
         given_s = self._limits.time_limit_s
         moment_s = _MOMENT_S if given_s is None else min(_MOMENT_S, given_s / 4)
         outcomes = self.search(places, replace(self._limits, time_limit_s=moment_s))
-        self.found |= {i: outcome for i, outcome in outcomes.items() if outcome["verdict"] != "unknown"}
+        self.found |= {i: outcome for i, outcome in outcomes.items() if outcome.verdict != "unknown"}
         self.attempt(places, self.rest_s)
 
     def take_legal_orders(self) -> None:
         """Takes each legal order as the outcome, unless the kernel contradicts it."""
         for i, known in enumerate(self.hints):
-            contradicted = i in self.found and self.found[i]["verdict"] == "invalid"
+            contradicted = i in self.found and self.found[i].verdict == "invalid"
             if known is not None and self._is_legal(i) and not contradicted:
                 self.found[i] = known.outcome
+
+    def runs_in_kernel(self, place: int) -> bool:
+        """Returns whether at most one of the searches, with the order and without it, needs the interpreter all the time."""
+        key = self._keys[place]
+        return not isinstance(key, Objects) or _runs_in_kernel(key.model, key.encoded)
 
     def _is_legal(self, place: int) -> bool:
         known = self.hints[place]
@@ -248,7 +235,6 @@ class _Both:
 
 
 def _runs_in_kernel(model: Model, encoded: Encoded) -> bool:
-    """Returns whether at most one of the searches, with the order and without it, needs the interpreter all the time."""
     if isinstance(model, NativeModel):
         return True
     # The search for places asks in Python; the kernel leaves it some histories with other operations that returned.

@@ -107,32 +107,32 @@ def reason(model: Model, encoded: Encoded, outcome: Outcome, allowance: Allowanc
     Raises:
         Disagreement: The brute force finds a legal order of the part.
     """
-    if encoded.coder.step is not None and outcome["op"] is not None:
-        return _of_own_model(model, encoded, outcome, outcome["op"], allowance)
+    if encoded.coder.step is not None and outcome.op is not None:
+        return _of_own_model(model, encoded, outcome, outcome.op, allowance)
     pattern = next(iter(patterns(encoded)), None)
     if pattern is not None:
         _confirm_by_brute_force(model, f"{pattern.kind} pattern", pattern.operations)
         return Reason(operations=pattern.operations, culprit=pattern.saw, kind=pattern.kind, pattern=pattern)
     part = _Part(model, encoded, outcome, allowance)
-    kept = part.shrunk(outcome["core"])
+    kept = part.shrunk(outcome.core)
     small = tuple(encoded.operations[i] for i in kept)
-    _confirm_by_brute_force(model, outcome["analyzer"], small)
+    _confirm_by_brute_force(model, outcome.analyzer, small)
     [again] = solve([encoded.part(kept, part.end)], Allowance.of(_TEST_S).limits())
-    core = tuple(small[i] for i in again["core"])
+    core = tuple(small[i] for i in again.core)
     # The part is minimal, so it contradicts itself only from its last return on.
-    return Reason(operations=small, culprit=max(small, key=_returned), kind=again["kind"], core=core)
+    return Reason(operations=small, culprit=max(small, key=_returned), kind=again.kind, core=core)
 
 
 def _of_own_model(model: Model, encoded: Encoded, outcome: Outcome, op: int, allowance: Allowance) -> Reason:
     """Returns why a history of a user's own model is invalid, with the reasons of the model."""
     culprit = encoded.operations[op]
-    if outcome["analyzer"] == FLOW:
-        core = outcome["core"]
+    if outcome.analyzer == FLOW:
+        core = outcome.core
         simpler = None if len(core) <= _MOST_TAKERS else smallest(encoded, op, allowance)
         if simpler is None or len(simpler) >= len(core):
             small = tuple(encoded.operations[i] for i in core)
-            _confirm_by_step(model, culprit, small, "impossible" if outcome["kind"] == IMPOSSIBLE else "flow")
-            return Reason(operations=small, culprit=culprit, kind=outcome["kind"], core=small)
+            _confirm_by_step(model, culprit, small, "impossible" if outcome.kind == IMPOSSIBLE else "flow")
+            return Reason(operations=small, culprit=culprit, kind=outcome.kind, core=small)
     whole = reach(encoded, there(encoded, op), op, allowance.part(_REACH_SHARE)) or known(encoded, outcome)
     kept: list[int] | None = None if whole is None else faithful(encoded, op, whole, allowance.part(_FAITHFUL_SHARE))
     other = None
@@ -146,7 +146,7 @@ def _of_own_model(model: Model, encoded: Encoded, outcome: Outcome, op: int, all
     if kept is None:
         kept = _Part(model, encoded, outcome, allowance).shrunk([])
     small = tuple(encoded.operations[i] for i in kept)
-    _confirm_by_brute_force(model, outcome["analyzer"], small)
+    _confirm_by_brute_force(model, outcome.analyzer, small)
     return Reason(operations=small, culprit=culprit, kind=SEARCH, refusals=_refusals(encoded, op, kept, whole, other))
 
 
@@ -196,7 +196,7 @@ class _Part:
         self._operations = encoded.operations
         self._codes = encoded.codes
         self._allowance = allowance
-        op = outcome["op"]
+        op = outcome.op
         self.end = None if op is None else encoded.operations[op].complete_index
 
     def shrunk(self, core: Sequence[int]) -> list[int]:
@@ -215,7 +215,7 @@ class _Part:
             return False
         problem = self._encoded.part(kept, self.end)
         [outcome] = solve([problem], self._allowance.most(_TEST_S).limits())
-        return outcome["verdict"] == "invalid"
+        return outcome.verdict == "invalid"
 
     def minimal(self, kept: Sequence[int]) -> list[int]:
         current = list(kept)

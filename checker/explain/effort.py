@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 _NAMED: Final = 4
 _WIDE: Final = 12  # from this number of open operations on, or with crashed ones, the advice is shown
 _LONG_S: Final = 1.0
-_COUNTED: Final = ("states", "entries")  # counters of the kernel with fields of their own
+# By the name of a counter of the kernel, what it counts, in the order of the lines.
 _REDUCTIONS: Final[Mapping[str, str]] = {
+    "segments": "parts of the history, examined one by one because there are too many states",
     "absorbed": "operations that change nothing any more, applied at once",
     "commuted": "orders of operations that commute, left out",
     "merged": "equivalent states, merged",
-    "segments": "parts of the history, examined one by one because there are too many states",
     "dead_ends": "dead ends, dropped early",
 }
 
@@ -81,7 +81,7 @@ class Effort:
             "observers": self.observers,
             "states": self.states,
             "entries": self.entries,
-            "reductions": {name: self.stats[name] for name in self.stats if name not in _COUNTED},
+            "reductions": dict(self.stats),
             "widest": {"operations": self.widest, "invoke_index": None if at is None else at.invoke_index},
             "crashed": dict(self.crashed),
         }
@@ -97,11 +97,7 @@ class Effort:
             f"Checked{of_key}: {self.operations:,} operations, {self.observers:,} of which only observe; {', '.join(seen)}.",
             f"Algorithm: {self.analyzer}; {steps}{self.seconds:.3f} s.",
         ]
-        lines += [
-            f"{self.stats[name]:,} {_REDUCTIONS.get(name, name.replace('_', ' '))}."
-            for name in self.stats
-            if name not in _COUNTED and self.stats[name]
-        ]
+        lines += [f"{self.stats[name]:,} {words}." for name, words in _REDUCTIONS.items() if self.stats.get(name)]
         if self.widest_at is not None:
             lines.append(
                 sentence(f"At most {self.widest:,} operations were open at once, at ", began(self.widest_at), ".")
@@ -129,7 +125,7 @@ def effort(encoded: Encoded, outcome: Outcome, key: str | None) -> Effort:
         outcome: The kernel's outcome for them.
         key: The key.
     """
-    stats = dict(outcome.get("stats", {}))
+    counts = outcome.counts
     coder = encoded.coder
     watching = bytes(code.f in OBSERVERS for code in encoded.classes)
     observers = coder.observers()
@@ -142,15 +138,15 @@ def effort(encoded: Encoded, outcome: Outcome, key: str | None) -> Effort:
     widest, at = _widest(encoded)
     return Effort(
         key=key,
-        analyzer=outcome["analyzer"],
-        seconds=outcome["seconds"],
-        steps=outcome["steps"],
+        analyzer=outcome.analyzer,
+        seconds=outcome.seconds,
+        steps=outcome.steps,
         operations=len(encoded.operations),
         classes=len(encoded.classes),
         observers=sum(id(code) in observing for code in encoded.codes),
-        states=stats.get("states", coder.states),
-        entries=stats.get("entries", coder.entries),
-        stats=stats,
+        states=coder.states,
+        entries=coder.entries,
+        stats={} if counts is None else {name: getattr(counts, name) for name in _REDUCTIONS},
         widest=widest,
         widest_at=at,
         crashed=dict(crashed.most_common()),

@@ -136,7 +136,7 @@ def of_objects(model: Model, encoded: Encoded, outcome: Outcome) -> tuple[Hardne
         encoded: The history.
         outcome: The kernel's outcome for it.
     """
-    if outcome["cause"] not in CAUSES:
+    if outcome.cause not in CAUSES:
         return ()
     coder = encoded.coder
     own = coder.step is not None
@@ -149,7 +149,7 @@ def of_objects(model: Model, encoded: Encoded, outcome: Outcome) -> tuple[Hardne
         changes=[not model.observes(call) for call in calls] if own else changes_of(events),
         own=own,
         states=coder.states,
-        furthest=outcome["op"],
+        furthest=outcome.op,
         hinted=any(op.order is not None for op in encoded.operations),
     )
     return Why(ended).reasons(encoded.operations.__getitem__)
@@ -168,7 +168,7 @@ def of_columns(problem: Problem, events: Events, outcome: Outcome) -> Why:
         events=events,
         functions=functions_of(events),
         changes=changes_of(events),
-        furthest=outcome["op"],
+        furthest=outcome.op,
     )
     return Why(ended)
 
@@ -295,7 +295,7 @@ def _broken_condition(ended: Ended) -> Finding | None:
     if ended.own:
         return None
     [outcome] = solve([ended.problem], Allowance.of(_NEAR_S).limits("zones"))
-    find = _CONDITIONS.get(outcome["unsuited"] or "")
+    find = _CONDITIONS.get(outcome.unsuited or "")
     return None if find is None else find(ended)
 
 

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import repeat
-from typing import TYPE_CHECKING, Any, Final, cast, overload
+from typing import TYPE_CHECKING, Final, cast, overload
 
 import numpy as np
 
@@ -49,6 +49,7 @@ from harness.pairing import back_warning, changed_warnings, made, reason_in, tor
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from checker._kernel import EventColumns
     from checker.formats.columns import Bools, Int32s, Int64s
     from checker.formats.source import Source
     from harness.op import Operation, Value
@@ -124,16 +125,16 @@ def _read_jsonl(source: Source, keyed: bool | None, transactions: str | None) ->
     found = events.finish()
     if found is None:
         return None
-    for text in found["unused"]:
+    for text in found.unused:
         decode_value(text)
-    names = [_text(text) for text in found["names"]]
-    values = [decode_value(text) for text in found["values"]]
-    timed = found["timed"] or not is_bare
+    names = [_text(text) for text in found.names]
+    values = [decode_value(text) for text in found.values]
+    timed = found.timed or not is_bare
     return _made(
         found,
         source.name,
-        keys=[_text(text) for text in found["keys"]],
-        functions=[_text(text) for text in found["functions"]],
+        keys=[_text(text) for text in found.keys],
+        functions=[_text(text) for text in found.functions],
         names=names,
         errors=names,
         timed=timed,
@@ -152,21 +153,21 @@ def _read_edn(source: Source, keyed: bool | None, transactions: str | None) -> P
     if rest is None or rest.strip():
         return None
     found = events.finish()
-    if found is None or not (found["events"] or found["around"]):
+    if found is None or not (found.events or found.around):
         return None
-    for text in found["unused"]:
+    for text in found.unused:
         loads(text)
     plain, plain_keys = PlainValues(), PlainValues()
-    forms = [loads(text) for text in found["names"]]
+    forms = [loads(text) for text in found.names]
     return _made(
         found,
         source.name,
-        keys=[plain_keys.name(loads(text)) for text in found["keys"]],
-        functions=[function_name(loads(text)) for text in found["functions"]],
+        keys=[plain_keys.name(loads(text)) for text in found.keys],
+        functions=[function_name(loads(text)) for text in found.functions],
         names=[name_text(form) for form in forms],
         errors=[error_text(form) for form in forms],
-        timed=found["timed"],
-        values=[plain.value(loads(text)) for text in found["values"]],
+        timed=found.timed,
+        values=[plain.value(loads(text)) for text in found.values],
         conventions=beginning.conventions,
     )
 
@@ -185,29 +186,29 @@ def _read_log(found_as: str, source: Source, keyed: bool | None) -> Plain | None
     if not _is_taken(events, _fed(events, source)):
         return None
     found = events.finish()
-    if found is None or not found["events"]:
+    if found is None or not found.events:
         return None
     plain, plain_keys = PlainValues(), PlainValues()
-    errors = [error_text(loads(text)) for text in found["names"]]
-    functions = found["functions"]
+    errors = [error_text(loads(text)) for text in found.names]
+    functions = found.functions
     return _made(
         found,
         source.name,
-        keys=[plain_keys.text(loads(text)) for text in found["keys"]],
+        keys=[plain_keys.text(loads(text)) for text in found.keys],
         functions=functions,
         names=errors,
         errors=errors,
         timed=False,
-        values=[plain.value(loads(text)) for text in found["values"]],
+        values=[plain.value(loads(text)) for text in found.values],
         conventions=DROP if found_as == ETCD_LOG and _fails_otherwise(found, functions) else {},
     )
 
 
-def _fails_otherwise(found: Mapping[str, Any], functions: Sequence[str]) -> bool:
+def _fails_otherwise(found: EventColumns, functions: Sequence[str]) -> bool:
     """Returns whether a compare-and-set failed with an error, so maybe not because the value was different."""
     of_cas = np.array([name == CAS for name in functions], np.bool_)
-    failed = (np.frombuffer(found["type"], np.int8) - np.int8(1) == FAIL) & (_int32s(found["error"]) >= 0)
-    return bool(of_cas[_int32s(found["function"])[failed]].any()) if len(of_cas) else False
+    failed = (np.frombuffer(found.type, np.int8) - np.int8(1) == FAIL) & (_int32s(found.error) >= 0)
+    return bool(of_cas[_int32s(found.function)[failed]].any()) if len(of_cas) else False
 
 
 def _fed(events: Events, source: Source, rest: bytes = b"") -> bytes | None:
@@ -242,7 +243,7 @@ def _text(text: str) -> str:
 
 
 def _made(
-    found: Mapping[str, Any],
+    found: EventColumns,
     name: str,
     *,
     keys: Sequence[str],
@@ -258,39 +259,40 @@ def _made(
     reader = ColumnReader(name)
     kinds = [reader.typed(value) for value in values]
     typed = np.array(kinds, np.int64).reshape(len(kinds), 3)
-    transactions: Transactions | None = found["transactions"]
+    transactions: Transactions | None = found.transactions
     if transactions is None:
-        value, result = _values(found["value"], typed), _values(found["result"], typed)
+        value, result = _values(found.value, typed), _values(found.result, typed)
     else:
-        value, result = _as_they_are(found["value"]), _as_they_are(found["result"])
+        value, result = _as_they_are(found.value), _as_they_are(found.result)
     changed: dict[OpType, list[int]] = {}
     reasons: dict[int, Value] = {}
-    for row, line, failed, kind, first, second in found["changed"]:
-        now = tuple(typed[first].tolist()) if kind == OTHER else (kind, first, second)
+    for each in found.changed:
+        row, first = each.row, each.first
+        now = tuple(typed[first].tolist()) if each.kind == OTHER else (each.kind, first, each.second)
         if now[0] != NOTHING and now != (value.kind[row], value.first[row], value.second[row]):
-            changed.setdefault(OpType.FAIL if failed else OpType.INFO, []).append(line)
-            if kind == OTHER:
+            changed.setdefault(OpType.FAIL if each.failed else OpType.INFO, []).append(each.line)
+            if each.kind == OTHER:
                 decoded = values if transactions is None else _Decoded(transactions)
                 reasons[row] = decoded[first]
-    back = found["back_line"]
-    kind = np.frombuffer(found["type"], np.int8) - np.int8(1)
-    complete = _int64s(found["end"])
+    back = found.back_line
+    kind = np.frombuffer(found.type, np.int8) - np.int8(1)
+    complete = _int64s(found.end)
     columns = Columns(
-        key=reader.keys_at(_int32s(found["key"]), keys),
-        function=reader.functions_at(_int32s(found["function"]), functions),
+        key=reader.keys_at(_int32s(found.key), keys),
+        function=reader.functions_at(_int32s(found.function), functions),
         type=kind,
-        process=_int64s(found["process"]),
-        start=_int64s(found["start"]),
+        process=_int64s(found.process),
+        start=_int64s(found.start),
         end=np.where(kind == INFO, NEVER, complete),
-        start_ns=_int64s(found["start_ns"]),
-        end_ns=_int64s(found["end_ns"]),
+        start_ns=_int64s(found.start_ns),
+        end_ns=_int64s(found.end_ns),
         value=value,
         result=result,
         keys=reader.keys,
         functions=reader.functions,
         texts=reader.texts if transactions is None else cast("Sequence[str]", transactions),
-        order=_order(found["order"], len(kind)),
-        final=_final(_int32s(found["phase"]), names),
+        order=_order(found.order, len(kind)),
+        final=_final(_int32s(found.phase), names),
     )
     return Plain(
         columns=columns,
@@ -304,7 +306,7 @@ def _made(
             values=values if transactions is None else _Decoded(transactions),
             reasons=reasons,
         ),
-        events=found["events"],
+        events=found.events,
         timed=timed,
         warnings=[
             *warnings,
@@ -384,7 +386,7 @@ class Operations(Sequence["Operation"]):
     def __init__(
         self,
         columns: Columns,
-        found: Mapping[str, Any],
+        found: EventColumns,
         *,
         complete: Int64s,
         names: Sequence[str],
@@ -439,7 +441,7 @@ class Operations(Sequence["Operation"]):
 
     @cached_property
     def _order(self) -> dict[int, int]:
-        return dict(self._found["order"])
+        return dict(self._found.order)
 
     def at(self, rows: Int64s) -> list[Operation]:
         """Returns the operations of some rows."""
@@ -448,16 +450,16 @@ class Operations(Sequence["Operation"]):
         def optional(numbers: Int64s) -> list[int | None]:
             return [None if number < 0 else number for number in numbers[rows].tolist()]
 
-        def names(column: str, texts: Sequence[str | None]) -> list[str | None]:
-            return [texts[place] for place in _int32s(found[column])[rows].tolist()]
+        def names(column: bytes, texts: Sequence[str | None]) -> list[str | None]:
+            return [texts[place] for place in _int32s(column)[rows].tolist()]
 
-        def values(column: str) -> list[Value]:
-            kind, first, second = found[column]
+        def values(column: tuple[bytes, bytes, bytes]) -> list[Value]:
+            kind, first, second = column
             parts = (np.frombuffer(kind, np.int8), _int64s(first), _int64s(second))
             return list(map(self._value, *(part[rows].tolist() for part in parts)))
 
         def errors() -> list[str | None]:
-            known = names("error", self._errors)
+            known = names(found.error, self._errors)
             if not self._reasons:
                 return known
             return [
@@ -473,19 +475,19 @@ class Operations(Sequence["Operation"]):
                 made,
                 columns.process[rows].tolist(),
                 [columns.functions[place] for place in columns.function[rows].tolist()],
-                values("value"),
-                values("result"),
+                values(found.value),
+                values(found.result),
                 [_TYPES[kind] for kind in columns.type[rows].tolist()],
                 columns.start_ns[rows].tolist(),
                 optional(columns.end_ns),
                 columns.start[rows].tolist(),
                 optional(self._complete),
                 [columns.keys[place] for place in columns.key[rows].tolist()],
-                names("node", self._names),
+                names(found.node, self._names),
                 errors(),
-                optional(_int64s(found["scheduled_ns"])),
-                names("phase", self._names),
-                names("via", self._names),
+                optional(_int64s(found.scheduled_ns)),
+                names(found.phase, self._names),
+                names(found.via, self._names),
                 orders,
             )
         )

@@ -61,27 +61,34 @@ def by_element(events: Events, limits: Limits, *, want_order: bool) -> Outcome |
     for group in groups.values():
         group.extend(reads)
     outcomes = solve(problems, limits, want_order=want_order)
-    steps = sum(each["steps"] for each in outcomes)
+    steps = sum(each.steps for each in outcomes)
     decided = list(zip(groups.values(), outcomes, strict=True))
     failed = [
-        (group[each["op"]], group, each)
-        for group, each in decided
-        if each["verdict"] == "invalid" and each["op"] is not None
+        (group[each.op], group, each) for group, each in decided if each.verdict == "invalid" and each.op is not None
     ]
     if failed:
         op, group, found = min(failed, key=lambda each: (events.ends[each[0]], each[0]))
         end = events.ends[op]
-        core = [group[i] for i in found["core"]] or [i for i in group if events.starts[i] <= end]
+        core = [group[i] for i in found.core] or [i for i in group if events.starts[i] <= end]
         seconds = time.perf_counter() - began_s
-        return outcome("invalid", ANALYZER, op=op, kind=found["kind"], core=core, steps=steps, seconds=seconds)
-    if reads and any(each["verdict"] != "valid" for each in outcomes):
+        return outcome("invalid", ANALYZER, op=op, kind=found.kind, core=core, steps=steps, seconds=seconds)
+    if reads and any(each.verdict != "valid" for each in outcomes):
         return None
-    unknown = next(((group, each) for group, each in decided if each["verdict"] != "valid"), None)
+    unknown = next(((group, each) for group, each in decided if each.verdict != "valid"), None)
     seconds = time.perf_counter() - began_s
     if unknown is not None:
         group, found = unknown
-        reached = None if found["op"] is None else group[found["op"]]
-        return {**found, "op": reached, "core": [], "configs": [], "steps": steps, "seconds": seconds}
+        reached = None if found.op is None else group[found.op]
+        return outcome(
+            found.verdict,
+            found.analyzer,
+            cause=found.cause,
+            op=reached,
+            unsuited=found.unsuited,
+            steps=steps,
+            seconds=seconds,
+            counts=found.counts,
+        )
     if reads:
         return None
     order = _merged(events, decided) if want_order else None
@@ -122,9 +129,9 @@ def _merged(events: Events, decided: Sequence[tuple[Sequence[int], Outcome]]) ->
     """Returns the merged order of all elements, by the moments at which operations take effect."""
     moments: list[tuple[int, int]] = []
     for group, found in decided:
-        assert found["order"] is not None  # noqa: S101 - `want_order` was set
+        assert found.order is not None  # noqa: S101 - `want_order` was set
         moment = -INFINITE
-        for i in positions(found["order"]):
+        for i in positions(found.order):
             moment = max(moment, events.starts[group[i]])
             moments.append((moment, group[i]))
     return [i for _, i in sorted(moments, key=lambda each: each[0])]

@@ -7,7 +7,7 @@ model.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from checker.errors import ModelError
 from checker.models.base import Inconsistent
@@ -19,8 +19,10 @@ from harness.console.plain import one_line
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from checker._kernel import Config
     from checker.models.base import Model, State
     from harness.op import Operation, Value
+
 
 MAX_PATHS: Final = 10
 MAX_SHOWN: Final = 10
@@ -28,20 +30,24 @@ _MAX_STEPS: Final = 2000
 _MAX_REPLAYED: Final = 100_000
 
 
-def configurations(
-    model: Model, known: Sequence[Operation], configs: Sequence[tuple[list[int], int | None, list[int]]]
-) -> tuple[Configuration, ...]:
+class Known(Protocol):
+    """Operations by their positions in the columns of a key."""
+
+    def __getitem__(self, position: int, /) -> Operation: ...
+
+
+def configurations(model: Model, known: Known, configs: Sequence[Config]) -> tuple[Configuration, ...]:
     """Returns the kernel's configurations with the states of the model; at most ten."""
     shown: list[Configuration] = []
-    for path, last, pending in configs[:MAX_SHOWN]:
-        state = _replay(model, [known[i] for i in path])
+    for config in configs[:MAX_SHOWN]:
+        state = _replay(model, [known[i] for i in config.path])
         if isinstance(state, Inconsistent):
             continue
         shown.append(
             Configuration(
                 model=described(model, state),
-                last_op=None if last is None else known[last],
-                pending=tuple(known[i] for i in pending),
+                last_op=None if config.last is None else known[config.last],
+                pending=tuple(known[i] for i in config.pending),
                 state=state,
             )
         )

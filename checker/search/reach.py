@@ -86,10 +86,10 @@ def reasons_of(table: Transitions, states: Iterable[int], cls: int) -> tuple[str
 
 def known(encoded: Encoded, outcome: Outcome) -> Reach | None:
     """Returns the final states that the search for the verdict has reached; None if it reports none."""
-    states = frozenset(encoded.after(path) for path, _, _ in outcome["configs"])
+    states = frozenset(encoded.after(config.path) for config in outcome.configs)
     if not states or REFUSED in states:
         return None
-    return Reach(states=states, complete=False, paths=_shortest(path for path, _, _ in outcome["configs"]))
+    return Reach(states=states, complete=False, paths=_shortest(config.path for config in outcome.configs))
 
 
 def _shortest(paths: Iterable[Sequence[int]]) -> tuple[tuple[int, ...], ...]:
@@ -109,16 +109,16 @@ def reach(encoded: Encoded, kept: Sequence[int], op: int, allowance: Allowance) 
         None if the operations have an order with `op`, fail at an earlier return, or are too many for the time.
     """
     [outcome] = solve([encoded.part(kept, encoded.operations[op].complete_index)], allowance.limits("linear"))
-    failed = outcome["op"]
-    if outcome["verdict"] != "invalid" or failed is None or kept[failed] != op:
+    failed = outcome.op
+    if outcome.verdict != "invalid" or failed is None or kept[failed] != op:
         return None
     spread = _Spread(encoded, op)
-    complete = outcome.get("has_all_configs", False)
+    complete = outcome.has_all_configs
     paths = []
-    for path, _, pending in outcome["configs"]:
-        paths.append([kept[place] for place in path])
+    for config in outcome.configs:
+        paths.append([kept[place] for place in config.path])
         state = encoded.after(paths[-1])
-        complete = spread.over(state, [kept[place] for place in pending]) and complete
+        complete = spread.over(state, [kept[place] for place in config.pending]) and complete
     return Reach(states=frozenset(spread.states), complete=complete, paths=_shortest(paths)) if paths else None
 
 

@@ -162,19 +162,19 @@ class _Reasons:
         except _TooMany:
             self._many = self._many or begin == _FIRST
             return False
-        return outcome["verdict"] == "invalid"
+        return outcome.verdict == "invalid"
 
     def _is_within(self, relaxed: _Relaxed, kept: Sequence[int], outcome: Outcome) -> bool:
         """Returns whether a relaxed part fails at `op`, and leads only to the expected states before."""
         assert self._within is not None  # noqa: S101 - the caller checked it
-        failed = outcome["op"]
-        if failed is None or kept[failed] != self._op or not outcome.get("has_all_configs", False):
+        failed = outcome.op
+        if failed is None or kept[failed] != self._op or not outcome.has_all_configs:
             return False
-        for path, _, pending in outcome["configs"]:
+        for config in outcome.configs:
             state = 0
-            for place in path:
+            for place in config.path:
                 state = relaxed.step(state, self._class[kept[place]])
-            others = [self._class[kept[place]] for place in pending if kept[place] != self._op]
+            others = [self._class[kept[place]] for place in config.pending if kept[place] != self._op]
             if not relaxed.spread(state, others) <= self._within:
                 return False
         return True
@@ -216,9 +216,9 @@ class _Reasons:
         """
         limits = self._allowance.most(self._attempt_s).limits("linear")
         [outcome] = solve([self._encoded.part(self._there, begin - 1)], limits)
-        if outcome["verdict"] != "valid" or len(outcome["configs"]) >= _MOST_CONFIGS:
+        if outcome.verdict != "valid" or len(outcome.configs) >= _MOST_CONFIGS:
             return None
-        return frozenset(self._encoded.after(self._there[place] for place in path) for path, _, _ in outcome["configs"])
+        return frozenset(self._encoded.after(self._there[place] for place in config.path) for config in outcome.configs)
 
     def after(self, state: int, cls: int) -> int:
         """Returns the number of the state after an operation of a class, or -1."""

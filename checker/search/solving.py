@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from array import array
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final
 
 from checker import _kernel
 from checker.errors import KernelError, ModelError
@@ -89,41 +89,53 @@ def solve(
 
 
 def outcome(
-    verdict: Literal["valid", "invalid"],
+    verdict: _kernel.Verdict,
     analyzer: str,
     *,
+    cause: str | None = None,
     op: int | None = None,
     kind: str | None = None,
     core: Iterable[int] = (),
+    unsuited: str | None = None,
     order: Iterable[int] | None = None,
     steps: int = 0,
     seconds: float = 0.0,
+    configs: Sequence[_kernel.Config] = (),
+    has_all_configs: bool = False,
+    counts: _kernel.Counts | None = None,
 ) -> _kernel.Outcome:
     """Returns the verdict of a Python algorithm as an outcome of the kernel.
 
     Args:
         verdict: The verdict.
         analyzer: The analyzer that decided.
+        cause: Unknown: why.
         op: Invalid: the position of the operation at whose return no linearization is left.
         kind: Invalid: the kind of contradiction.
         core: Invalid: the positions of operations that contradict each other.
+        unsuited: Why the algorithm does not apply.
         order: Valid: the positions in the order of a linearization.
         steps: Steps of a search.
         seconds: Wall time.
+        configs: The states before `op` returns.
+        has_all_configs: Whether these are all.
+        counts: How often each reduction applied.
     """
-    return {
-        "verdict": verdict,
-        "cause": None,
-        "analyzer": analyzer,
-        "op": op,
-        "kind": kind,
-        "core": list(core),
-        "unsuited": None,
-        "steps": steps,
-        "seconds": seconds,
-        "order": None if order is None else array("I", order).tobytes(),
-        "configs": [],
-    }
+    return _kernel.Outcome(
+        verdict=verdict,
+        analyzer=analyzer,
+        cause=cause,
+        op=op,
+        kind=kind,
+        core=list(core),
+        unsuited=unsuited,
+        steps=steps,
+        seconds=seconds,
+        order=None if order is None else array("I", order).tobytes(),
+        configs=list(configs),
+        has_all_configs=has_all_configs,
+        counts=counts,
+    )
 
 
 def positions(order: bytes) -> array[int]:

@@ -6,11 +6,11 @@ invalid. There is no time-out; only a part of G-SI is searched, within a limit o
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from checker._kernel import Transactions, transactions
+from checker._kernel import Malformed, SamePosition, Transactions, transactions
 from checker.consistency import (
     GARBAGE,
     MALFORMED,
@@ -29,7 +29,7 @@ from checker.consistency import (
 )
 from checker.formats.columns import OTHER
 from checker.judging import MAX_ANOMALIES, STEP_LIMIT, UNSUITED, UNTESTED, Anomaly, Judgement, value_at
-from checker.transactions.twice import of_the_rest, written_twice
+from checker.transactions.twice import of_the_rest
 from checker.transactions.words import CYCLIC_VERSIONS, MAX_LINKS, REGISTERS, Words
 from checker.values import decode_value
 from checker.words import value_text
@@ -41,6 +41,7 @@ from harness.verdict import Verdict
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from checker._kernel import Link, Ordering, TransactionFindings
     from checker.formats.columns import Columns, Int64s, Values
     from harness.op import Value
 
@@ -100,12 +101,14 @@ def judge(
     _hold_sources(history, sources)
     history = _in_order(history)
     found = _found(history, question)
-    if "malformed" in found:
-        return _malformed(history, workload, found["malformed"])
+    if isinstance(found, Malformed):
+        return _malformed(history, workload, found)
+    if isinstance(found, SamePosition):
+        return _same_position(history, found)
     return judged(history, question, found, len(history))
 
 
-def _found(history: Columns, question: Question) -> dict[str, Any]:
+def _found(history: Columns, question: Question) -> TransactionFindings | Malformed | SamePosition:
     """Returns what the kernel finds."""
     anomalies, sources = question.anomalies, question.sources
     return transactions(
@@ -126,7 +129,7 @@ def _found(history: Columns, question: Question) -> dict[str, Any]:
     )
 
 
-def judged(history: Columns, question: Question, found: Mapping[str, Any], size: int) -> Judgement:
+def judged(history: Columns, question: Question, found: TransactionFindings, size: int) -> Judgement:
     """Returns the judgement of what the kernel found.
 
     Args:
@@ -135,12 +138,8 @@ def judged(history: Columns, question: Question, found: Mapping[str, Any], size:
         found: What the kernel found.
         size: The number of all transactions.
     """
-    if "written_twice" in found:
-        return written_twice(history, *found["written_twice"])
-    if "same_position" in found:
-        return _same_position(history, *found["same_position"])
     of_all = _Judged(history, question, found, size).judgement()
-    return of_the_rest(of_all, history, found["twice"]) if "twice" in found else of_all
+    return of_all if found.twice is None else of_the_rest(of_all, history, found.twice)
 
 
 def _order(history: Columns, wanted: str) -> str:
@@ -179,27 +178,27 @@ def _places(values: Values) -> Int64s:
     return np.where(values.kind == OTHER, values.first, -1).astype(np.int64)
 
 
-def _malformed(history: Columns, workload: str, wrong: tuple[int, bool, int | None, str]) -> Judgement:
+def _malformed(history: Columns, workload: str, wrong: Malformed) -> Judgement:
     """Returns the judgement of a transaction whose answer has another form than its request has.
 
     Args:
         history: The operations.
         workload: The name of the workload.
-        wrong: The row, whether the answer is wrong and not the request, the micro-operation, and the reason.
+        wrong: What is wrong.
 
     Raises:
         InputError: The request is wrong.
     """
-    row, answer, place, what = wrong
-    values, event = (history.result, history.end[row]) if answer else (history.value, history.start[row])
+    row, place = wrong.row, wrong.place
+    values, event = (history.result, history.end[row]) if wrong.answer else (history.value, history.start[row])
     found = value_at(history, values, row)
     where, request = f"event {event}", value_at(history, history.value, row)
     if place is not None and isinstance(found, list) and place < len(found):
         where, found = f"{where}, micro-operation {place + 1}", found[place]
         request = request[place] if isinstance(request, list) and place < len(request) else request
-    expected = _SHAPES[what].format(forms=_FORMS[workload], request=shown(request))
+    expected = _SHAPES[wrong.what].format(forms=_FORMS[workload], request=shown(request))
     sentence = f"{where}: expected {expected}, found {shown(found)}"
-    if not answer:
+    if not wrong.answer:
         raise InputError(sentence)
     weakest, stronger = ruled_out([MALFORMED])
     return Judgement(
@@ -222,14 +221,15 @@ def _positions(history: Columns) -> Int64s:
     return found
 
 
-def _same_position(history: Columns, key: str, rows: tuple[int, int]) -> Judgement:
+def _same_position(history: Columns, same: SamePosition) -> Judgement:
+    rows = same.rows
     first, second = (f"event {history.start[row]}" for row in rows)
     number = "" if history.order is None else f" {history.order.number[rows[0]]}"
     return Judgement(
         verdict=Verdict.UNKNOWN,
         cause=UNSUITED,
-        reason=f"{second[0].upper()}{second[1:]} writes the key {shown(decode_value(key))} with the order{number}, and so does "
-        f"{first}; expected another order for each transaction that writes a key, which {TRANSACTION_ORDER} needs. Leave "
+        reason=f"{second[0].upper()}{second[1:]} writes the key {shown(decode_value(same.key))} with the order{number}, and so "
+        f"does {first}; expected another order for each transaction that writes a key, which {TRANSACTION_ORDER} needs. Leave "
         f"{TRANSACTION_ORDER} away, or give a history whose orders are positions of whole transactions.",
     )
 
@@ -237,7 +237,7 @@ def _same_position(history: Columns, key: str, rows: tuple[int, int]) -> Judgeme
 class _Judged:
     """Makes the judgement of what the kernel found."""
 
-    def __init__(self, history: Columns, question: Question, found: Mapping[str, Any], size: int) -> None:
+    def __init__(self, history: Columns, question: Question, found: TransactionFindings, size: int) -> None:
         self._history = history
         self._size = size
         self._workload = question.workload
@@ -245,16 +245,16 @@ class _Judged:
         self._more = question.anomalies
         self._lacking = [each for each in history.lacks if each in _needed(order_of(self._model, self._more))]
         self._found = found
-        garbage = {elem for kind, *_, elems in found["findings"] if kind == GARBAGE for elem in elems}
+        garbage = {element for finding in found.findings if finding.kind == GARBAGE for element in finding.elements}
         self._words = Words(
-            history, question, reasons=found.get("reasons", ()), may_begin=garbage.pop() if len(garbage) == 1 else None
+            history, question, reasons=found.reasons, may_begin=garbage.pop() if len(garbage) == 1 else None
         )
-        self._ordering: tuple[str, list[Any], list[int]] | None = found.get("ordering")
-        self._counts: dict[str, int] = dict(found["counts"])
-        if self._ordering is not None and self._ordering[0] == CONTRADICTION:
+        self._ordering = found.ordering
+        self._counts = dict(found.counts)
+        if self._ordering is not None and self._ordering.answer == CONTRADICTION:
             self._counts[self._unordered()] = 1
         self._sources = question.sources
-        self._placed: tuple[int, int] | None = found.get("placed")
+        self._placed = found.placed
 
     def judgement(self) -> Judgement:
         """Returns the verdict with its anomalies."""
@@ -266,15 +266,15 @@ class _Judged:
         anomalies.sort(key=lambda each: (-sum(map(len, ruled_out([each.kind]))), len(each.rows)))
         undecided = [name for name in self._undecided() if name in bad]
         no_order = self._placed is not None and not self._placed[0]
-        is_open = self._ordering is not None and self._ordering[0] in _OPEN
-        decided = self._found["data_edges"] and not self._lacking and not undecided and not no_order and not is_open
+        is_open = self._ordering is not None and self._ordering.answer in _OPEN
+        decided = self._found.data_edges and not self._lacking and not undecided and not no_order and not is_open
         verdict = Verdict.INVALID if wrong else Verdict.VALID if decided else Verdict.UNKNOWN
         return Judgement(
             verdict=verdict,
             cause=STEP_LIMIT
-            if undecided or (is_open and self._found["data_edges"])
+            if undecided or (is_open and self._found.data_edges)
             else UNSUITED
-            if self._found["data_edges"]
+            if self._found.data_edges
             else UNTESTED,
             reason=self._reason(verdict, wrong, [name for name in types if name not in bad], undecided)
             + self._assumed(),
@@ -287,7 +287,7 @@ class _Judged:
                 "allowed-anomaly-types": [name for name in types if name not in bad],
                 "not": weakest,
                 "also-not": stronger,
-                "dependencies": self._found["data_edges"],
+                "dependencies": self._found.data_edges,
                 **({"implied-orders": list(implied_orders(self._model))} if self._ordering is not None else {}),
                 **({"assumed-orders": list(self._sources)} if self._sources else {}),
                 **({"undecided-anomaly-types": undecided} if undecided else {}),
@@ -329,7 +329,7 @@ class _Judged:
 
     def _undecided(self) -> list[str]:
         """Returns the types for which the kernel's limit of steps did not suffice."""
-        return sorted({kind for kind, _, decided, _ in self._found["overlaps"] if not decided})
+        return sorted({overlap.kind for overlap in self._found.overlaps if not overlap.decided})
 
     def _reason(self, verdict: Verdict, wrong: list[str], allowed: list[str], undecided: list[str]) -> str:
         size = counted(self._size, "transaction")
@@ -338,7 +338,7 @@ class _Judged:
                 return f"The history of {size} has anomalies that --anomalies excludes: {', '.join(wrong)}."
             how = "" if self._ordering is None else ": no order of the versions of its registers keeps it"
             return f"The history of {size} contradicts {self._model}{how}."
-        if not self._found["data_edges"]:
+        if not self._found.data_edges:
             return f"In the history of {size}, none depends on another one, so nothing was tested."
         others = f" {self._model} allows these anomalies, which are there: {', '.join(allowed)}." if allowed else ""
         more = f" and none of {', '.join(self._more)}" if self._more else ""
@@ -347,17 +347,18 @@ class _Judged:
     def _not_invalid(self, size: str, none: str, undecided: list[str]) -> str:
         """Returns why a history with dependencies is valid or unknown."""
         if undecided:
-            writers = {row for kind, _, _, some in self._found["overlaps"] if kind in undecided for row, _ in some}
+            overlaps = [overlap for overlap in self._found.overlaps if overlap.kind in undecided]
+            writers = {row for overlap in overlaps for row, _ in overlap.writers}
             return (
                 f"The history of {size} has {none.replace('no anomaly', 'no other anomaly', 1)}, but {undecided[0]} is not "
                 f"decided. No read shows the order of the appends of {counted(len(writers), 'transaction')} to common keys, "
                 "and the search for an order in which none of them overlap reached its limit. Read each key once more at the "
                 "end of a test."
             )
-        if self._ordering is not None and self._ordering[0] in _OPEN:
+        if self._ordering is not None and self._ordering.answer in _OPEN:
             return (
-                f"By the orders of versions that are known, the history of {size} has {none}. {_OPEN[self._ordering[0]]} So it "
-                f"is not decided whether an order of all versions keeps {self._model}."
+                f"By the orders of versions that are known, the history of {size} has {none}. {_OPEN[self._ordering.answer]} "
+                f"So it is not decided whether an order of all versions keeps {self._model}."
             )
         if self._lacking:
             lacking = " and ".join(_LACKING[each] for each in self._lacking)
@@ -368,42 +369,43 @@ class _Judged:
         return f"The history of {size} has {none}."
 
     def _anomalies(self) -> list[Anomaly]:
-        found = []
-        for kind, key, rows, places, elems in self._found["findings"]:
-            text = self._words.finding(kind, key, rows, places, elems)
-            subject: Value = [decode_value(key), *(decode_value(elem) for elem in elems[:1] if elem is not None)]
+        anomalies = []
+        for finding in self._found.findings:
+            text, rows, elements = self._words.finding(finding), finding.rows, finding.elements
+            first = (decode_value(element) for element in elements[:1] if element is not None)
+            subject: Value = [decode_value(finding.key), *first]
             decisive = rows[0] if len(rows) == 1 else None
-            edges = _steps(self._words, rows, elems) if kind == CYCLIC_VERSIONS else ()
-            found.append(self._anomaly(kind, subject, text, rows, decisive=decisive, edges=edges))
-        for kind, component, links in self._found["cycles"]:
-            keys = dict.fromkeys(key for _, _, _, key, _, _ in links if key is not None)
-            text = self._words.cycle(component, links)
-            rows = [link[0] for link in links]
-            edges = tuple((link[0], link[1], self._words.reason(link)) for link in links[:MAX_LINKS])
-            subject = [decode_value(key) for key in keys]
-            found.append(self._anomaly(kind, subject, text, rows, decisive=None, edges=edges))
-        if self._ordering is not None and self._ordering[0] == CONTRADICTION:
-            found.append(self._contradiction(*self._ordering[1:]))
-        for kind, component, decided, writers in self._found["overlaps"]:
-            if decided:
+            edges = _steps(self._words, rows, elements) if finding.kind == CYCLIC_VERSIONS else ()
+            anomalies.append(self._anomaly(finding.kind, subject, text, rows, decisive=decisive, edges=edges))
+        for cycle in self._found.cycles:
+            links = cycle.links
+            text = self._words.cycle(cycle.component, links)
+            rows = [link.first for link in links]
+            edges = self._edges(links[:MAX_LINKS])
+            anomalies.append(self._anomaly(cycle.kind, _keys(links), text, rows, decisive=None, edges=edges))
+        if self._ordering is not None and self._ordering.answer == CONTRADICTION:
+            anomalies.append(self._contradiction(self._ordering))
+        for overlap in self._found.overlaps:
+            if overlap.decided:
+                writers = overlap.writers
                 rows = [row for row, _ in writers]
                 subject = [decode_value(key) for key in dict.fromkeys(key for _, key in writers)]
-                text = self._words.overlap(component, writers)
-                found.append(self._anomaly(kind, subject, text, rows, decisive=None, edges=_apart(writers[:MAX_LINKS])))
-        return found
+                text = self._words.overlap(overlap.component, writers)
+                edges = _apart(writers[:MAX_LINKS])
+                anomalies.append(self._anomaly(overlap.kind, subject, text, rows, decisive=None, edges=edges))
+        return anomalies
 
-    def _contradiction(self, cases: list[Any], rows: list[int]) -> Anomaly:
+    def _contradiction(self, ordering: Ordering) -> Anomaly:
         """Returns the anomaly that each order of the versions of registers has."""
-        cycles = [shown[0] for _, shown in cases if shown is not None]
-        links = [link for links in cycles for link in links][:MAX_LINKS]
-        reasons = [link for _, shown in cases if shown is not None for *_, some in shown[1] for link in some]
-        keys = dict.fromkeys(link[3] for link in links if link[3] is not None)
-        edges = tuple((link[0], link[1], self._words.reason(link)) for link in links)
-        shown = [row for link in (*links, *reasons) for row in link[:2]] or rows
-        subject: Value = [decode_value(key) for key in keys]
-        return self._anomaly(
-            self._unordered(), subject, self._words.ordering(cases, len(rows)), shown, decisive=None, edges=edges
-        )
+        cycles = [case.shown for case in ordering.cases if case.shown is not None]
+        links = [link for cycle in cycles for link in cycle.links][:MAX_LINKS]
+        reasons = [link for cycle in cycles for order in cycle.orders for link in order.links]
+        rows = [row for link in (*links, *reasons) for row in (link.first, link.second)] or ordering.rows
+        text = self._words.ordering(ordering.cases, len(ordering.rows))
+        return self._anomaly(self._unordered(), _keys(links), text, rows, decisive=None, edges=self._edges(links))
+
+    def _edges(self, links: Sequence[Link]) -> tuple[tuple[int, int, str], ...]:
+        return tuple((link.first, link.second, self._words.reason(link)) for link in links)
 
     def _anomaly(
         self,
@@ -425,6 +427,11 @@ class _Judged:
             decisive=decisive,
             edges=edges,
         )
+
+
+def _keys(links: Sequence[Link]) -> Value:
+    """Returns the keys of the edges, each once."""
+    return [decode_value(key) for key in dict.fromkeys(link.key for link in links if link.key is not None)]
 
 
 def _steps(words: Words, rows: Sequence[int], elems: Sequence[str | None]) -> tuple[tuple[int, int, str], ...]:

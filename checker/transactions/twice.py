@@ -16,20 +16,17 @@ from harness.console.plain import counted
 from harness.verdict import Verdict
 
 if TYPE_CHECKING:
+    from checker._kernel import LeftOut, WrittenTwice
     from checker.formats.columns import Columns
 
-# A key and a value, the rows and the places of two writes, and then how many values and how many reads there are; see
-# `transactions` of the kernel.
-Twice = tuple[str, str, tuple[int, int], tuple[int, int], int, int]
 
-
-def of_the_rest(rest: Judgement, history: Columns, twice: Twice) -> Judgement:
+def of_the_rest(rest: Judgement, history: Columns, twice: LeftOut) -> Judgement:
     """Returns the judgement of a history, from that of all but the reads that do not tell their writer."""
-    key, elem, rows, places, values, reads = twice
+    reads = twice.reads
     if not reads:
         return rest
-    found = written_twice(history, key, elem, rows, places)
-    more = f" It is so with {counted(values - 1, 'more value')}." if values > 1 else ""
+    found = written_twice(history, twice.first)
+    more = f" It is so with {counted(twice.values - 1, 'more value')}." if twice.values > 1 else ""
     are = "was" if reads == 1 else "were"
     left = f"{found.reason}{more} So {counted(reads, 'read')} that may show several writes {are} left out."
     if rest.verdict is Verdict.INVALID:
@@ -42,14 +39,15 @@ def of_the_rest(rest: Judgement, history: Columns, twice: Twice) -> Judgement:
     )
 
 
-def written_twice(history: Columns, key: str, elem: str, rows: tuple[int, int], places: tuple[int, int]) -> Judgement:
+def written_twice(history: Columns, write: WrittenTwice) -> Judgement:
     """Returns the judgement of a history with two writes of a value, or with one of the initial value."""
     first, second = (
-        f"event {history.start[row]}, micro-operation {at + 1}" for row, at in zip(rows, places, strict=True)
+        f"event {history.start[row]}, micro-operation {at + 1}"
+        for row, at in zip(write.rows, write.places, strict=True)
     )
-    value = "nil" if elem == "null" else shown(decode_value(elem))
-    what = f"{value} to the key {shown(decode_value(key))}"
-    if rows[0] == rows[1] and places[0] == places[1]:
+    value = "nil" if write.element == "null" else shown(decode_value(write.element))
+    what = f"{value} to the key {shown(decode_value(write.key))}"
+    if write.rows[0] == write.rows[1] and write.places[0] == write.places[1]:
         return Judgement(
             verdict=Verdict.UNKNOWN,
             cause=UNSUITED,

@@ -17,6 +17,7 @@ from checker.words import list_text, value_text
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from checker._kernel import Case, Finding, Link, ShownCycle, VersionReason
     from checker.consistency import Question
     from checker.formats.columns import Columns
     from harness.op import Value
@@ -29,10 +30,6 @@ _SOURCES: Final[Mapping[str, str]] = {
     "transaction-order": " (the system says that it committed {before} before {after})",
     "atomic-visibility": " (a transaction read from the writers of both, and had {after})",
 }
-Link = tuple[int, int, str, str | None, str | None, str | None]
-# A cycle, the orders of versions that it needs, and the number of more of these; `checker/_kernel.pyi` has the parts.
-Shown = tuple[list[Link], list[tuple[str, str | None, str | None, str, list[Link]]], int]
-Case = tuple[tuple[str, str | None, str | None] | None, Shown | None]
 _READS: Final = frozenset({"r", "read"})
 MAX_LINKS: Final = 12  # of a cycle, in words
 CYCLIC_VERSIONS: Final = "cyclic-versions"
@@ -47,7 +44,7 @@ class Words:
         history: Columns,
         question: Question,
         *,
-        reasons: Sequence[tuple[str, str, str, str]] = (),
+        reasons: Sequence[VersionReason] = (),
         may_begin: str | None = None,
     ) -> None:
         """Prepares.
@@ -63,7 +60,7 @@ class Words:
         self._initial = question.initial or "null"
         self._may_begin = may_begin if question.workload == REGISTERS and question.initial is None else None
         self._reasons: dict[tuple[str | None, str | None, str | None], str] = {
-            (key, before, after): source for key, before, after, source in reasons
+            (reason.key, reason.before, reason.after): reason.source for reason in reasons
         }
         self._is_list = question.workload != REGISTERS
         self._write = "appended" if self._is_list else "wrote"
@@ -74,13 +71,13 @@ class Words:
 
         Args:
             component: The number of transactions in its component.
-            links: For each edge its two rows, its kind, the key, the version before and the version after.
+            links: Its edges.
         """
         names: dict[int, str] = {}
         parts = []
         for link in links[:MAX_LINKS]:
-            before, after = (self._name(row, names) for row in link[:2])
-            parts.append(f"{self._because(link, before, after)}, so {names[link[0]]} precedes {names[link[1]]}.")
+            before, after = self._both(link, names)
+            parts.append(f"{self._because(link, before, after)}, so {names[link.first]} precedes {names[link.second]}.")
         left = len(links) - len(parts)
         if left:
             parts.append(f"{left} more edges lead back to T1.")
@@ -96,43 +93,43 @@ class Words:
             count: The number of transactions.
         """
         names: dict[int, str] = {}
-        if len(cases) == 1 and cases[0][1] is not None:
-            return self._contradiction(cases[0][1], names)
+        if len(cases) == 1 and cases[0].shown is not None:
+            return self._contradiction(cases[0].shown, names)
         parts = [f"{count} transactions, whatever the order of the versions."]
-        for chosen, shown in cases:
+        for case in cases:
+            chosen = case.chosen
             if chosen is not None:
-                key, before, after = (self.version(each) for each in chosen)
-                how = "other orders contradict" if shown is None else self._contradiction(shown, names)
+                key, before, after = (self.version(each) for each in (chosen.key, chosen.before, chosen.after))
+                how = "other orders contradict" if case.shown is None else self._contradiction(case.shown, names)
                 parts.append(f"If {before} of {key} precedes {after}: {how}")
                 parts[-1] = parts[-1].removesuffix(".") + "."
         if not cases:
             parts.append("The search tried every order.")
         return " ".join(parts)
 
-    def _contradiction(self, shown: Shown, names: dict[int, str]) -> str:
+    def _contradiction(self, shown: ShownCycle, names: dict[int, str]) -> str:
         """Returns a cycle, and what the orders of versions follow from that it needs."""
-        links, orders, left = shown
+        links, left = shown.links, shown.left
         parts = [f"a cycle of {len(links)} transactions."]
         for link in links[:MAX_LINKS]:
-            before, after = (self._name(row, names) for row in link[:2])
-            parts.append(f"{self._because(link, before, after)}, so {names[link[0]]} precedes {names[link[1]]}.")
+            before, after = self._both(link, names)
+            parts.append(f"{self._because(link, before, after)}, so {names[link.first]} precedes {names[link.second]}.")
         if len(links) > MAX_LINKS:
-            parts.append(f"{len(links) - MAX_LINKS} more edges lead back to {names[links[0][0]]}.")
+            parts.append(f"{len(links) - MAX_LINKS} more edges lead back to {names[links[0].first]}.")
         parts.append("A transaction cannot precede itself.")
-        for of, first, second, how, some in orders:
-            key, before, after = (self.version(each) for each in (of, first, second))
-            if how == "chosen":
+        for order in shown.orders:
+            key, before, after = (self.version(each) for each in (order.key, order.before, order.after))
+            some = order.links
+            if order.why == "chosen":
                 continue
             head = f"Of {key}, {before} precedes {after}"
             if not some:
-                why = _SOURCES.get(how, "").format(before=before, after=after)
+                why = _SOURCES.get(order.why, "").format(before=before, after=after)
                 parts.append(f"{head}{why}.")
                 continue
-            path = "; ".join(
-                self._because(link, *(self._name(row, names) for row in link[:2])) for link in some[:MAX_LINKS]
-            )
+            path = "; ".join(self._because(link, *self._both(link, names)) for link in some[:MAX_LINKS])
             more = f"; and {len(some) - MAX_LINKS} more edges" if len(some) > MAX_LINKS else ""
-            seen = f"; and {names[some[-1][1]]} read {key} as {after}" if how == "seen" else ""
+            seen = f"; and {names[some[-1].second]} read {key} as {after}" if order.why == "seen" else ""
             parts.append(f"{head}: {path}{more}{seen}.")
         if left:
             parts.append(f"{left} more orders of versions follow in such ways.")
@@ -161,6 +158,10 @@ class Words:
         """Returns a key or a version in words, from its canonical JSON; None is the initial version."""
         return value_text(decode_value(self._initial if text is None else text))
 
+    def _both(self, link: Link, names: dict[int, str]) -> tuple[str, str]:
+        """Returns the names of the two transactions of an edge."""
+        return self._name(link.first, names), self._name(link.second, names)
+
     def _name(self, row: int, names: dict[int, str]) -> str:
         """Returns the name of a transaction; at the first use with its process and events."""
         known = names.get(row)
@@ -177,26 +178,26 @@ class Words:
 
     def reason(self, link: Link) -> str:
         """Returns the kind of an edge and its key, in short: `rw x`."""
-        kind = "rw" if link[2] == "conflict" else link[2]
-        return kind if link[3] is None else f"{kind} {self.version(link[3])}"
+        kind = "rw" if link.kind == "conflict" else link.kind
+        return kind if link.key is None else f"{kind} {self.version(link.key)}"
 
     def _because(self, link: Link, one: str, other: str) -> str:
-        first, second, kind, key_text, before_text, after_text = link
+        first, second, kind = link.first, link.second, link.kind
         history = self._history
         if kind == "process":
             return f"{one} and {other} are transactions of process {history.process[first]}, in this order"
         if kind == "realtime":
             return f"{one} ended at event {history.end[first]}, before {other} began at event {history.start[second]}"
-        key = self.version(key_text)
-        after = self.version(after_text)
+        key = self.version(link.key)
+        after = self.version(link.after)
         if kind == "wr":
-            return f"{one} {self._write} {after} to {key}, and {other} read {key} as {self._read(second, key_text, after_text)}"
-        why = _SOURCES.get(self._reasons.get((key_text, before_text, after_text), ""), "").format(
-            before=self.version(before_text), after=after
+            return f"{one} {self._write} {after} to {key}, and {other} read {key} as {self._read(second, link.key, link.after)}"
+        why = _SOURCES.get(self._reasons.get((link.key, link.before, link.after), ""), "").format(
+            before=self.version(link.before), after=after
         )
         if kind == "ww":
-            return f"{one} {self._write} {self.version(before_text)} to {key}, and {other} {self._write} {after} after it{why}"
-        read = self._read(first, key_text, before_text)
+            return f"{one} {self._write} {self.version(link.before)} to {key}, and {other} {self._write} {after} after it{why}"
+        read = self._read(first, link.key, link.before)
         both = (
             f"; both {self._write} to {self._common(first, second)}, so they must not overlap"
             if kind == "conflict"
@@ -232,18 +233,9 @@ class Words:
             found = value_at(history, history.value, row)
         return found if isinstance(found, list) else []
 
-    def finding(
-        self, kind: str, key: str, rows: Sequence[int], places: Sequence[int], elems: Sequence[str | None]
-    ) -> str:
-        """Returns the explanation of an anomaly that is no cycle.
-
-        Args:
-            kind: Its name.
-            key: The canonical JSON of the key.
-            rows: The transactions.
-            places: For each of them, the place of its micro-operation.
-            elems: The canonical JSON of the elements that it is about.
-        """
+    def finding(self, found: Finding) -> str:
+        """Returns the explanation of an anomaly that is no cycle."""
+        kind, key, rows, places, elems = found.kind, found.key, found.rows, found.places, found.elements
         names: dict[int, str] = {}
         if kind == CYCLIC_VERSIONS and self._is_list:
             return self._back(self.version(key), rows, places, elems, names)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from commands.check.command import BYTES_PER_MIB, MAX_MEMORY_LIMIT_MIB, MAX_TIME_LIMIT_S
+from commands.check.command import ALGORITHM_NAMES, BYTES_PER_MIB, MAX_MEMORY_LIMIT_MIB, MAX_TIME_LIMIT_S
 from harness.console.parameters import Choice, Number, PluginName, Whole, folder, given_by_user
 from harness.console.plugins import MODELS
 from harness.console.sources import DefaultsCommand, from_file
@@ -82,6 +82,14 @@ MAX_IN_PROCESS = 100_000_000
     metavar="MIB",
     help="Stop a search at this much memory for each key, with the verdict unknown.",
 )
+@click.option("--algorithm", type=Choice(ALGORITHM_NAMES), default="auto", show_default=True, help="The algorithm.")
+@click.option(
+    "--cross-check", is_flag=True, help="Check with a second algorithm too; a key about which they disagree is unknown."
+)
+@click.option(
+    "--certificate", is_flag=True, help="Write a legal order of the operations of each valid key into the table."
+)
+@click.option("--explain-model", is_flag=True, help="Write the effort of the search of each key into the table.")
 @click.option(
     "--strict",
     is_flag=True,
@@ -142,6 +150,10 @@ def analyze(ctx: click.Context, /, **given: Any) -> None:
         keyed=given["keyed"],
         time_limit_s=given["time_limit"],
         memory_limit=given["memory_limit"] * BYTES_PER_MIB,
+        algorithm=given["algorithm"],
+        cross_check=given["cross_check"],
+        certificate=given["certificate"],
+        explain_model=given["explain_model"],
         strict=given["strict"],
         incremental=given["incremental"],
         keep_operations=given["keep_operations"],

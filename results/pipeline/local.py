@@ -16,13 +16,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
 
-from checker.checking import conventions_of
 from checker.formats.readers import EDN, JEPSEN_FILE, JSON_ARRAY, JSONL, PARQUET
 from checker.formats.source import UNPACK_LIMIT, opened
 from harness.console.plain import counted
 from harness.errors import InfrastructureError, InputError
 from harness.pool import Pool, processes
-from results.pipeline.decide.verdicts import VerdictOptions, decided, judged
+from results.pipeline.decide.verdicts import decided, judged
 from results.pipeline.decide.withhold import lost_of, unjudged, withheld
 from results.pipeline.errors import NotSuited, Unreadable
 from results.pipeline.job import Ingested, analyze
@@ -38,7 +37,6 @@ from results.pipeline.write.tables import reading, table_of, write_operations, w
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from checker.deciders import Decider
     from results.pipeline.decide.withhold import Lost
     from results.pipeline.options import AnalysisOptions
     from results.pipeline.progress import Steps
@@ -250,8 +248,9 @@ def _judged(run: Run, lost: Mapping[str | None, Lost] | None, *, options: Analys
     elif decider.judge is not None:
         rows = judged(run.operations, decider.judge, options.memory_limit)
     else:
-        own_options = _options(run, decider, options)
-        rows = decided(run.operations, own_options)
+        assert decider.model is not None  # noqa: S101 - a decider has a judge or a model
+        source = run.seen.source
+        rows = decided(run.operations, options.of_model(decider.model, source.format, source.conventions))
     return list(rows if lost is None else withheld(rows, lost))
 
 
@@ -276,15 +275,3 @@ def _measured(run: Run, records: Mapping[str, Sequence[Row]], verdicts: Sequence
     )
     found = measured(subject, run.operations)
     return {name: table_of(name, found.get(name, ())) for name in TIMELINES}
-
-
-def _options(run: Run, decider: Decider, options: AnalysisOptions) -> VerdictOptions:
-    source = run.seen.source
-    assert decider.model is not None  # noqa: S101 - a decider has a judge or a model
-    return VerdictOptions(
-        model=decider.model,
-        initial=options.wanted.initial,
-        conventions={**conventions_of(source.format), **dict(source.conventions), **options.conventions},
-        time_limit_s=options.time_limit_s,
-        memory_limit=options.memory_limit,
-    )

@@ -5,10 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from checker.checking import conventions_of
 from checker.deciders import Wanted
+from checker.search.solving import AUTO
+from results.pipeline.decide.asked import VerdictOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from checker.models import Model
 
 
 IN_PROCESS: Final = 1_000_000
@@ -26,6 +31,10 @@ class AnalysisOptions:
         keyed: Whether values of events are pairs of a key and a value; None: detected for each history.
         time_limit_s: Seconds for the search of each key; None for no limit.
         memory_limit: Bytes for each key in a worker.
+        algorithm: One of `checker.search.solving.ALGORITHMS`.
+        cross_check: Whether a second algorithm must agree.
+        certificate: Whether to return the linearization of valid keys.
+        explain_model: Whether to return the effort of the search of each key.
         strict: Whether a malformed row ends the job.
         incremental: Whether to read only new and changed sources.
         keep_operations: Whether to write also operations that were read from tables.
@@ -40,16 +49,40 @@ class AnalysisOptions:
     keyed: bool | None = None
     time_limit_s: float | None = 60.0
     memory_limit: int = 1 << 30
+    algorithm: str = AUTO
+    cross_check: bool = False
+    certificate: bool = False
+    explain_model: bool = False
     strict: bool = False
     incremental: bool = False
     keep_operations: bool = False
     pictures: bool = True
     in_process: int = IN_PROCESS
 
+    def of_model(self, model: type[Model], found: str, conventions: Iterable[tuple[str, str]]) -> VerdictOptions:
+        """Returns the options of the check of a history by a model.
+
+        Args:
+            model: The model's class.
+            found: The format of the history.
+            conventions: The conventions that the history itself defines.
+        """
+        return VerdictOptions(
+            model=model,
+            initial=self.wanted.initial,
+            conventions={**conventions_of(found), **dict(conventions), **self.conventions},
+            algorithm=self.algorithm,
+            time_limit_s=self.time_limit_s,
+            memory_limit=self.memory_limit,
+            cross_check=self.cross_check,
+            certificate=self.certificate,
+            explain_model=self.explain_model,
+        )
+
     @property
     def deciding(self) -> dict[str, Any]:
         """The options that the verdicts depend on."""
-        names = ("keyed", "time_limit_s", "memory_limit")
+        names = ("keyed", "time_limit_s", "memory_limit", "algorithm", "cross_check", "certificate", "explain_model")
         values = {name: getattr(self, name) for name in names}
         values |= {"initial": self.wanted.initial, "model": self.wanted.model, "conventions": dict(self.conventions)}
         if self.wanted.workload is not None or self.wanted.settings:

@@ -21,10 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 FORMAT: Final = "labrys-analysis"
-VERSION: Final = 6
-# The versions that an incremental job goes on with. Version 5 has no column `said_crossed` in `runs` and no `f` in
-# `availability`; they are null then. In its tables, refusals count as `fail` too.
-READABLE: Final = frozenset({5, VERSION})
+VERSION: Final = 7
 
 # A hundred years. Sums and differences of smaller times fit into 64 bits, and Spark's arithmetic fails on an overflow.
 MOST_NS: Final = 100 * 366 * 86_400 * NS_PER_S
@@ -70,6 +67,8 @@ VERDICTS: Final = pa.schema(
         pa.field("counterexample", _TEXT),
         pa.field("order_agrees", _TEXT),
         pa.field("order_reason", _TEXT),
+        pa.field("certificate", pa.list_(_WHOLE)),  # the invokes of the operations in the order of a linearization
+        pa.field("effort", _TEXT),  # of the search, as JSON
     ]
 )
 

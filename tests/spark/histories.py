@@ -6,7 +6,8 @@ import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from checker.decide.independent import check_keys
+from checker.decide.decision import decide
+from checker.decide.history import OfObjects
 from checker.formats.parquet import NAMES, schema
 from checker.result import operation_json
 from checker.values import json_text
@@ -18,8 +19,9 @@ if TYPE_CHECKING:
     from pathlib import Path
     from random import Random
 
-    from checker.models import Model
+    from checker.result import Analysis
     from harness.op import Value
+    from results.pipeline.decide.asked import VerdictOptions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -236,24 +238,32 @@ def write_runs(folder: Path, runs: Mapping[str, Sequence[Operation]]) -> list[st
     return [str(path)]
 
 
-def by_check(model: Model, runs: Mapping[str, Sequence[Operation]]) -> dict[tuple[str, str | None], dict[str, Any]]:
+def by_check(
+    options: VerdictOptions, runs: Mapping[str, Sequence[Operation]]
+) -> dict[tuple[str, str | None], dict[str, Any]]:
     """Returns the results of `labrys check` for each run and key, in the fields of a row of verdicts."""
-    rows = {}
-    for name, operations in runs.items():
-        for key, result in check_keys(model, operations, memory_limit=1 << 30, threads=1).keys.items():
-            op = result.op
-            shown = [operation_json(each) for each in result.counterexample]
-            rows[name, key] = {
-                "verdict": str(result.valid),
-                "analyzer": result.analyzer,
-                "cause": result.cause,
-                "kind": result.kind,
-                "operations": result.operations,
-                "op_invoke_index": None if op is None else op.invoke_index,
-                "op_complete_index": None if op is None else op.complete_index,
-                "explanation": result.explanation,
-                "counterexample": json.loads(json.dumps(shown)),
-                "order_agrees": None if result.order_agrees is None else str(result.order_agrees),
-                "order_reason": result.order_reason or None,
-            }
-    return rows
+    question = options.asked().question
+    return {
+        (name, key): fields_of(result)
+        for name, operations in runs.items()
+        for key, result in decide(OfObjects.of(operations), question).keys.items()
+    }
+
+
+def fields_of(result: Analysis) -> dict[str, Any]:
+    """Returns the fields of a row of verdicts that an analysis determines."""
+    op, certificate = result.op, result.certificate
+    return {
+        "verdict": str(result.valid),
+        "analyzer": result.analyzer,
+        "cause": result.cause,
+        "kind": result.kind,
+        "operations": result.operations,
+        "op_invoke_index": None if op is None else op.invoke_index,
+        "op_complete_index": None if op is None else op.complete_index,
+        "explanation": result.explanation,
+        "counterexample": json.loads(json.dumps([operation_json(each) for each in result.counterexample])),
+        "order_agrees": None if result.order_agrees is None else str(result.order_agrees),
+        "order_reason": result.order_reason or None,
+        "certificate": None if certificate is None else [each.invoke_index for each in certificate],
+    }

@@ -11,8 +11,8 @@ import pytest
 from rich.console import Console
 
 from checker.deciders import Wanted
+from results.pipeline.decide.asked import VerdictOptions
 from results.pipeline.decide.rows import OBJECTS
-from results.pipeline.decide.verdicts import VerdictOptions
 from results.pipeline.options import AnalysisOptions
 from results.pipeline.schema import OPERATIONS
 from results.pipeline.spark.job import analyze
@@ -50,7 +50,7 @@ def test_a_model_of_a_user_s_own_decides(spark: SparkSession, tmp_path: Path) ->
     found = analyze(spark, options, SparkSteps(spark, Console(file=StringIO())))
     told = spark.read.parquet(*found.tables["verdicts"]).collect()
     rows = {(row["run"], row["key"]): row.asDict() for row in told}
-    expected = by_check(MaxRegister(), runs)
+    expected = by_check(VerdictOptions(model=MaxRegister), runs)
     assert rows.keys() == expected.keys()
     for name, fields in expected.items():
         row = rows[name]

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from checker.checking import make_model
 from harness.randomness import stream
+from results.pipeline.decide.asked import VerdictOptions
 from results.pipeline.decide.details import TOO_LARGE
 from results.pipeline.decide.kernel import KERNEL
 from results.pipeline.decide.rows import BYTES_PER_OPERATION, OBJECTS
-from results.pipeline.decide.verdicts import VerdictOptions
 from results.pipeline.schema import OPERATIONS, VERDICTS
 from results.pipeline.spark.types import struct_of
 from results.pipeline.spark.verdicts import verdicts
@@ -134,7 +133,7 @@ def test_every_route_says_what_the_checker_says(spark: SparkSession, tmp_path: P
     if not draw.cas:
         runs |= long_runs()
     ours = by_spark(spark, tmp_path, runs, options, cuts=draw.cuts, shuffles=draw.shuffles)
-    assert_same(ours, by_check(make_model(options.model, options.initial, options.conventions), runs))
+    assert_same(ours, by_check(options, runs))
     assert len(ours) > 2 * RUNS
     assert {row["order_agrees"] for row in ours.values()} == {None}
     assert {row["engine"] for row in ours.values()} == {KERNEL, OBJECTS}
@@ -153,7 +152,7 @@ def test_other_models_are_judged_within_their_budget(spark: SparkSession, tmp_pa
     ours = by_spark(spark, tmp_path, runs | {"large": large}, options)
     too_large = ours.pop(("large", None))
     assert (too_large["verdict"], too_large["cause"]) == ("unknown", "out-of-memory")
-    assert_same(ours, by_check(make_model(name, None, {}), runs))
+    assert_same(ours, by_check(options, runs))
     assert {row["verdict"] for row in ours.values()} == {"valid", "invalid"}
 
 
@@ -173,7 +172,7 @@ def test_the_order_that_a_system_tells_is_told_beside_the_verdict(spark: SparkSe
         row = ours.pop((name, None))
         assert (row["verdict"], row["engine"], row["order_agrees"]) == (verdict, KERNEL, "unknown")
         assert row["order_reason"] == TOO_LARGE.format(most=40)
-    assert_same(ours, by_check(make_model(options.model, None, {}), plain | told))
+    assert_same(ours, by_check(options, plain | told))
     agrees = [row["order_agrees"] for row in ours.values()]
     assert min(agrees.count("valid"), agrees.count("invalid"), agrees.count(None)) > 20
     by_hints = [row for row in ours.values() if row["analyzer"] == "hints"]

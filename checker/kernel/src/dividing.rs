@@ -5,10 +5,14 @@
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict};
+use pyo3::types::PyBytes;
 
 use std::collections::HashMap;
 
+use crate::answers::{
+    self, Bytes, KeyDependencies, OfKeys, OfParts, PartCycle, PartFinding, PartFindings, PartLink, PartOverlap,
+    TransactionParts,
+};
 use crate::judging::{careful, extra_of, hold_kinds, name_of, sources_of, workload_of};
 use crate::python::Column;
 use crate::texts::{address, Texts};
@@ -18,15 +22,17 @@ use crate::transactions::graph::{Dependencies, Edge, Extra, Fan, Graph, RW, WR, 
 use crate::transactions::inside::Inside;
 use crate::transactions::judge::{accesses, needs_accesses, needs_views, searched};
 use crate::transactions::lists::lists;
+use crate::transactions::overlaps::Overlap;
 use crate::transactions::parse::{parse, Malformed};
 use crate::transactions::reach::{reached, reaching};
 use crate::transactions::registers::registers;
 use crate::transactions::views::{seen_in, Events, Seen, SeenFan};
-use crate::transactions::{Findings, History, Workload, Writers, WrittenTwice, FAIL, NONE};
+use crate::transactions::witness::Link;
+use crate::transactions::{Finding, Findings, History, Workload, Writers, WrittenTwice, FAIL, NONE};
 
-fn bytes<'py>(py: Python<'py>, numbers: &[u32]) -> Bound<'py, PyBytes> {
+fn bytes(py: Python<'_>, numbers: &[u32]) -> Bytes {
     let all: Vec<u8> = numbers.iter().flat_map(|number| number.to_ne_bytes()).collect();
-    PyBytes::new(py, &all)
+    PyBytes::new(py, &all).unbind()
 }
 
 /// Texts one after the other, with the end of each.
@@ -44,10 +50,10 @@ impl Joined {
         Ok(())
     }
 
-    fn into_py(self, py: Python<'_>) -> (Bound<'_, PyBytes>, Bound<'_, PyBytes>) {
+    fn into_py(self, py: Python<'_>) -> (Bytes, Bytes) {
         let mut ends = vec![0];
         ends.extend(self.ends);
-        (PyBytes::new(py, self.text.as_bytes()), bytes(py, &ends))
+        (PyBytes::new(py, self.text.as_bytes()).unbind(), bytes(py, &ends))
     }
 }
 
@@ -61,7 +67,7 @@ pub fn transaction_parts<'py>(
     kind: &Bound<'py, PyAny>,
     request: [Bound<'py, PyAny>; 3],
     answer: [Bound<'py, PyAny>; 3],
-) -> PyResult<Bound<'py, PyDict>> {
+) -> PyResult<OfParts> {
     let workload = workload_of(workload)?;
     let kinds: Column<i8> = Column::new("kind", kind)?;
     let kinds = kinds.slice();
@@ -71,12 +77,10 @@ pub fn transaction_parts<'py>(
         return Err(PyValueError::new_err("expected columns of one length"));
     }
     let (requests, answers) = (request.get()?, answer.get()?);
-    let out = PyDict::new(py);
     let table = match careful(py, "read", || parse(workload, kinds, &requests, &answers))? {
         Ok(table) => table,
-        Err(Malformed { row, answer, .. }) => {
-            out.set_item("malformed", (row, answer))?;
-            return Ok(out);
+        Err(Malformed { row, answer, place, what }) => {
+            return Ok(OfParts::Malformed(answers::Malformed { row, answer, place, what: what.into() }));
         }
     };
     let (mut rows, mut places, mut ends) = (Vec::new(), Vec::new(), vec![0u32]);
@@ -114,12 +118,13 @@ pub fn transaction_parts<'py>(
             texts.add(&text)?;
         }
     }
-    out.set_item("row", bytes(py, &rows))?;
-    out.set_item("places", (bytes(py, &places), bytes(py, &ends)))?;
-    out.set_item("key", keys.into_py(py))?;
-    out.set_item("address", bytes(py, &addresses))?;
-    out.set_item("text", texts.into_py(py))?;
-    Ok(out)
+    Ok(OfParts::Found(TransactionParts {
+        row: bytes(py, &rows),
+        places: (bytes(py, &places), bytes(py, &ends)),
+        key: keys.into_py(py),
+        text: texts.into_py(py),
+        address: bytes(py, &addresses),
+    }))
 }
 
 /// Finds what keys show by themselves; see `checker/_kernel.pyi`.
@@ -138,7 +143,7 @@ pub fn transaction_dependencies<'py>(
     left_out: Vec<u8>,
     more: Vec<String>,
     initial: Option<&str>,
-) -> PyResult<Bound<'py, PyDict>> {
+) -> PyResult<OfKeys> {
     let workload = workload_of(workload)?;
     let mut assumed = sources_of(&sources)?;
     for place in left_out {
@@ -161,7 +166,6 @@ pub fn transaction_dependencies<'py>(
     let table = initial.map(|value| table.beginning_with(value)).unwrap_or(table);
     let history =
         History { kind, process, start, end, table: &table, place: (0..kind.len() as u32).collect(), position: &[] };
-    let out = PyDict::new(py);
     let more: Vec<&str> = more.iter().map(String::as_str).collect();
     let found = careful(py, "judged", || {
         let writers = Writers::of(&history)?;
@@ -182,24 +186,26 @@ pub fn transaction_dependencies<'py>(
         Ok(found) => found,
         Err(WrittenTwice { elem, rows, places }) => {
             let key = table.key_text(history.key_of(elem));
-            out.set_item("written_twice", (key, table.elem_text(elem), rows, places))?;
-            return Ok(out);
+            let element = table.elem_text(elem);
+            return Ok(OfKeys::Twice(answers::WrittenTwice { key, element, rows, places }));
         }
     };
     let edges = &dependencies.edges;
     let column = |of: fn(&Edge) -> u32| bytes(py, &edges.iter().map(of).collect::<Vec<_>>());
-    out.set_item("from", column(|edge| edge.from))?;
-    out.set_item("to", column(|edge| edge.to))?;
-    out.set_item("kind", column(|edge| u32::from(edge.kind)))?;
-    out.set_item("key", column(|edge| edge.key))?;
-    out.set_item("before", column(|edge| edge.before))?;
-    out.set_item("after", column(|edge| edge.after))?;
     let reasons = &dependencies.reasons;
     let source = |edge: &Edge| {
         let place = reasons.binary_search_by_key(&(edge.before, edge.after), |reason| (reason.0, reason.1));
         place.map_or(NONE, |place| u32::from(reasons[place].2))
     };
-    out.set_item("source", bytes(py, &edges.iter().map(source).collect::<Vec<_>>()))?;
+    let columns = [
+        column(|edge| edge.from),
+        column(|edge| edge.to),
+        column(|edge| u32::from(edge.kind)),
+        column(|edge| edge.key),
+        column(|edge| edge.before),
+        column(|edge| edge.after),
+        bytes(py, &edges.iter().map(source).collect::<Vec<_>>()),
+    ];
     let mut fans: [Vec<u32>; 4] = Default::default();
     for fan in &dependencies.fans {
         for (part, writes) in [(&fan.readers, 0), (&fan.writers, 1)] {
@@ -210,37 +216,37 @@ pub fn transaction_dependencies<'py>(
             }
         }
     }
-    out.set_item("fans", fans.each_ref().map(|list| bytes(py, list)))?;
-    if let Some((seen, fans)) = views {
+    let fan_columns = fans.each_ref().map(|list| bytes(py, list));
+    let at = views.map(|(seen, fans)| {
         let of_edges: Vec<u32> = seen.iter().map(|seen| seen.place).collect();
         let of_fans: Vec<u32> = fans
             .iter()
             .flat_map(|fan| fan.readers.iter().map(|reader| reader.2).chain(fan.writers.iter().map(|_| NONE)))
             .collect();
-        out.set_item("at", (bytes(py, &of_edges), bytes(py, &of_fans)))?;
-    }
-    if let Some(accesses) = accesses {
+        (bytes(py, &of_edges), bytes(py, &of_fans))
+    });
+    let reads = accesses.as_ref().map(|accesses| {
         let reads = accesses.all_reads();
         let column = |of: fn(&Read) -> u32| bytes(py, &reads.iter().map(of).collect::<Vec<_>>());
-        let columns = [
+        [
             column(|read| read.key),
             column(|read| read.row),
             column(|read| read.place),
             column(|read| read.count),
             column(|read| read.version),
-        ];
-        out.set_item("reads", columns)?;
+        ]
+    });
+    let writes = accesses.as_ref().map(|accesses| {
         let writes = accesses.all_writes();
         let column = |of: fn(&Write) -> u32| bytes(py, &writes.iter().map(of).collect::<Vec<_>>());
-        let columns = [
+        [
             column(|write| write.key),
             column(|write| write.row),
             column(|write| write.place),
             column(|write| write.at),
             column(|write| write.elem),
-        ];
-        out.set_item("writes", columns)?;
-    }
+        ]
+    });
     let mut groups: [Vec<u32>; 3] = Default::default();
     for (key, group) in dependencies.groups.iter().enumerate() {
         if group.iter().any(|(row, _)| *row != group[0].0) {
@@ -251,7 +257,6 @@ pub fn transaction_dependencies<'py>(
             }
         }
     }
-    out.set_item("groups", groups.each_ref().map(|list| bytes(py, list)))?;
     let mut first = vec![NONE; table.keys.len()];
     for row in 0..history.len() {
         for mop in history.of(row) {
@@ -259,30 +264,34 @@ pub fn transaction_dependencies<'py>(
             *known = (*known).min(row as u32);
         }
     }
-    out.set_item("first", bytes(py, &first))?;
-    let mut names = Joined::default();
+    let (mut keys, mut elements) = (Joined::default(), Joined::default());
     for key in 0..table.keys.len() as u32 {
-        names.add(&table.key_text(key))?;
+        keys.add(&table.key_text(key))?;
     }
-    out.set_item("keys", names.into_py(py))?;
-    let mut names = Joined::default();
     for elem in 0..table.elems.len() as u32 {
-        names.add(&table.elem_text(elem))?;
+        elements.add(&table.elem_text(elem))?;
     }
-    out.set_item("elems", names.into_py(py))?;
     let elem = |elem: u32| (elem != NONE).then(|| table.elem_text(elem));
-    let shown: Vec<_> = findings
-        .kept
-        .into_iter()
-        .map(|each| {
-            let elems: Vec<_> = each.elems.iter().map(|&each| elem(each)).collect();
-            (each.kind, each.key, each.rows, each.places, elems)
-        })
-        .collect();
-    out.set_item("findings", shown)?;
-    out.set_item("contradicted", dependencies.contradicted.clone())?;
-    out.set_item("data_edges", dependencies.len())?;
-    Ok(out)
+    let of_finding = |each: Finding| {
+        let elements = each.elems.iter().map(|&each| elem(each)).collect();
+        let (kind, key, rows, places) = (each.kind.into(), each.key, each.rows, each.places);
+        Py::new(py, PartFinding { kind, key, rows, places, elements })
+    };
+    let found = KeyDependencies {
+        edges: columns,
+        fans: fan_columns,
+        groups: groups.each_ref().map(|list| bytes(py, list)),
+        first: bytes(py, &first),
+        keys: keys.into_py(py),
+        elements: elements.into_py(py),
+        findings: findings.kept.into_iter().map(of_finding).collect::<PyResult<_>>()?,
+        contradicted: dependencies.contradicted.clone(),
+        data_edges: dependencies.len(),
+        at,
+        reads,
+        writes,
+    };
+    Ok(OfKeys::Found(Py::new(py, found)?))
 }
 
 /// A part of the graph of a history; see `checker/_kernel.pyi`.
@@ -456,7 +465,7 @@ impl TransactionGraph {
     }
 
     /// See `checker/_kernel.pyi`.
-    fn cycles<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+    fn cycles(&self, py: Python<'_>) -> PyResult<PartFindings> {
         let graph = &self.graph;
         let more: Vec<&str> = self.more.iter().map(String::as_str).collect();
         let (found, walks, first, of) = careful(py, "judged", || {
@@ -465,43 +474,50 @@ impl TransactionGraph {
             (found, walks, first, whole.of)
         })?;
         let place = |place: u32| (place != NONE).then_some(place);
-        let mut drawn: Vec<_> = found
+        let of_edge = |edge: &Edge| PartLink {
+            first: edge.from,
+            second: edge.to,
+            kind: name_of(edge.kind).into(),
+            before: place(edge.before),
+            after: place(edge.after),
+        };
+        let of_link = |link: &Link| {
+            let edge = (link.edge != NONE).then(|| graph.edges[link.edge as usize]);
+            PartLink {
+                first: link.from,
+                second: link.to,
+                kind: name_of(link.kind).into(),
+                before: edge.and_then(|edge| place(edge.before)),
+                after: place(link.written).or(edge.and_then(|edge| place(edge.after))),
+            }
+        };
+        let mut cycles: Vec<PartCycle> = found
             .kept
             .iter()
-            .map(|cycle| {
-                let links: Vec<_> = cycle
-                    .links
-                    .iter()
-                    .map(|link| {
-                        let edge = (link.edge != NONE).then(|| graph.edges[link.edge as usize]);
-                        let before = edge.and_then(|edge| place(edge.before));
-                        let after = place(link.written).or(edge.and_then(|edge| place(edge.after)));
-                        (link.from, link.to, name_of(link.kind), before, after)
-                    })
-                    .collect();
-                let part = of[cycle.links[0].from as usize];
-                (cycle.name, cycle.component, first[part as usize], links)
+            .map(|cycle| PartCycle {
+                kind: cycle.name.into(),
+                component: cycle.component,
+                start: first[of[cycle.links[0].from as usize] as usize],
+                links: cycle.links.iter().map(of_link).collect(),
             })
             .collect();
-        drawn.extend(walks.kept.iter().map(|walk| {
-            let link = |edge: &Edge| (edge.from, edge.to, name_of(edge.kind), place(edge.before), place(edge.after));
-            (walk.name, walk.component, walk.first, walk.edges.iter().map(link).collect())
+        cycles.extend(walks.kept.iter().map(|walk| PartCycle {
+            kind: walk.name.into(),
+            component: walk.component,
+            start: walk.first,
+            links: walk.edges.iter().map(of_edge).collect(),
         }));
-        let overlaps: Vec<_> = found
-            .overlaps
-            .iter()
-            .map(|(name, component, overlap)| {
-                (*name, *component, first[overlap.part as usize], overlap.decided, overlap.writers.clone())
-            })
-            .collect();
-        let counts = PyDict::new(py);
-        for (name, count) in found.counts.iter().chain(&walks.counts) {
-            counts.set_item(name, count)?;
-        }
-        let out = PyDict::new(py);
-        out.set_item("cycles", drawn)?;
-        out.set_item("overlaps", overlaps)?;
-        out.set_item("counts", counts)?;
-        Ok(out)
+        let of_overlap = |(name, component, overlap): &(&str, usize, Overlap)| PartOverlap {
+            kind: (*name).into(),
+            component: *component,
+            start: first[overlap.part as usize],
+            decided: overlap.decided,
+            writers: overlap.writers.clone(),
+        };
+        Ok(PartFindings {
+            cycles,
+            overlaps: found.overlaps.iter().map(of_overlap).collect(),
+            counts: found.counts.iter().chain(&walks.counts).map(|(name, count)| ((*name).into(), *count)).collect(),
+        })
     }
 }

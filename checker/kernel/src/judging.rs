@@ -1,20 +1,22 @@
-//! The boundary of `transactions` to Python: columns and texts come in, a dictionary goes out.
+//! The boundary of `transactions` to Python: columns and texts come in, objects of `answers` go out.
 
 use std::borrow::Cow;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 
 use pyo3::exceptions::{PyIndexError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyString};
+use pyo3::types::{PyList, PyString};
 
+use crate::answers::{self, LeftOut, OfTransactions, TransactionFindings};
 use crate::python::Column;
 use crate::transactions::cycles::{order, Cycle};
 use crate::transactions::forced;
-use crate::transactions::graph::{Edge, Extra, CONFLICT, PROCESS, RW, SOURCES, WR, WW};
+use crate::transactions::graph::{Edge, Extra, Graph, CONFLICT, PROCESS, RW, SOURCES, WR, WW};
 use crate::transactions::judge::{judged, Judged, Question, Twice};
 use crate::transactions::ordering::class::Class;
 use crate::transactions::ordering::shown::{How, Order, Shown};
 use crate::transactions::ordering::{Asked, Case, Ordering, LIMITS};
+use crate::transactions::overlaps::Overlap;
 use crate::transactions::parse::{parse, Malformed};
 use crate::transactions::positions::{SamePosition, UNPLACED};
 use crate::transactions::registers::Sources;
@@ -22,7 +24,7 @@ use crate::transactions::updates::UPDATE;
 use crate::transactions::views;
 use crate::transactions::visibility::{Walk, NAMES};
 use crate::transactions::witness::Link;
-use crate::transactions::{History, Table, Workload, WrittenTwice, INFO, NONE, OK};
+use crate::transactions::{Finding, History, Table, Workload, WrittenTwice, INFO, NONE, OK};
 
 /// The transactions of a file; see `checker/_kernel.pyi`.
 #[pyclass(frozen, module = "checker._kernel")]
@@ -119,7 +121,7 @@ pub fn transactions<'py>(
     position: Option<&Bound<'py, PyAny>>,
     initial: Option<&str>,
     asked: Option<(String, String, Vec<String>)>,
-) -> PyResult<Bound<'py, PyDict>> {
+) -> PyResult<OfTransactions> {
     let workload = workload_of(workload)?;
     let extra = extra_of(extra)?;
     let assumed = sources_of(&sources)?;
@@ -162,23 +164,24 @@ pub fn transactions<'py>(
         let history = History { kind, process, start, end, table, place, position };
         let question = Question { workload, sources: assumed, extra, more: &more, asked };
         let result = careful(py, "judged", || judged(&question, &history))?;
-        let out = PyDict::new(py);
-        match result {
+        Ok(match result {
             Ok(judged) => {
-                fill(&out, judged.twice.as_ref().map_or(table, |twice| &twice.table), &judged)?;
-                if let Some(Twice { first: WrittenTwice { elem, rows, places }, values, reads, .. }) = judged.twice {
+                let mut found = found(judged.twice.as_ref().map_or(table, |twice| &twice.table), &judged);
+                found.twice = judged.twice.map(|twice| {
+                    let Twice { first: WrittenTwice { elem, rows, places }, values, reads, .. } = twice;
                     let key = table.key_text(table.elems[elem as usize].0);
-                    out.set_item("twice", (key, table.elem_text(elem), rows, places, values, reads))?;
-                }
-                if want_order {
-                    out.set_item("order", order(&judged.graph))?;
-                }
+                    {
+                        let element = table.elem_text(elem);
+                        LeftOut { first: answers::WrittenTwice { key, element, rows, places }, values, reads }
+                    }
+                });
+                found.order = if want_order { order(&judged.graph) } else { None };
+                OfTransactions::Found(Py::new(py, found)?)
             }
             Err(SamePosition { key, rows }) => {
-                out.set_item("same_position", (table.key_text(key), rows))?;
+                OfTransactions::SamePosition(answers::SamePosition { key: table.key_text(key), rows })
             }
-        }
-        Ok(out)
+        })
     };
     if let Ok(known) = texts.cast::<Transactions>() {
         let known = known.get();
@@ -197,9 +200,7 @@ pub fn transactions<'py>(
     match careful(py, "read", || parse(workload, kind, &requests, &answers))? {
         Ok(table) => work(&table, (0..rows as u32).collect()),
         Err(Malformed { row, answer, place, what }) => {
-            let out = PyDict::new(py);
-            out.set_item("malformed", (row, answer, place, what))?;
-            Ok(out)
+            Ok(OfTransactions::Malformed(answers::Malformed { row, answer, place, what: what.into() }))
         }
     }
 }
@@ -216,11 +217,9 @@ pub(crate) fn name_of(kind: u8) -> &'static str {
     }
 }
 
-fn fill(out: &Bound<'_, PyDict>, table: &Table, judged: &Judged) -> PyResult<()> {
+/// Returns what was found as Python sees it.
+fn found(table: &Table, judged: &Judged) -> TransactionFindings {
     let Judged { findings, graph, reasons, data_edges, cycles, walks, placed, ordering, .. } = judged;
-    if let Some(placed) = placed {
-        out.set_item("placed", placed)?;
-    }
     let mut told: Vec<(String, String, String, &str)> = Vec::new();
     let links = cycles.kept.iter().flat_map(|cycle| &cycle.links);
     let of_cycles = links.filter_map(|link| graph.edges.get(link.edge as usize));
@@ -228,85 +227,134 @@ fn fill(out: &Bound<'_, PyDict>, table: &Table, judged: &Judged) -> PyResult<()>
         if edge.kind & (WW | RW | CONFLICT) == 0 || edge.before == NONE {
             continue;
         }
-        let found = reasons.binary_search_by_key(&(edge.before, edge.after), |reason| (reason.0, reason.1));
-        let Ok(place) = found else { continue };
+        let known = reasons.binary_search_by_key(&(edge.before, edge.after), |reason| (reason.0, reason.1));
+        let Ok(place) = known else { continue };
         let source = SOURCES[reasons[place].2 as usize];
         told.push((table.key_text(edge.key), table.elem_text(edge.before), table.elem_text(edge.after), source));
     }
-    let elem = |elem: u32| (elem != NONE).then(|| table.elem_text(elem));
-    let shown: Vec<_> = findings
-        .kept
-        .iter()
-        .map(|each| {
-            let elems: Vec<_> = each.elems.iter().map(|&each| elem(each)).collect();
-            (each.kind, table.key_text(each.key), each.rows.clone(), each.places.clone(), elems)
-        })
-        .collect();
-    let drawn = |edge: Option<Edge>, link: Link| {
-        let name = name_of(link.kind);
-        let key = edge.filter(|edge| edge.key != NONE).map(|edge| table.key_text(edge.key));
-        let before = edge.and_then(|edge| elem(edge.before));
-        let after = elem(link.written).or(edge.and_then(|edge| elem(edge.after)));
-        (link.from, link.to, name, key, before, after)
+    told.sort_unstable();
+    told.dedup();
+    let reason = |(key, before, after, source): (String, String, String, &str)| answers::VersionReason {
+        key,
+        before,
+        after,
+        source: source.into(),
     };
-    let of_cycle = |cycle: &Cycle| {
-        let edge = |link: &Link| (link.edge != NONE).then(|| graph.edges[link.edge as usize]);
-        let links: Vec<_> = cycle.links.iter().map(|link| drawn(edge(link), *link)).collect();
-        (cycle.name, cycle.component, links)
+    let drawing = Drawing { table, graph };
+    let of_overlap = |(kind, component, overlap): &(&str, usize, Overlap)| answers::Overlap {
+        kind: (*kind).into(),
+        component: *component,
+        decided: overlap.decided,
+        writers: overlap.writers.iter().map(|&(row, key)| (row, table.key_text(key))).collect(),
     };
-    let of_edges = |edges: &[Edge]| {
+    let of_walk = |walk: &Walk| answers::Cycle {
+        kind: walk.name.into(),
+        component: walk.component,
+        links: drawing.edges(&walk.edges),
+    };
+    let cycles_shown = cycles.kept.iter().map(|cycle| drawing.cycle(cycle)).chain(walks.kept.iter().map(of_walk));
+    let counts = findings.counts.iter().chain(&cycles.counts).chain(&walks.counts);
+    TransactionFindings {
+        findings: findings.kept.iter().map(|finding| drawing.finding(finding)).collect(),
+        cycles: cycles_shown.collect(),
+        overlaps: cycles.overlaps.iter().map(of_overlap).collect(),
+        counts: counts.map(|(name, count)| ((*name).into(), *count)).collect(),
+        data_edges: *data_edges,
+        reasons: told.into_iter().map(reason).collect(),
+        ordering: ordering.as_ref().map(|ordering| drawing.ordering(ordering)),
+        placed: *placed,
+        twice: None,
+        order: None,
+    }
+}
+
+/// Draws what was found in a graph.
+struct Drawing<'a> {
+    table: &'a Table,
+    graph: &'a Graph,
+}
+
+impl Drawing<'_> {
+    fn elem(&self, elem: u32) -> Option<String> {
+        (elem != NONE).then(|| self.table.elem_text(elem))
+    }
+
+    fn finding(&self, finding: &Finding) -> answers::Finding {
+        answers::Finding {
+            kind: finding.kind.into(),
+            key: self.table.key_text(finding.key),
+            rows: finding.rows.clone(),
+            places: finding.places.clone(),
+            elements: finding.elems.iter().map(|&elem| self.elem(elem)).collect(),
+        }
+    }
+
+    fn link(&self, edge: Option<Edge>, link: Link) -> answers::Link {
+        answers::Link {
+            first: link.from,
+            second: link.to,
+            kind: name_of(link.kind).into(),
+            key: edge.filter(|edge| edge.key != NONE).map(|edge| self.table.key_text(edge.key)),
+            before: edge.and_then(|edge| self.elem(edge.before)),
+            after: self.elem(link.written).or(edge.and_then(|edge| self.elem(edge.after))),
+        }
+    }
+
+    fn cycle(&self, cycle: &Cycle) -> answers::Cycle {
+        let edge = |link: &Link| (link.edge != NONE).then(|| self.graph.edges[link.edge as usize]);
+        answers::Cycle {
+            kind: cycle.name.into(),
+            component: cycle.component,
+            links: cycle.links.iter().map(|link| self.link(edge(link), *link)).collect(),
+        }
+    }
+
+    fn edges(&self, edges: &[Edge]) -> Vec<answers::Link> {
         let link = |edge: &Edge| Link { from: edge.from, to: edge.to, kind: edge.kind, edge: NONE, written: NONE };
-        edges.iter().map(|edge| drawn(Some(*edge), link(edge))).collect::<Vec<_>>()
-    };
-    if let Some(ordering) = ordering {
-        let of_order = |order: &Order| {
-            let how = match order.why {
-                How::Source(source) => SOURCES[source as usize],
-                How::Path => "path",
-                How::Seen => "seen",
-                How::Chosen => "chosen",
-            };
-            (table.key_text(order.key), elem(order.before), elem(order.after), how, of_edges(&order.links))
-        };
-        let of_shown = |shown: &Shown| {
-            let orders: Vec<_> = shown.orders.iter().map(of_order).collect();
-            (of_edges(&shown.cycle), orders, shown.left)
-        };
-        let of_case = |case: &Case| {
-            let chosen = case.chosen.map(|(key, before, after)| (table.key_text(key), elem(before), elem(after)));
-            (chosen, case.shown.as_ref().map(of_shown))
-        };
+        edges.iter().map(|edge| self.link(Some(*edge), link(edge))).collect()
+    }
+
+    fn ordering(&self, ordering: &Ordering) -> answers::Ordering {
         let (answer, cases, rows) = match ordering {
             Ordering::Order => ("order", &[][..], &[][..]),
             Ordering::Contradiction(cases, rows) => ("contradiction", &cases[..], &rows[..]),
             Ordering::TooLarge => ("too-large", &[][..], &[][..]),
             Ordering::Limit => ("limit", &[][..], &[][..]),
         };
-        out.set_item("ordering", (answer, cases.iter().map(of_case).collect::<Vec<_>>(), rows))?;
+        answers::Ordering {
+            answer: answer.into(),
+            cases: cases.iter().map(|case| self.case(case)).collect(),
+            rows: rows.to_vec(),
+        }
     }
-    let of_walk = |walk: &Walk| (walk.name, walk.component, of_edges(&walk.edges));
-    let drawn: Vec<_> = cycles.kept.iter().map(of_cycle).chain(walks.kept.iter().map(of_walk)).collect();
-    let overlaps: Vec<_> = cycles
-        .overlaps
-        .iter()
-        .map(|(name, component, overlap)| {
-            let writers: Vec<_> = overlap.writers.iter().map(|&(row, key)| (row, table.key_text(key))).collect();
-            (*name, *component, overlap.decided, writers)
-        })
-        .collect();
-    out.set_item("overlaps", overlaps)?;
-    out.set_item("findings", shown)?;
-    out.set_item("cycles", drawn)?;
-    let counts = PyDict::new(out.py());
-    for (name, count) in findings.counts.iter().chain(&cycles.counts).chain(&walks.counts) {
-        counts.set_item(name, count)?;
+
+    fn case(&self, case: &Case) -> answers::Case {
+        let chosen = case.chosen.map(|(key, before, after)| answers::VersionPair {
+            key: self.table.key_text(key),
+            before: self.elem(before),
+            after: self.elem(after),
+        });
+        let shown = |shown: &Shown| answers::ShownCycle {
+            links: self.edges(&shown.cycle),
+            orders: shown.orders.iter().map(|order| self.order(order)).collect(),
+            left: shown.left,
+        };
+        answers::Case { chosen, shown: case.shown.as_ref().map(shown) }
     }
-    out.set_item("counts", counts)?;
-    if !told.is_empty() {
-        told.sort_unstable();
-        told.dedup();
-        out.set_item("reasons", told)?;
+
+    fn order(&self, order: &Order) -> answers::VersionOrder {
+        let why = match order.why {
+            How::Source(source) => SOURCES[source as usize],
+            How::Path => "path",
+            How::Seen => "seen",
+            How::Chosen => "chosen",
+        };
+        answers::VersionOrder {
+            key: self.table.key_text(order.key),
+            before: self.elem(order.before),
+            after: self.elem(order.after),
+            why: why.into(),
+            links: self.edges(&order.links),
+        }
     }
-    out.set_item("keys", table.keys.len())?;
-    out.set_item("data_edges", data_edges)
 }

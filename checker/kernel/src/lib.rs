@@ -1,6 +1,8 @@
-//! Exact analyzers over columns: of linearizability, and of transactions. Only `python`, `judging`, `dividing`, `reading`,
-//! `texts` and `transitions` depend on Python.
+//! Exact analyzers over columns: of linearizability, and of transactions. Only `answers`, `python`, `judging`,
+//! `dividing`, `reading`, `texts` and `transitions` depend on Python.
 
+#[cfg(feature = "python")]
+mod answers;
 pub mod brute;
 #[cfg(feature = "python")]
 mod dividing;

@@ -1,4 +1,4 @@
-//! The boundary to Python: columns come in by the buffer protocol, outcomes go out as dictionaries.
+//! The boundary to Python: columns come in by the buffer protocol, outcomes go out as objects of `answers`.
 //!
 //! The interpreter lock is released during the search. A search of one history runs on the caller's thread; it checks
 //! every 20 ms for a signal or a cancellation. Several run on threads of their own, and the caller's thread checks.
@@ -15,15 +15,14 @@ use std::time::{Duration, Instant};
 use pyo3::buffer::{Element, PyBuffer};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList};
 
+use crate::answers::{self, Outcome};
 use crate::hash::FastHasher;
-use crate::ops::{Family, Ops, NONE};
+use crate::ops::{Family, Ops};
 use crate::search::budget::{Limits, Watch};
 use crate::search::machine::{Oracle, ILLEGAL};
 use crate::search::reduce::Allowed;
-use crate::search::Progress;
-use crate::solve::{solve_all, solve_quickly, Algorithm, OracleSource, Outcome, Problem as Question};
+use crate::solve::{solve_all, solve_quickly, Algorithm, OracleSource, Problem as Question};
 use crate::transitions::{Transitions, REFUSED};
 
 /// How often the caller's thread checks for signals.
@@ -256,8 +255,8 @@ impl Cancellation {
 #[pyfunction]
 #[pyo3(signature = (problems, *, algorithm, time_limit_s, processor_limit_s, memory_limit, threads, want_order, fail_fast, cancellation = None))]
 #[allow(clippy::too_many_arguments, clippy::needless_pass_by_value)]
-fn solve<'py>(
-    py: Python<'py>,
+fn solve(
+    py: Python<'_>,
     problems: Vec<Py<Problem>>,
     algorithm: &str,
     time_limit_s: Option<f64>,
@@ -267,7 +266,7 @@ fn solve<'py>(
     want_order: bool,
     fail_fast: bool,
     cancellation: Option<Py<Cancellation>>,
-) -> PyResult<Bound<'py, PyList>> {
+) -> PyResult<Vec<Outcome>> {
     let name = algorithm;
     let algorithm = Algorithm::of(name).ok_or_else(|| PyValueError::new_err(format!("{name:?} is no algorithm")))?;
     let deadline = duration(time_limit_s)?.and_then(|limit| Instant::now().checked_add(limit));
@@ -283,14 +282,10 @@ fn solve<'py>(
             }
         }
     }
-    let list = PyList::empty(py);
-    for outcome in outcomes {
-        list.append(to_dict(py, &outcome.map_err(PyRuntimeError::new_err)?)?)?;
-    }
-    Ok(list)
+    outcomes.into_iter().map(|outcome| outcome.map(Outcome::from).map_err(PyRuntimeError::new_err)).collect()
 }
 
-type Outcomes = Vec<Result<Outcome, String>>;
+type Outcomes = Vec<Result<crate::solve::Outcome, String>>;
 
 /// The options of the caller.
 struct Wanted {
@@ -411,51 +406,6 @@ fn watched(
     })
 }
 
-fn to_dict<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, PyDict>> {
-    let dict = PyDict::new(py);
-    let (verdict, cause) = match outcome.progress {
-        Progress::Valid => ("valid", None),
-        Progress::Invalid => ("invalid", None),
-        Progress::Pending => ("unknown", Some("pending")),
-        Progress::Stopped(cause) => ("unknown", Some(cause.name())),
-    };
-    let number = |i: u32| (i != NONE).then_some(i);
-    dict.set_item("verdict", verdict)?;
-    dict.set_item("cause", cause)?;
-    dict.set_item("analyzer", outcome.analyzer)?;
-    dict.set_item("op", number(outcome.op))?;
-    dict.set_item("kind", outcome.kind.map(crate::ops::Kind::name))?;
-    dict.set_item("core", &outcome.core)?;
-    dict.set_item("unsuited", outcome.unsuited)?;
-    dict.set_item("steps", outcome.steps)?;
-    dict.set_item("seconds", outcome.seconds)?;
-    let order = outcome.order.as_ref().map(|order| {
-        let bytes: Vec<u8> = order.iter().flat_map(|i| i.to_ne_bytes()).collect();
-        PyBytes::new(py, &bytes)
-    });
-    dict.set_item("order", order)?;
-    let counts = outcome.counts;
-    let stats = PyDict::new(py);
-    let merged = if counts.blocks > 0 { counts.states - counts.blocks } else { 0 };
-    for (name, count) in [
-        ("segments", counts.segments),
-        ("absorbed", counts.idle),
-        ("commuted", counts.commuting),
-        ("merged", merged),
-        ("dead_ends", counts.dead_ends),
-    ] {
-        stats.set_item(name, count)?;
-    }
-    dict.set_item("stats", stats)?;
-    let configs = PyList::empty(py);
-    for config in &outcome.configs {
-        configs.append((config.path.clone(), number(config.last), config.pending.clone()))?;
-    }
-    dict.set_item("configs", configs)?;
-    dict.set_item("has_all_configs", outcome.has_all_configs)?;
-    Ok(dict)
-}
-
 /// The seconds to sort that many random records of 16 bytes; the benchmarks use it as a reference.
 #[pyfunction]
 fn sort_seconds(py: Python<'_>, count: usize) -> f64 {
@@ -478,6 +428,7 @@ fn sort_seconds(py: Python<'_>, count: usize) -> f64 {
 #[pymodule]
 fn _kernel(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    answers::add_to(module)?;
     module.add_class::<Problem>()?;
     module.add_class::<Cancellation>()?;
     module.add_class::<Transitions>()?;

@@ -2,8 +2,9 @@
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict};
+use pyo3::types::PyBytes;
 
+use crate::answers::{Bytes, ChangedValue, EventColumns, PartOfEvents};
 use crate::events::{Events as Inner, Names, Value, Worker};
 use crate::judging::Transactions;
 use crate::transactions::Workload;
@@ -44,13 +45,10 @@ impl Events {
         taken.ok()
     }
 
-    fn finish<'py>(&mut self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+    fn finish(&mut self, py: Python<'_>) -> PyResult<Option<EventColumns>> {
         let Some(inner) = self.0.take().filter(Inner::may_end) else { return Ok(None) };
-        let dict = PyDict::new(py);
-        if let Some(part) = &inner.part {
-            let lines: Vec<_> = part.lines.iter().map(|(number, line)| (*number, PyBytes::new(py, line))).collect();
-            dict.set_item("lines", lines)?;
-            dict.set_item("first", part.first)?;
+        let part = inner.part.as_ref().map(|part| {
+            let lines = part.lines.iter().map(|(number, line)| (*number, PyBytes::new(py, line).unbind())).collect();
             let workers = inner.workers();
             let flags =
                 |each: &Worker| u8::from(each.is_begun) | u8::from(each.is_open) << 1 | u8::from(each.has_ended) << 2;
@@ -59,71 +57,67 @@ impl Events {
                 int64s(py, workers.len(), workers.iter().map(|each| each.process))?,
                 int64s(py, workers.len(), workers.iter().map(|each| each.first_ns))?,
                 int64s(py, workers.len(), workers.iter().map(|each| each.free_ns))?,
-                PyBytes::new(py, &bytes),
+                PyBytes::new(py, &bytes).unbind(),
             );
-            dict.set_item("workers", columns)?;
-        }
-        dict.set_item("events", inner.count)?;
-        dict.set_item("around", inner.is_around())?;
-        dict.set_item("timed", inner.timed.unwrap_or(false))?;
-        dict.set_item("back_line", inner.back_line)?;
-        let changed: Vec<_> = inner
-            .changed
-            .iter()
-            .map(|each| (each.row, each.line, each.failed, each.value.kind, each.value.first, each.value.second))
-            .collect();
-        dict.set_item("changed", changed)?;
-        for (name, names) in [
-            ("keys", inner.keys),
-            ("functions", inner.functions),
-            ("values", inner.values),
-            ("names", inner.names),
-            ("unused", inner.unused),
-        ] {
-            dict.set_item(name, texts(names)?)?;
-        }
+            Py::new(py, PartOfEvents { lines, first: part.first, workers: columns })
+        });
+        let part = part.transpose()?;
+        let around = inner.is_around();
+        let changed = inner.changed.iter().map(|each| {
+            let Value { kind, first, second, .. } = each.value;
+            let kind = kind as u8;
+            Py::new(py, ChangedValue { row: each.row, line: each.line, failed: each.failed, kind, first, second })
+        });
+        let changed = changed.collect::<PyResult<_>>()?;
         let rows = inner.rows;
-        dict.set_item("type", PyBytes::new(py, &rows.kind))?;
-        for (name, column) in [
-            ("key", rows.key),
-            ("function", rows.f),
-            ("node", rows.node),
-            ("error", rows.error),
-            ("phase", rows.phase),
-            ("via", rows.via),
-        ] {
-            dict.set_item(name, bytes_of(py, column.len(), column.iter().map(|number| number.to_ne_bytes()))?)?;
-        }
-        for (name, column) in [
-            ("process", rows.process),
-            ("start", rows.start),
-            ("end", rows.end),
-            ("start_ns", rows.start_ns),
-            ("end_ns", rows.end_ns),
-            ("scheduled_ns", rows.scheduled),
-        ] {
-            dict.set_item(name, int64s(py, column.len(), column.iter().copied())?)?;
-        }
-        for (name, column) in [("value", rows.value), ("result", rows.result)] {
-            let kinds: Vec<u8> = column.iter().map(|value: &Value| value.kind as u8).collect();
-            let parts = (
-                PyBytes::new(py, &kinds),
+        let numbers = |column: &[i32]| bytes_of(py, column.len(), column.iter().map(|number| number.to_ne_bytes()));
+        let longs = |column: &[i64]| int64s(py, column.len(), column.iter().copied());
+        let values = |column: &[Value]| -> PyResult<_> {
+            let kinds: Vec<u8> = column.iter().map(|value| value.kind as u8).collect();
+            Ok((
+                PyBytes::new(py, &kinds).unbind(),
                 int64s(py, column.len(), column.iter().map(|value| value.first))?,
                 int64s(py, column.len(), column.iter().map(|value| value.second))?,
-            );
-            dict.set_item(name, parts)?;
-        }
-        dict.set_item("order", rows.order)?;
+            ))
+        };
         let transactions = inner.transactions.map(|parser| {
             let workload = parser.workload();
-            Transactions { workload, table: parser.into_table() }
+            Py::new(py, Transactions { workload, table: parser.into_table() })
         });
-        dict.set_item("transactions", transactions)?;
-        Ok(Some(dict))
+        Ok(Some(EventColumns {
+            events: inner.count,
+            around,
+            timed: inner.timed.unwrap_or(false),
+            back_line: inner.back_line,
+            changed,
+            keys: texts(inner.keys)?,
+            functions: texts(inner.functions)?,
+            values: texts(inner.values)?,
+            names: texts(inner.names)?,
+            unused: texts(inner.unused)?,
+            r#type: PyBytes::new(py, &rows.kind).unbind(),
+            key: numbers(&rows.key)?,
+            function: numbers(&rows.f)?,
+            node: numbers(&rows.node)?,
+            error: numbers(&rows.error)?,
+            phase: numbers(&rows.phase)?,
+            via: numbers(&rows.via)?,
+            process: longs(&rows.process)?,
+            start: longs(&rows.start)?,
+            end: longs(&rows.end)?,
+            start_ns: longs(&rows.start_ns)?,
+            end_ns: longs(&rows.end_ns)?,
+            scheduled_ns: longs(&rows.scheduled)?,
+            value: values(&rows.value)?,
+            result: values(&rows.result)?,
+            order: rows.order,
+            transactions: transactions.transpose()?,
+            part,
+        }))
     }
 }
 
-fn int64s(py: Python<'_>, count: usize, numbers: impl Iterator<Item = i64>) -> PyResult<Bound<'_, PyBytes>> {
+fn int64s(py: Python<'_>, count: usize, numbers: impl Iterator<Item = i64>) -> PyResult<Bytes> {
     bytes_of(py, count, numbers.map(i64::to_ne_bytes))
 }
 
@@ -131,13 +125,14 @@ fn bytes_of<const SIZE: usize>(
     py: Python<'_>,
     count: usize,
     numbers: impl Iterator<Item = [u8; SIZE]>,
-) -> PyResult<Bound<'_, PyBytes>> {
-    PyBytes::new_with(py, count * SIZE, |bytes| {
+) -> PyResult<Bytes> {
+    let bytes = PyBytes::new_with(py, count * SIZE, |bytes| {
         for (place, number) in bytes.chunks_exact_mut(SIZE).zip(numbers) {
             place.copy_from_slice(&number);
         }
         Ok(())
-    })
+    });
+    bytes.map(Bound::unbind)
 }
 
 fn texts(names: Names) -> PyResult<Vec<String>> {

@@ -7,24 +7,27 @@ search of its own, within the limits of a key.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
 
-from checker._kernel import Problem
 from checker.decide.coding import Arrays, KernelColumns
+from checker.decide.concluding import contradiction
 from checker.decide.deciding import decide_all
 from checker.decide.excerpts import OBJECTS, likely_invalid
 from checker.models.opcodes import CAS, READ
-from checker.search.solving import Limits, solve
+from checker.search.solving import AUTO, solve
+from harness.verdict import Verdict
 from results.pipeline.decide.coding import ADDRESS, CODED, GENERAL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from checker._kernel import Outcome
+    from results.pipeline.decide.asked import Asked
+    from results.pipeline.decide.coding import RegisterCoding
 
 _WHOLE, _WHOLES, _TEXT = pa.int64(), pa.list_(pa.int64()), pa.string()
 # The answer for a key; `results.pipeline.decide.details` makes a row of verdicts from it.
@@ -53,23 +56,15 @@ BYTES_PER_OPERATION: Final = 120
 _ROWS_PER_CALL: Final = 1 << 19
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Budget:
-    """What the check of one key may use.
+def decide(batches: Iterator[pa.RecordBatch], asked: Asked, coding: RegisterCoding) -> Iterator[pa.RecordBatch]:
+    """Yields the answers (`ANSWER`) for keys.
 
-    Attributes:
-        initial: The number of the register's initial value.
-        time_limit_s: Wall time of a search; None for no limit.
-        memory_limit: Bytes.
+    Args:
+        batches: Their rows in the columns `CODED`, sorted by `address`.
+        asked: What is asked about each key.
+        coding: How integers represent the operations.
     """
-
-    initial: int
-    time_limit_s: float | None
-    memory_limit: int
-
-
-def decide(batches: Iterator[pa.RecordBatch], budget: Budget) -> Iterator[pa.RecordBatch]:
-    """Yields the answers (`ANSWER`) for the keys of some rows in the columns `CODED`, which are sorted by `address`."""
+    memory_limit = asked.memory_limit
     pending: list[list[Any]] = []
     rows = 0
     too_large: int | None = None
@@ -82,7 +77,7 @@ def decide(batches: Iterator[pa.RecordBatch], budget: Budget) -> Iterator[pa.Rec
             continue
         pending.append(columns)
         rows += len(columns[0])
-        if rows < _ROWS_PER_CALL and rows * BYTES_PER_OPERATION <= budget.memory_limit:
+        if rows < _ROWS_PER_CALL and rows * BYTES_PER_OPERATION <= memory_limit:
             continue
         last = int(columns[0][-1])
         if pending[0][0][0] != last:
@@ -92,13 +87,13 @@ def decide(batches: Iterator[pa.RecordBatch], budget: Budget) -> Iterator[pa.Rec
             whole, pending = [column[:cut] for column in joined], [[column[cut:].copy() for column in joined]]
             del joined
             rows = len(pending[0][0])
-            yield _answers(_decided(whole, budget))
-        if rows * BYTES_PER_OPERATION > budget.memory_limit:
+            yield _answers(_decided(whole, asked, coding))
+        if rows * BYTES_PER_OPERATION > memory_limit:
             too_large = last
             yield _answers([_unknown(too_large)])
             pending, rows = [], 0
     if rows:
-        yield _answers(_decided(_joined(pending), budget))
+        yield _answers(_decided(_joined(pending), asked, coding))
 
 
 def _joined(parts: Sequence[list[Any]]) -> list[Any]:
@@ -133,7 +128,7 @@ def _in_order(columns: list[Any]) -> None:
             columns[place] = columns[place][order]
 
 
-def _decided(columns: list[Any], budget: Budget) -> list[dict[str, Any]]:
+def _decided(columns: list[Any], asked: Asked, coding: RegisterCoding) -> list[dict[str, Any]]:
     """Returns the answers for the keys of these rows; clears the list of columns."""
     _in_order(columns)
     address, opcode, first_argument, second_argument, start, end = columns
@@ -147,42 +142,55 @@ def _decided(columns: list[Any], budget: Budget) -> list[dict[str, Any]]:
     # Frees memory for the analyzers.
     del address, new, ties
     columns.clear()
-    answers = [
-        {ADDRESS: name, "verdict": TO_GENERAL, "analyzer": "none", "core": [], "tied": True}
-        for name, whole in zip(names, general, strict=True)
-        if whole
-    ]
+    answers = [_general(name) for name, whole in zip(names, general, strict=True) if whole]
     places = np.flatnonzero(~general).tolist()
     coded = (opcode, first_argument, second_argument, start, end)
     parts = [KernelColumns(*(column[bounds[i] : bounds[i + 1]] for column in coded)) for i in places]
-    problems = [Problem("register", *part, initial=[budget.initial]) for part in parts]
-    near = Limits(algorithm="zones", memory_limit=budget.memory_limit, threads=1)
-    searched = replace(near, algorithm="auto", time_limit_s=budget.time_limit_s)
-    for i, part, first in zip(places, parts, solve(problems, near), strict=True):
-        outcome = (
-            first
-            if first["unsuited"] is None
-            else decide_all([Arrays("register", part, [budget.initial])], searched)[0]
-        )
-        answers.append(_answer(names[i], outcome, part, tied=bool(tied[i])))
+    keys = [Arrays("register", part, [coding.initial]) for part in parts]
+    for i, part, key, outcome in zip(places, parts, keys, _outcomes(keys, asked), strict=True):
+        if asked.question.cross_check and _contradiction(key, outcome, asked) is not None:
+            answers.append(_general(names[i]))  # whole operations say it in words
+        else:
+            answers.append(_answer(names[i], outcome, part, tied=bool(tied[i])))
     return answers
 
 
+def _outcomes(keys: Sequence[Arrays], asked: Asked) -> list[Outcome]:
+    """Returns the outcome of each key, within limits of its own."""
+    limits = asked.question.limits
+    if limits.algorithm != AUTO:
+        return [decide_all([key], limits)[0] for key in keys]
+    near = solve([key.problem for key in keys], replace(limits, algorithm="zones", time_limit_s=None))
+    return [
+        first if first.unsuited is None else decide_all([key], limits)[0] for key, first in zip(keys, near, strict=True)
+    ]
+
+
+def _contradiction(key: Arrays, outcome: Outcome, asked: Asked) -> str | None:
+    question = asked.question
+    verdict = Verdict(outcome.verdict)
+    return contradiction(question.model, key.problem, verdict, outcome.analyzer, question.limits)
+
+
+def _general(key: int) -> dict[str, Any]:
+    return {ADDRESS: key, "verdict": TO_GENERAL, "analyzer": "none", "core": [], "tied": True}
+
+
 def _answer(key: int, outcome: Outcome, part: KernelColumns, *, tied: bool) -> dict[str, Any]:
-    op = outcome["op"] if outcome["verdict"] != "valid" else None
+    op = outcome.op if outcome.verdict != "valid" else None
     answer = {
         ADDRESS: key,
-        "verdict": outcome["verdict"],
-        "analyzer": outcome["analyzer"],
-        "cause": outcome["cause"],
-        "kind": outcome["kind"],
+        "verdict": outcome.verdict,
+        "analyzer": outcome.analyzer,
+        "cause": outcome.cause,
+        "kind": outcome.kind,
         "op_start": None if op is None else int(part.s[op]),
         "op_end": None if op is None else int(part.e[op]),
-        "core": part.s[outcome["core"]].tolist(),
+        "core": part.s[outcome.core].tolist(),
         "tied": tied,
-        "unsuited": outcome["unsuited"],
+        "unsuited": outcome.unsuited,
     }
-    if outcome["verdict"] == "invalid" and len(part.s) > OBJECTS:
+    if outcome.verdict == "invalid" and len(part.s) > OBJECTS:
         rows = likely_invalid(part, outcome)
         answer["part"] = part.s[rows].tolist()
         answer["observed"] = np.unique(part.a[rows][np.isin(part.f[rows], (READ, CAS))]).tolist()

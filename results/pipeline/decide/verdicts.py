@@ -14,23 +14,19 @@ for keys of registers that are too large for the kernel.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from checker.checking import conventions_of, make_model
-from checker.deciders import DEFAULT_MODEL
-from checker.formats.readers import PARQUET
-from checker.keyed import EXPLAINED
 from checker.values import Values
 from harness.verdict import Verdict
 from results.pipeline.decide import judges, kernel
-from results.pipeline.decide.coding import ADDRESS, TEXTS, coded, coding_of, made
-from results.pipeline.decide.details import VALID_FROM, Work, examine, valid
-from results.pipeline.decide.kernel import TO_GENERAL, Budget
+from results.pipeline.decide.coding import ADDRESS, TEXTS, coded, made
+from results.pipeline.decide.details import VALID_FROM, examine, valid
+from results.pipeline.decide.kernel import TO_GENERAL
 from results.pipeline.decide.rows import Target, group_of
 from results.pipeline.decide.targets import answered, chosen
 
@@ -38,43 +34,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from checker.judging import Judge
-    from checker.models import Model
+    from results.pipeline.decide.asked import Asked, VerdictOptions
     from results.pipeline.decide.coding import RegisterCoding
 
     Row = dict[str, Any]
 
 _ROWS_AT_ONCE: Final = 1 << 18
 _IN_ORDER: Final = ("invoke_index", "complete_index", "process")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VerdictOptions:
-    """The options of the check, as `labrys check` has them.
-
-    Attributes:
-        model: The model's class, or the name of an installed one.
-        initial: The initial state in EDN; None: the model's own.
-        conventions: `nil_read`, `failed_cas` and `crashed_dequeue`, if they differ from the conventions of our own formats.
-        time_limit_s: Wall time for the search of one key; None for no limit.
-        memory_limit: Bytes for one key in a worker.
-        explained: For how many invalid keys of a run a counterexample is searched; those with the earliest violations.
-    """
-
-    model: type[Model] | str = DEFAULT_MODEL
-    initial: str | None = None
-    conventions: Mapping[str, str] = field(default_factory=dict)
-    time_limit_s: float | None = 60.0
-    memory_limit: int = 1 << 30
-    explained: int = EXPLAINED
-
-    def work(self) -> Work:
-        """Returns how keys are decided.
-
-        Raises:
-            InputError: The model does not exist, or cannot have this initial state.
-        """
-        model = make_model(self.model, self.initial, {**conventions_of(PARQUET), **self.conventions})
-        return Work(model=model, time_limit_s=self.time_limit_s, memory_limit=self.memory_limit)
 
 
 def judged(operations: pa.Table, judge: Judge, memory_limit: int) -> list[Row]:
@@ -96,18 +62,18 @@ def decided(operations: pa.Table, options: VerdictOptions) -> list[Row]:
     Raises:
         InputError: The model does not exist, or cannot have this initial state.
     """
-    work = options.work()
+    asked = options.asked()
     keys = _Keys(operations)
-    coding = coding_of(work.model)
-    answers = {} if coding is None else _answers(keys, coding, work)
+    coding = asked.coding
+    answers = {} if coding is None else _answers(keys, coding, asked)
     values = Values()
     found: dict[int, Row] = {}
     bad: list[tuple[Target, bool]] = []
     places: dict[str | None, int] = {}
     for place, target in enumerate(keys.targets):
         answer = answers.get(place)
-        if coding is None or keys.is_whole(place, work.most) or (answer and answer["verdict"] == TO_GENERAL):
-            row = examine(group_of(target, keys.parts(target, place), values, most=work.most), work)
+        if coding is None or keys.is_whole(place, asked.most) or (answer and answer["verdict"] == TO_GENERAL):
+            row = examine(group_of(target, keys.parts(target, place), values, most=asked.most), asked)
             found[place] = row
             if row["verdict"] == Verdict.INVALID:
                 known = {name: row[name] for name in ("verdict", "kind")}
@@ -115,18 +81,17 @@ def decided(operations: pa.Table, options: VerdictOptions) -> list[Row]:
         elif answer and answer["verdict"] != Verdict.VALID:
             bad.append((answered(target, answer), answer["tied"]))
         places[target.key] = place
-    for target in chosen(bad, most=work.most, explained=options.explained):
+    for target in chosen(bad, most=asked.most, explained=options.explained):
         place = places[target.key]
-        found[place] = examine(group_of(target, keys.parts(target, place), values, most=work.most), work)
+        found[place] = examine(group_of(target, keys.parts(target, place), values, most=asked.most), asked)
     rest = [place for place in range(len(keys.targets)) if place not in found]
-    return [*found.values(), *valid(keys.about(rest, answers), work).to_pylist()]
+    return [*found.values(), *valid(keys.about(rest, answers), asked).to_pylist()]
 
 
-def _answers(keys: _Keys, coding: RegisterCoding, work: Work) -> dict[int, Row]:
+def _answers(keys: _Keys, coding: RegisterCoding, asked: Asked) -> dict[int, Row]:
     """Returns the answer that columns alone give for each key with an operation that matters."""
-    budget = Budget(initial=coding.initial, time_limit_s=work.time_limit_s, memory_limit=work.memory_limit)
-    batches = (coded(batch, coding) for batch in keys.batches(work.most))
-    return {row[ADDRESS]: row for batch in kernel.decide(batches, budget) for row in batch.to_pylist()}
+    batches = (coded(batch, coding) for batch in keys.batches(asked.most))
+    return {row[ADDRESS]: row for batch in kernel.decide(batches, asked, coding) for row in batch.to_pylist()}
 
 
 class _Keys:

@@ -43,6 +43,7 @@ from results.pipeline.schema import MOST_NS
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from checker._kernel import EventColumns
     from checker.formats.columns import Int64s
 
 # What a row of a part is, besides `OPERATION`: an operation without a completion in its part, a line that is read in the end,
@@ -132,19 +133,20 @@ def _finished(events: Events, rest: bytes, begin: int, names: tuple[str, str]) -
     count = (events.line or 0) - 1 + len(torn)
     found = events.finish()
     rows = None if found is None else _operations(found, *names)
-    if found is None or rows is None:
+    part = None if found is None else found.part
+    if found is None or part is None or rows is None:
         yield _row(UNPLAIN, begin, names[0])
         return
-    count_rows = len(found["type"])
-    is_open = np.frombuffer(found["end"], np.int64) < 0
+    count_rows = len(found.type)
+    is_open = np.frombuffer(found.end, np.int64) < 0
     for what, some in ((OPERATION, np.flatnonzero(~is_open)), (OPEN, np.flatnonzero(is_open))):
         its = rows if len(some) == count_rows else rows.take(pa.array(some))
         for at in range(0, len(some), _BATCH_ROWS):
             yield _as_part(its.slice(at, _BATCH_ROWS), what, begin)
-    for number, line in [*found["lines"], *torn]:
+    for number, line in [*part.lines, *torn]:
         yield _row(LINE, begin, names[0], sample=line.decode(), line=number)
-    about = {"lines": count, "first": found["first"], "events": found["events"] - found["first"], "invokes": count_rows}
-    yield _row(PART, begin, names[0], **about, **dict(zip(_OF_PROCESSES, found["workers"], strict=True)))
+    about = {"lines": count, "first": part.first, "events": found.events - part.first, "invokes": count_rows}
+    yield _row(PART, begin, names[0], **about, **dict(zip(_OF_PROCESSES, part.workers, strict=True)))
 
 
 def _as_part(rows: pa.RecordBatch, what: str, begin: int) -> pa.RecordBatch:
@@ -163,36 +165,37 @@ def _row(what: str, begin: int, run: str, **columns: Any) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist([row], schema=PART_ROWS)
 
 
-def _operations(found: Mapping[str, Any], run: str, file: str) -> pa.RecordBatch | None:
+def _operations(found: EventColumns, run: str, file: str) -> pa.RecordBatch | None:
     """Returns the kernel's operations as rows (`ROWS`); None if a time is too great for them."""
-    count = len(found["type"])
-    longs = {name: _int64s(found[name]) for name in ("process", "start", "end", "start_ns", "end_ns", "scheduled_ns")}
-    if any((longs[name] >= MOST_NS).any() for name in ("start_ns", "end_ns", "scheduled_ns")):
+    count = len(found.type)
+    start_ns, end_ns, scheduled_ns = (_int64s(column) for column in (found.start_ns, found.end_ns, found.scheduled_ns))
+    if any((column >= MOST_NS).any() for column in (start_ns, end_ns, scheduled_ns)):
         return None
-    texts = _canonical(found["values"])
-    names = _names(found["names"])
-    value = _values(found["value"], texts)
+    texts = _canonical(found.values)
+    names = _names(found.names)
+    value = _values(found.value, texts)
     order = np.zeros(count, np.int64)
     has_order = np.zeros(count, bool)
-    for row, number in found["order"]:
+    for row, number in found.order:
         order[row], has_order[row] = number, True
 
-    def optional(name: str) -> pa.Array:
-        return pa.array(longs[name], mask=longs[name] < 0)
+    def optional(numbers: Int64s) -> pa.Array:
+        return pa.array(numbers, mask=numbers < 0)
 
-    def named(column: str, some: pa.Array) -> pa.Array:
-        places = np.frombuffer(found[column], np.int32)
+    def named(column: bytes, some: pa.Array) -> pa.Array:
+        places = np.frombuffer(column, np.int32)
         return some.take(pa.array(places, mask=places < 0))
 
     known = {
-        "run": pa.array([run] * count, pa.string()), "key": named("key", _names(found["keys"])),
-        "process": pa.array(longs["process"]), "f": named("function", _names(found["functions"])),
-        "type": _TYPES.take(pa.array(np.frombuffer(found["type"], np.int8))), "start_ns": pa.array(longs["start_ns"]),
-        "end_ns": optional("end_ns"), "value": value, "result": _values(found["result"], texts),
-        "node": named("node", names), "error": _with_reasons(named("error", names), found, value, texts),
-        "scheduled_ns": optional("scheduled_ns"),
-        "phase": named("phase", names), "invoke_index": pa.array(longs["start"]), "complete_index": optional("end"),
-        "via": named("via", names), "order": pa.array(order, mask=~has_order), "source": pa.array([file] * count, pa.string()),
+        "run": pa.array([run] * count, pa.string()), "key": named(found.key, _names(found.keys)),
+        "process": pa.array(_int64s(found.process)), "f": named(found.function, _names(found.functions)),
+        "type": _TYPES.take(pa.array(np.frombuffer(found.type, np.int8))), "start_ns": pa.array(start_ns),
+        "end_ns": optional(end_ns), "value": value, "result": _values(found.result, texts),
+        "node": named(found.node, names), "error": _with_reasons(named(found.error, names), found, value, texts),
+        "scheduled_ns": optional(scheduled_ns),
+        "phase": named(found.phase, names), "via": named(found.via, names),
+        "invoke_index": pa.array(_int64s(found.start)), "complete_index": optional(_int64s(found.end)),
+        "order": pa.array(order, mask=~has_order), "source": pa.array([file] * count, pa.string()),
     }  # fmt: skip
     arrays = [known.get(field.name, pa.nulls(count, field.type)) for field in ROWS]
     return pa.RecordBatch.from_arrays(arrays, schema=ROWS)
@@ -209,12 +212,14 @@ def _names(texts: Sequence[str]) -> pa.Array:
     return pa.array(names, pa.string())
 
 
-def _with_reasons(errors: pa.Array, found: Mapping[str, Any], value: pa.Array, texts: pa.Array) -> pa.Array:
+def _with_reasons(errors: pa.Array, found: EventColumns, value: pa.Array, texts: pa.Array) -> pa.Array:
     """Returns the errors of operations, with the reasons that stand in place of their values; see `harness.pairing`."""
     reasons = {
-        row: reason_in(decode_value(texts[first].as_py()))
-        for row, _, _, kind, first, _ in found["changed"]
-        if kind == _OTHER and not errors[row].is_valid and texts[first].as_py() != value[row].as_py()
+        each.row: reason_in(decode_value(texts[each.first].as_py()))
+        for each in found.changed
+        if each.kind == _OTHER
+        and not errors[each.row].is_valid
+        and texts[each.first].as_py() != value[each.row].as_py()
     }
     if not any(reasons.values()):
         return errors

@@ -9,8 +9,6 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spark's users know
 
-from checker.checking import conventions_of
-from results.pipeline.decide.verdicts import VerdictOptions
 from results.pipeline.decide.withhold import Lost, lost_of, unjudged, withheld
 from results.pipeline.errors import JobFailed, Unreadable, words_of
 from results.pipeline.job import Ingested
@@ -191,7 +189,9 @@ class SparkRunner:
             if judge is not None:
                 parts.append(judged(rows, judge, self._options.memory_limit))
             else:
-                parts.append(verdicts(rows, self._verdict_options(deciders[group], group)))
+                model = deciders[group].model
+                assert model is not None  # noqa: S101 - a decider has a judge or a model
+                parts.append(verdicts(rows, self._options.of_model(model, group.format, group.conventions)))
         found = union(parts) if parts else self._spark.createDataFrame([], struct_of(VERDICTS))
         if read.quarantine is None:
             empty = [each for each in read.seen if not each.operations or known.deciders[each.run] is None]
@@ -229,16 +229,6 @@ class SparkRunner:
 
     def _named(self, runs: Sequence[str]) -> DataFrame:
         return self._spark.createDataFrame([(run,) for run in runs], "run string")
-
-    def _verdict_options(self, decider: Decider, group: _Group) -> VerdictOptions:
-        assert decider.model is not None  # noqa: S101 - a decider has a judge or a model
-        return VerdictOptions(
-            model=decider.model,
-            initial=self._options.wanted.initial,
-            conventions={**conventions_of(group.format), **dict(group.conventions), **self._options.conventions},
-            time_limit_s=self._options.time_limit_s,
-            memory_limit=self._options.memory_limit,
-        )
 
 
 def _doubted(_: str, contents: Contents) -> Mapping[str, Iterable[Any]]:

@@ -30,7 +30,7 @@ def read_table(spark: SparkSession, root: str, manifest: Manifest, name: str) ->
                 parts.clear()
             rows = spark.read.parquet(f"{root}/{GENERATIONS}/{generation.id}/{name}")
             if name in TABLES:
-                rows = conform(rows, TABLES[name])  # earlier versions may lack columns; see `READABLE`
+                rows = conform(rows, TABLES[name])
             if generation.superseded and "run" in rows.columns:
                 gone = spark.createDataFrame([(run,) for run in generation.superseded], "run string")
                 rows = rows.join(F.broadcast(gone), "run", "left_anti").select(*rows.columns)

@@ -20,12 +20,12 @@ from checker.consistency import Asking
 from checker.formats.columns import NEEDED, OPTIONAL
 from harness.verdict import Verdict
 from results.pipeline.decide import judges
-from results.pipeline.decide.coding import ADDRESS, CODED, TEXTS, coded, coding_of, made
+from results.pipeline.decide.asked import VerdictOptions
+from results.pipeline.decide.coding import ADDRESS, CODED, TEXTS, coded, made
 from results.pipeline.decide.details import VALID_FROM, examined, valid
-from results.pipeline.decide.kernel import ANSWER, TO_GENERAL, Budget, decide
+from results.pipeline.decide.kernel import ANSWER, TO_GENERAL, decide
 from results.pipeline.decide.rows import TARGET, TARGETED, Target
 from results.pipeline.decide.targets import answered, chosen
-from results.pipeline.decide.verdicts import VerdictOptions
 from results.pipeline.schema import OPERATIONS, VERDICTS
 from results.pipeline.spark.keys import address, keys_of
 from results.pipeline.spark.large_transactions.route import decided as decided_in_parts
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from checker.judging import Judge
+    from results.pipeline.decide.asked import Asked
     from results.pipeline.decide.coding import RegisterCoding
-    from results.pipeline.decide.details import Work
     from results.pipeline.spark.keys import Keys
 
 _OPERATIONS_PER_TASK: Final = 1 << 20
@@ -128,15 +128,15 @@ def verdicts(operations: DataFrame, options: VerdictOptions | None = None) -> Da
         InputError: The model does not exist, or cannot have this initial state.
     """
     options = options or VerdictOptions()
-    work = options.work()
+    asked = options.asked()
     keys = keys_of(operations)
-    coding = coding_of(work.model)
-    whole = keys.table.where((F.col("orders") > 0) & (F.col("operations") <= work.most))
+    coding = asked.coding
+    whole = keys.table.where((F.col("orders") > 0) & (F.col("operations") <= asked.most))
     number_whole = whole.count() if keys.ordered else 0
     answers, bad, parts = None, [], []
     general, count = keys.table, keys.count
     if coding is not None and number_whole < keys.count:
-        answers = _answers(operations, keys, coding, work, whole if number_whole else None).localCheckpoint()
+        answers = _answers(operations, keys, coding, asked, whole if number_whole else None).localCheckpoint()
         to_general = answers.where(F.col("verdict") == TO_GENERAL).select(ADDRESS)
         if number_whole:
             to_general = to_general.unionByName(whole.select(ADDRESS))
@@ -147,25 +147,23 @@ def verdicts(operations: DataFrame, options: VerdictOptions | None = None) -> Da
             bad.append(keys.table.join(doubtful, ADDRESS))
     if count:
         first = general.mapInArrow(_undecided, struct_of(_TARGETS))
-        found = _examined(operations, first, work, count=count, tasks=_tasks(keys, count)).localCheckpoint()
+        found = _examined(operations, first, asked, count=count, tasks=_tasks(keys, count)).localCheckpoint()
         parts.append(found)
         named = ("run", "key", "verdict", "kind", "operations", "engine", F.col("op_complete_index").alias("op_end"))
         refuted = found.where(F.col("verdict") == str(Verdict.INVALID)).select(*named)
         # They are read again only for a counterexample.
         bad.append(refuted.withColumns({ADDRESS: address(keys.salt), "tied": F.lit(col=True), "orders": F.lit(0)}))
-    explained = _explained(operations, keys, [conform(each, _BAD) for each in bad], work, options)
+    explained = _explained(operations, keys, [conform(each, _BAD) for each in bad], asked)
     if explained is not None:
         parts = [_without(each, explained) for each in parts] + [explained]
-    return union([*parts, _valid(keys, answers, parts, work)])
+    return union([*parts, _valid(keys, answers, parts, asked)])
 
 
-def _explained(
-    operations: DataFrame, keys: Keys, bad: Sequence[DataFrame], work: Work, options: VerdictOptions
-) -> DataFrame | None:
+def _explained(operations: DataFrame, keys: Keys, bad: Sequence[DataFrame], asked: Asked) -> DataFrame | None:
     """Returns the verdicts of the keys that are read again; None if there are none."""
     if not bad:
         return None
-    most, explained = work.most, options.explained
+    most, explained = asked.most, asked.question.explaining.most
 
     def choose(its: pa.Table) -> pa.Table:
         return _chosen(its, most=most, explained=explained)
@@ -174,7 +172,7 @@ def _explained(
     count = targets.count()
     if not count:
         return None
-    return _examined(operations, targets, work, count=count, tasks=_tasks(keys, count)).localCheckpoint()
+    return _examined(operations, targets, asked, count=count, tasks=_tasks(keys, count)).localCheckpoint()
 
 
 def _same_key(one: DataFrame, other: DataFrame) -> Column:
@@ -187,7 +185,7 @@ def _without(rows: DataFrame, others: DataFrame) -> DataFrame:
     return rows.join(theirs, _same_key(rows, theirs), "left_anti")
 
 
-def _valid(keys: Keys, answers: DataFrame | None, parts: Sequence[DataFrame], work: Work) -> DataFrame:
+def _valid(keys: Keys, answers: DataFrame | None, parts: Sequence[DataFrame], asked: Asked) -> DataFrame:
     """Returns the verdicts of the keys that columns found valid."""
     rest = keys.table
     for part in parts:
@@ -199,13 +197,13 @@ def _valid(keys: Keys, answers: DataFrame | None, parts: Sequence[DataFrame], wo
 
     def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            yield valid(batch, work)
+            yield valid(batch, asked)
 
     return rest.select(*VALID_FROM).mapInArrow(rows, struct_of(VERDICTS))
 
 
 def _answers(
-    operations: DataFrame, keys: Keys, coding: RegisterCoding, work: Work, whole: DataFrame | None
+    operations: DataFrame, keys: Keys, coding: RegisterCoding, asked: Asked, whole: DataFrame | None
 ) -> DataFrame:
     """Returns the answer that columns alone give for each key with an operation that matters.
 
@@ -213,7 +211,7 @@ def _answers(
         operations: All operations.
         keys: The keys.
         coding: How integers represent operations.
-        work: How keys are decided.
+        asked: What is asked about each key.
         whole: The keys that always take the route of whole operations; None for none.
     """
 
@@ -225,9 +223,8 @@ def _answers(
     if whole is not None:
         rows = rows.join(F.broadcast(whole.select(ADDRESS)), ADDRESS, "left_anti")
     touches = rows.mapInArrow(code, struct_of(CODED))
-    budget = Budget(initial=coding.initial, time_limit_s=work.time_limit_s, memory_limit=work.memory_limit)
     spread = touches.repartition(_tasks(keys, keys.count), ADDRESS).sortWithinPartitions(ADDRESS)
-    return spread.mapInArrow(partial(decide, budget=budget), struct_of(ANSWER))
+    return spread.mapInArrow(partial(decide, asked=asked, coding=coding), struct_of(ANSWER))
 
 
 def _tasks(keys: Keys, count: int) -> int:
@@ -271,13 +268,13 @@ def _rows(targets: Iterable[tuple[Target, int]]) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist(found, schema=_TARGETS)
 
 
-def _examined(operations: DataFrame, targets: DataFrame, work: Work, *, count: int, tasks: int) -> DataFrame:
+def _examined(operations: DataFrame, targets: DataFrame, asked: Asked, *, count: int, tasks: int) -> DataFrame:
     """Returns a row of verdicts for each target.
 
     Args:
         operations: All operations.
         targets: The columns `_TARGETS`.
-        work: How to decide them.
+        asked: What is asked about them.
         count: How many targets there are.
         tasks: The number of tasks.
     """
@@ -294,7 +291,7 @@ def _examined(operations: DataFrame, targets: DataFrame, work: Work, *, count: i
     spread = theirs.select(*OPERATIONS.names, nothing, ADDRESS).unionByName(heads).repartition(tasks, ADDRESS)
     # The head of a key comes first: it has no invoke.
     ordered = spread.sortWithinPartitions(ADDRESS, F.col("invoke_index").asc_nulls_first(), "complete_index", "process")
-    return ordered.drop(ADDRESS).mapInArrow(partial(examined, work=work), struct_of(VERDICTS))
+    return ordered.drop(ADDRESS).mapInArrow(partial(examined, asked=asked), struct_of(VERDICTS))
 
 
 def _made(f: pa.Array, value: pa.Array) -> pa.Array:

@@ -23,7 +23,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from results.pipeline.errors import BadOutput
-from results.pipeline.schema import FORMAT, READABLE, VERSION
+from results.pipeline.schema import FORMAT, VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -95,7 +95,7 @@ def load_manifest(files: Files, root: str) -> Manifest | None:
     try:
         document = json.loads(files.read(path, MAX_MANIFEST_BYTES))
         found = (document["format"], document["version"])
-        if found[0] != FORMAT or found[1] not in READABLE:
+        if found != (FORMAT, VERSION):
             raise BadOutput(
                 f"{path}: expected {FORMAT} version {VERSION}, found {found[0]} {found[1]}; choose another --out"
             )

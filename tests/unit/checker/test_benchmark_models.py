@@ -15,10 +15,10 @@ from benchmarks.checker.peer import Answer
 from benchmarks.checker.run import Decidable, Ours, Row, Table
 from benchmarks.checker.subjects import PLACES, AutomatonSubject, BankSubject, StoreSubject
 from benchmarks.checker.window import refuted
-from checker.decide.analysis import analysis
 from checker.search import brute
 from harness.op import Operation, OpType
 from harness.verdict import Verdict
+from tests.deciding import analysis
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from harness.op import Operation
+    from checker.decide.history import History
 
 K = Keyword
 
@@ -342,7 +342,7 @@ def test_a_mistake_of_our_own_is_no_verdict(
     def stumble(*_arguments: Any, **_options: Any) -> None:
         raise ZeroDivisionError("oops")
 
-    monkeypatch.setattr(checker.checking, "check_keys", stumble)
+    monkeypatch.setattr(checker.checking, "decide", stumble)
     code, out, err = run(file(VALID))
     assert (code, out) == (255, "")
     assert "oops" in err
@@ -353,10 +353,10 @@ def test_a_disagreement_is_an_internal_error(
 ) -> None:
     """It ends with 255, and the history is kept for debugging."""
 
-    def disagree(_model: object, operations: Sequence[Operation], **_options: Any) -> None:
-        raise Disagreement("zones says valid, but wgl says invalid", operations)
+    def disagree(history: History, _question: object) -> None:
+        raise Disagreement("zones says valid, but wgl says invalid", history.operations(0))
 
-    monkeypatch.setattr(checker.checking, "check_keys", disagree)
+    monkeypatch.setattr(checker.checking, "decide", disagree)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     code, _, err = run(file(STALE))
     assert code == 255

@@ -9,7 +9,7 @@ import pytest
 
 import checker.checking
 from checker import presentation
-from checker.decide.independent import check_keys
+from checker.decide.decision import decide
 from checker.formats.parquet import write_operations
 from checker.formats.read import read_histories
 from cli import main
@@ -122,9 +122,9 @@ def test_our_own_mistakes_are_errors_of_their_file(
         calls.append(1)
         if len(calls) == 1:
             raise error("oops")
-        return check_keys(*arguments, **options)
+        return decide(*arguments, **options)
 
-    monkeypatch.setattr(checker.checking, "check_keys", stumble)
+    monkeypatch.setattr(checker.checking, "decide", stumble)
     code, out, err = check([VALID, INVALID], "--format", "json")
     assert code == ExitCode.INVALID
     document = json.loads(out)
@@ -145,7 +145,7 @@ def test_an_interrupt_is_no_error_of_a_file(
     def interrupt(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(checker.checking, "check_keys", interrupt)
+    monkeypatch.setattr(checker.checking, "decide", interrupt)
     assert check([VALID, INVALID])[0] == ExitCode.INTERRUPTED
 
 

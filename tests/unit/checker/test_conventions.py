@@ -32,6 +32,7 @@ from workloads.register import RegisterOptions, RegisterWorkload, Values
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from checker.decide.history import History
     from harness.op import Operation
 
 ROOT = Path(__file__).parents[3]
@@ -280,10 +281,10 @@ def test_a_kept_history_says_how_it_was_judged(tmp_path: Path, monkeypatch: pyte
     path = tmp_path / "history.edn"
     path.write_text(_edn(None))
 
-    def disagree(_model: object, operations: Sequence[Operation], **_options: Any) -> None:
-        raise Disagreement("zones says valid, but wgl says invalid", operations)
+    def disagree(history: History, _question: object) -> None:
+        raise Disagreement("zones says valid, but wgl says invalid", history.operations(0))
 
-    monkeypatch.setattr(checker.checking, "check_keys", disagree)
+    monkeypatch.setattr(checker.checking, "decide", disagree)
     with pytest.raises(Disagreement) as caught:
         list(check_file(str(path), Request(**ASKED)))
     assert caught.value.conventions == {"nil_read": "any", "failed_cas": "drop", "crashed_dequeue": "never"}

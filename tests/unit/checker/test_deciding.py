@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from operator import attrgetter
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from checker.search.encode import Encoded
 
 HISTORIES = 120
-SAID = ("verdict", "op", "kind", "analyzer", "core")
+SAID = attrgetter("verdict", "op", "kind", "analyzer", "core")
 
 
 def arrays(encoded: Encoded) -> Arrays:
@@ -47,10 +48,10 @@ def test_arrays_say_what_objects_say(draw: Callable[..., Any], name: str) -> Non
         model, operations = draw(name, random)
         encoded = encode(model, operations)
         if encoded.codes:
-            [ours] = decide_all([Objects(model, encoded)], Limits(threads=1))
+            [ours] = decide_all([Objects(model, operations, encoded)], Limits(threads=1))
             [theirs] = decide_all([arrays(encoded)], Limits(threads=1))
-            assert {name: ours[name] for name in SAID} == {name: theirs[name] for name in SAID}, operations  # type: ignore[literal-required]
-            analyzers[ours["analyzer"]] += 1
+            assert SAID(ours) == SAID(theirs), operations
+            analyzers[ours.analyzer] += 1
     assert analyzers["flow"]
     assert len(analyzers) > 2
 
@@ -60,8 +61,8 @@ def test_the_time_limit_is_for_all_turns_together() -> None:
     model = SilentMaxRegister()
     operations = max_history(Random("limit"), 400, wrong=10_000)
     encoded = encode(model, operations)
-    [outcome] = decide_all([Objects(model, encoded)], Limits(time_limit_s=1e-9, threads=1))
-    assert (outcome["verdict"], outcome["cause"]) in {("unknown", "timeout"), ("valid", None)}
+    [outcome] = decide_all([Objects(model, operations, encoded)], Limits(time_limit_s=1e-9, threads=1))
+    assert (outcome.verdict, outcome.cause) in {("unknown", "timeout"), ("valid", None)}
 
 
 def test_a_limit_of_processor_time_ends_work_and_no_wait() -> None:
@@ -70,10 +71,10 @@ def test_a_limit_of_processor_time_ends_work_and_no_wait() -> None:
     began_s = time.monotonic()
     [decided] = solve([encoded.problem], Limits(algorithm="search", processor_limit_s=0.1, threads=1))
     assert time.monotonic() - began_s > 0.1
-    assert decided["steps"] > 2_048
-    assert decided["verdict"] == "valid"
+    assert decided.steps > 2_048
+    assert decided.verdict == "valid"
     [ended] = solve([encoded.problem], Limits(algorithm="search", processor_limit_s=1e-9, threads=1))
-    assert (ended["verdict"], ended["cause"]) == ("unknown", "timeout")
+    assert (ended.verdict, ended.cause) == ("unknown", "timeout")
 
 
 def test_one_failure_is_enough_where_that_is_asked_for() -> None:
@@ -81,6 +82,6 @@ def test_one_failure_is_enough_where_that_is_asked_for() -> None:
     model = SilentMaxRegister()
     bad = encode(model, [operation(0, "max", 5, 0, 1, 5), operation(1, "read", None, 2, 3, 0)])
     good = encode(model, max_history(Random("fast"), 50, wrong=1_000))
-    found = decide_all([Objects(model, bad), Objects(model, good)], Limits(threads=1), fail_fast=True)
-    assert found[0]["verdict"] == "invalid"
-    assert found[1]["unsuited"] is None
+    found = decide_all([Objects(model, (), bad), Objects(model, (), good)], Limits(threads=1), fail_fast=True)
+    assert found[0].verdict == "invalid"
+    assert found[1].unsuited is None

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from checker.decide.analysis import analysis
-from checker.decide.independent import check_keys
+from checker.decide.question import Explaining
 from checker.keyed import EXPLAINED
 from checker.models import model as chosen
 from checker.near.patterns import patterns
@@ -19,6 +18,7 @@ from checker.search.encode import encode
 from checker.words import value_text
 from harness.op import Operation, OpType
 from harness.verdict import Verdict
+from tests.deciding import analysis, check_keys
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -158,7 +158,7 @@ def test_a_value_from_nowhere_says_which_case_it_is(others: list[Operation], exp
 
 def test_a_part_of_a_history_claims_nothing_of_the_rest() -> None:
     """If some operations are missing, the message does not claim that no operation wrote a value."""
-    found = analysis("register", [ok(1, "read", None, 30, 7)], part=True)
+    found = analysis("register", [ok(1, "read", None, 30, 7)], is_part=True)
     assert found.explanation == (
         "Process 1 read 7 at 0.040 s, but no operation that wrote 7 can have taken effect by then."
     )
@@ -255,8 +255,8 @@ def test_every_explained_key_has_a_rank_and_the_first_is_always_explained(
         )
     ]
     by_default, five, hurried = (
-        [a.rank for a in check_keys("register", history, **asked).keys.values()]
-        for asked in ({}, {"explain": 5}, {"explain": 5, "explain_s": 0.0})
+        [a.rank for a in check_keys("register", history, explaining=explaining).keys.values()]
+        for explaining in (Explaining(), Explaining(most=5), Explaining(most=5, limit_s=0.0))
     )
     assert by_default == [2] * EXPLAINED + [None] * 2
     assert five == [2] * 5 + [None] * 7

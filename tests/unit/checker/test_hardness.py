@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from checker.decide.analysis import analysis
-from checker.decide.tables import check_table, read_table
+from checker.decide.decision import decide
+from checker.decide.question import Question
+from checker.decide.tables import read_table
 from checker.edn.values import Keyword
 from checker.explain.hardness import _CONDITIONS, REASONS, of_objects
 from checker.formats.parquet import write_operations
@@ -20,15 +21,24 @@ from checker.knossos import result_map
 from checker.models import Call, Inconsistent, Model, model
 from checker.search.encode import encode
 from checker.search.solving import Limits, solve
+from checker.search.solving import outcome as made
 from harness.op import Operation, OpType
 from harness.verdict import Verdict
+from tests.deciding import analysis
 from tests.own_models import operation
 
 if TYPE_CHECKING:
+    from checker._kernel import Outcome
     from checker.result import Hardness
 
 ROOT = Path(__file__).parents[3]
 LIMIT_S = 0.2
+
+
+def stopped(outcome: Outcome, op: int | None = None) -> Outcome:
+    """Returns an outcome as if its search had reached a limit."""
+    reached = outcome.op if op is None else op
+    return made("unknown", outcome.analyzer, cause="timeout", op=reached, unsuited=outcome.unsuited)
 
 
 class Sum(Model):
@@ -223,8 +233,8 @@ def test_the_condition_of_an_analyzer(
     object_ = model(name, **options)
     encoded = encode(object_, operations)
     [outcome] = solve([encoded.problem], Limits(algorithm="zones"))
-    assert outcome["unsuited"] in _CONDITIONS
-    [found, *_] = of_objects(object_, encoded, {**outcome, "cause": "timeout"})
+    assert outcome.unsuited in _CONDITIONS
+    [found, *_] = of_objects(object_, encoded, stopped(outcome))
     assert (found.reason, found.figures) == (reason, figures)
     assert "{" not in found.text
 
@@ -235,7 +245,7 @@ def test_a_value_is_shown_as_the_operations_have_it() -> None:
     object_ = model("register")
     encoded = encode(object_, operations)
     [outcome] = solve([encoded.problem], Limits())
-    [found, *_] = of_objects(object_, encoded, {**outcome, "cause": "timeout"})
+    [found, *_] = of_objects(object_, encoded, stopped(outcome))
     assert found.sentence == "The value seven is written 3 times. Values that are written more than once: 1."
 
 
@@ -259,7 +269,7 @@ def test_it_takes_less_than_a_second() -> None:
     encoded = encode(Sum(), operations)
     [outcome] = solve([encoded.problem], Limits(time_limit_s=1e-6, threads=1))
     began_s = time.thread_time()
-    found = of_objects(Sum(), encoded, {**outcome, "cause": "timeout", "op": len(encoded.codes) - 1})
+    found = of_objects(Sum(), encoded, stopped(outcome, op=len(encoded.codes) - 1))
     assert time.thread_time() - began_s < 1
     assert found[0].reason == "crashed"
 
@@ -285,10 +295,10 @@ def test_arrays_and_files_say_the_same(tmp_path: Path) -> None:
     table = read_table(path, "table", object_)
     assert table is not None
     limits = Limits(time_limit_s=1e-6, threads=1)
-    (found,) = check_table(table, limits, cross_check=False).keys.values()
+    (found,) = decide(table, Question(model=object_, limits=limits)).keys.values()
     encoded = encode(object_, [*writes, *reads])
     [outcome] = solve([encoded.problem], limits)
-    assert found.cause == outcome["cause"] == "timeout"
+    assert found.cause == outcome.cause == "timeout"
     by_reason = {each.reason: each for each in of_objects(object_, encoded, outcome)}
     assert found.hardness[0] == by_reason["repeated-values"]
     assert "is written 5 times" in found.explanation

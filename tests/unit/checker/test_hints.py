@@ -15,10 +15,8 @@ import checker.decide.hints
 from benchmarks.checker.hinted import hinted_cases, without_hints
 from benchmarks.checker.subjects import BankSubject, MaxRegisterSubject, StoreSubject
 from checker.checking import Request, check_file
-from checker.decide.analysis import analysis
 from checker.decide.chained import follow
 from checker.decide.hints import examine
-from checker.decide.independent import check_keys
 from checker.deciders import Wanted
 from checker.formats.jepsen import write_history
 from checker.formats.parquet import write_operations
@@ -35,6 +33,7 @@ from harness.event_lines import LineEncoder
 from harness.op import Operation, OpType
 from harness.pairing import events_of
 from harness.verdict import Verdict, reason_of, verdict_of
+from tests.deciding import analysis, check_keys
 from tests.own_models import BoundedStack, MaxRegister
 from tests.own_models import draw as draw_own
 

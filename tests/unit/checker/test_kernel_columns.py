@@ -110,11 +110,11 @@ def agree(given: dict[str, Any]) -> None:
 
 def _assert_agreement(problem: _kernel.Problem) -> None:
     outcomes = {algorithm: solved(problem, algorithm) for algorithm in ALGORITHMS}
-    if outcomes["near"]["cause"] == "unsuited":
+    if outcomes["near"].cause == "unsuited":
         del outcomes["near"]
-    assert len({outcome["verdict"] for outcome in outcomes.values()}) == 1, outcomes
-    assert {outcome["verdict"] for outcome in outcomes.values()} <= {"valid", "invalid"}
-    assert len({outcome["op"] for name, outcome in outcomes.items() if name != "competition"}) == 1, outcomes
+    assert len({outcome.verdict for outcome in outcomes.values()}) == 1, outcomes
+    assert {outcome.verdict for outcome in outcomes.values()} <= {"valid", "invalid"}
+    assert len({outcome.op for name, outcome in outcomes.items() if name != "competition"}) == 1, outcomes
 
 
 @pytest.mark.parametrize(

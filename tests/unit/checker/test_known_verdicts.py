@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from checker.decide.analysis import analysis
-from checker.decide.independent import check_keys
 from checker.formats.read import read_histories
 from checker.models import model
 from harness.verdict import Verdict
+from tests.deciding import analysis, check_keys
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

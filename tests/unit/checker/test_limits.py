@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from checker import _kernel
-from checker.decide.analysis import analysis
-from checker.decide.independent import check_keys
 from checker.errors import ModelError
 from checker.models import Call, Inconsistent, Model
 from harness.verdict import Verdict
+from tests.deciding import analysis, check_keys
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from checker.decide.analysis import analysis
 from checker.models import Call, Inconsistent, Model, names
 from checker.search import brute
 from harness.verdict import Verdict
+from tests.deciding import analysis
 
 if TYPE_CHECKING:
     from collections.abc import Callable

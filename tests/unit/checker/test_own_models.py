@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from checker.decide.analysis import analysis
-from checker.decide.independent import check_keys
 from checker.errors import ModelError
 from checker.near.necessary import lack
 from checker.search import brute, relaxing
@@ -17,6 +15,7 @@ from checker.search.configurations import configurations
 from checker.search.encode import encode
 from checker.search.solving import Limits, solve
 from harness.verdict import Verdict
+from tests.deciding import analysis, check_keys
 from tests.own_models import (
     BoundedStack,
     LeaseLock,
@@ -118,7 +117,7 @@ def test_states_that_another_search_has_seen_are_reached_anew() -> None:
                 if other:
                     solve([encoded.part(range(len(encoded.operations)), None)], Limits(algorithm="wgl"))
                 [outcome] = solve([encoded.problem], Limits(algorithm="linear"))
-                reported.append(configurations(model, encoded.operations, outcome["configs"]))
+                reported.append(configurations(model, encoded.operations, outcome.configs))
             assert reported[0] == reported[1], operations
 
 
@@ -144,7 +143,7 @@ def test_what_must_hold_holds_in_every_valid_history(draw: Callable[..., Any], n
             assert found.op in found.core
             until = [i for i, start in enumerate(encoded.starts) if start <= end]
             [outcome] = solve([encoded.part(until, end)], Limits(algorithm="linear"))
-            assert outcome["verdict"] == "invalid", operations
+            assert outcome.verdict == "invalid", operations
     assert kinds or name in {"SilentMaxRegister", "kv"}
 
 

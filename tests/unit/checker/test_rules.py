@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from checker import _kernel
-from checker.decide.analysis import analysis
 from checker.models import model
 from checker.near.necessary import lack
 from checker.near.pairing import Queue
@@ -25,6 +24,7 @@ from checker.search.encode import encode
 from checker.search.solving import Limits, positions, solve
 from harness.op import OpType
 from harness.verdict import Verdict
+from tests.deciding import analysis
 from tests.own_models import operation
 from tests.simulated import simulated, spoiled
 
@@ -134,22 +134,22 @@ def test_a_rule_says_what_the_brute_force_and_the_search_say(kind: str) -> None:
             assert not truth or kind in {"reads", "copies"}, operations
             seen["lacking"] += 1
             continue
-        seen[found["verdict"]] += 1
-        assert found["verdict"] == ("valid" if truth else "invalid"), operations
+        seen[found.verdict] += 1
+        assert found.verdict == ("valid" if truth else "invalid"), operations
         if truth:
-            assert found["order"] is not None
-            replay(object_, operations, [encoded.operations[i] for i in positions(found["order"])])
+            assert found.order is not None
+            replay(object_, operations, [encoded.operations[i] for i in positions(found.order)])
             continue
         [searched] = solve([encoded.problem], Limits(algorithm="search", threads=1))
         # With reads of the whole set, an element may fail later than the set.
-        assert found["op"] is not None
-        assert searched["op"] is not None
-        assert encoded.ends[found["op"]] >= encoded.ends[searched["op"]]
-        assert kind == "reads" or found["op"] == searched["op"], operations
-        if found["core"]:
-            end = encoded.operations[found["op"]].complete_index
-            [part] = solve([encoded.part(found["core"], end)], Limits(algorithm="search", threads=1))
-            assert part["verdict"] == "invalid", operations
+        assert found.op is not None
+        assert searched.op is not None
+        assert encoded.ends[found.op] >= encoded.ends[searched.op]
+        assert kind == "reads" or found.op == searched.op, operations
+        if found.core:
+            end = encoded.operations[found.op].complete_index
+            [part] = solve([encoded.part(found.core, end)], Limits(algorithm="search", threads=1))
+            assert part.verdict == "invalid", operations
     assert seen["lacking"] > 0
     assert seen["valid"] > 0 or kind == "reads"
     assert seen["invalid"] > 0 or kind == "copies"
@@ -168,7 +168,7 @@ def test_a_queue_up_to_a_return_is_what_the_search_says_of_it() -> None:
         kept = [i for i, start in enumerate(encoded.starts) if start <= until[0]]
         [searched] = solve([encoded.part(kept, until[0])], Limits(algorithm="search", threads=1))
         found = Queue(encoded.events, range(len(encoded.codes)), until).search(Budget())
-        assert found.valid is (searched["verdict"] == "valid"), operations
+        assert found.valid is (searched.verdict == "valid"), operations
 
 
 @pytest.mark.parametrize("at", [None, 0.02, 0.5, 0.98])
@@ -230,7 +230,7 @@ def test_a_dequeue_that_starts_early_may_wait_for_an_empty_answer() -> None:
     assert brute.linearizable(object_, operations)
     found = by_walk(encode(object_, operations).events, LIMITS, want_order=False)
     assert found is not None
-    assert found["verdict"] == "valid"
+    assert found.verdict == "valid"
 
 
 def test_a_walk_hears_a_cancellation() -> None:

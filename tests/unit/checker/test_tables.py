@@ -14,8 +14,8 @@ from pyarrow import parquet
 import checker.checking
 from checker.checking import Checked, Request, check_file
 from checker.decide import excerpts, tables
-from checker.decide.analysis import analysis
-from checker.decide.independent import check_keys
+from checker.decide.decision import decide
+from checker.decide.question import Question
 from checker.deciders import Wanted
 from checker.errors import Disagreement
 from checker.formats import columns
@@ -25,13 +25,15 @@ from checker.models import model
 from checker.models.opcodes import CAS, DEQUEUE_ANY, DEQUEUE_EMPTY
 from checker.search import brute, solving
 from checker.search.encode import encode
-from checker.search.solving import Limits
 from harness.op import Operation, OpType
 from harness.verdict import Verdict
+from tests.deciding import analysis, check_keys
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
+
+    from checker.search.solving import Limits
 
 HISTORIES = 25
 KEYS = 3
@@ -112,7 +114,7 @@ def test_arrays_say_what_objects_say(
         monkeypatch.setattr(excerpts, "OBJECTS", 2 if number % 3 == 0 else 100)
         table = tables.read_table(path, "table", object_)
         assert table is not None
-        found = tables.check_table(table, Limits(), cross_check=number % 5 == 0)
+        found = decide(table, Question(model=object_, cross_check=number % 5 == 0))
         expected = check_keys(object_, operations)
         seen.add(found.valid)
         assert (found.valid, found.worst_key, found.operations) == (
@@ -309,9 +311,9 @@ def test_a_disagreement_brings_the_history(long: Path, monkeypatch: pytest.Monke
 
     def contrary(problems: Any, limits: Limits, **options: Any) -> Any:
         outcomes = solving.solve(problems, limits, **options)
-        return [{**one, "verdict": "invalid"} if limits.algorithm == "wgl" else one for one in outcomes]
+        return [solving.outcome("invalid", "wgl") if limits.algorithm == "wgl" else one for one in outcomes]
 
-    monkeypatch.setattr("checker.decide.analysis.solve", contrary)
+    monkeypatch.setattr("checker.decide.concluding.solve", contrary)
     with pytest.raises(Disagreement) as caught:
         _checked(long, _register(200), cross_check=True)
     assert len(caught.value.operations) == 200

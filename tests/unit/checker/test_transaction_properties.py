@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pytest
 
-from checker._kernel import transactions
+from checker._kernel import TransactionFindings, transactions
 from checker.consistency import MODELS
 from checker.formats.columns import of_operations
 from checker.transactions.judge import judge
@@ -196,5 +196,5 @@ def order_of(operations: Sequence[Operation], workload: str, extra: str) -> list
         if is_list
         else np.array([number[each.order] if each.order is not None else -1 for each in operations], np.int64),
     )
-    order: list[int] | None = found["order"]
-    return order
+    assert isinstance(found, TransactionFindings)
+    return found.order

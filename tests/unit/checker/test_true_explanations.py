@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from checker.decide.analysis import analysis
 from checker.explain.sentences import _STATE, _state_text
 from checker.identity import identity
 from checker.models import Inconsistent
 from harness.op import OpType
 from harness.verdict import Verdict
 from tests import own_models
+from tests.deciding import analysis
 from tests.own_models import operation as made
 from tests.unit.checker.conftest import draw_history
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from checker.decide.independent import check_keys
+from checker.decide.question import Explaining
 from checker.violations import Violation, When, count, of_keys, ranked
 from harness.faults import FaultRecord, PlannedFault, Proof
 from harness.op import Operation, OpType
 from harness.targets import AllNodes
 from harness.units import NS_PER_S as S
+from tests.deciding import check_keys
 
 if TYPE_CHECKING:
     from harness.op import Value
@@ -49,7 +50,7 @@ def fault(number: int, start_s: float, end_s: float, *, effective: bool = True) 
 
 def places(operations: list[Operation], *faults: FaultRecord) -> list[tuple[str | None, When, tuple[int, ...]]]:
     """Returns the violations in order: key, time, and the active faults."""
-    found = ranked(of_keys(check_keys("cas-register", operations, explain=10)), faults)
+    found = ranked(of_keys(check_keys("cas-register", operations, explaining=Explaining(most=10))), faults)
     return [(violation.key, violation.when, violation.faults) for violation in found]
 
 

@@ -11,7 +11,7 @@ from harness.errors import ExitCode
 
 HEAVY = frozenset(
     {
-        "checker.decide.analysis",
+        "checker.decide.decision",
         "checker._kernel",
         "fabric",
         "jinja2",

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 from checker.formats.parquet import NAMES
-from checker.models import model
 from checker.values import json_text
-from results.pipeline.decide.details import Work, examined
+from results.pipeline.decide.asked import VerdictOptions
+from results.pipeline.decide.details import examined
 from results.pipeline.decide.kernel import KERNEL
 from results.pipeline.decide.rows import TARGET, TARGETED, Target
 from tests.spark.histories import two_writes_and_a_read
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 GOOD = two_writes_and_a_read(stale=False)
 ORDERS = {"right": (1, 2, 2), "wrong": (2, 1, 2), "none": (None, None, None)}
-WORK = Work(model=model("cas-register"), time_limit_s=5.0, memory_limit=1 << 20)
+ASKED = VerdictOptions(model="cas-register", time_limit_s=5.0, memory_limit=1 << 20).asked()
 
 
 def row_of(operations: Sequence[Operation], size: int = 100, **known: Any) -> dict[str, Any]:
@@ -36,7 +36,7 @@ def row_of(operations: Sequence[Operation], size: int = 100, **known: Any) -> di
     ]
     every: list[dict[str, Any]] = [head, *rows]
     table = pa.Table.from_pylist([{name: row.get(name) for name in TARGETED.names} for row in every], TARGETED)
-    [batch] = examined(iter(table.to_batches(max_chunksize=size)), WORK)
+    [batch] = examined(iter(table.to_batches(max_chunksize=size)), ASKED)
     [row] = batch.to_pylist()
     return dict(row)
 

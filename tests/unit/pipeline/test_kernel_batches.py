@@ -10,8 +10,9 @@ import pytest
 from checker.models.opcodes import WRITE
 from harness.randomness import stream
 from results.pipeline.decide import kernel
+from results.pipeline.decide.asked import VerdictOptions
 from results.pipeline.decide.coding import CODED
-from results.pipeline.decide.kernel import BYTES_PER_OPERATION, Budget, decide
+from results.pipeline.decide.kernel import BYTES_PER_OPERATION, decide
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,11 +48,15 @@ def _batch(rows: Sequence[tuple[int, ...]]) -> pa.RecordBatch:
 def test_each_key_is_answered_once(monkeypatch: pytest.MonkeyPatch, operations: int) -> None:
     """Each key has one answer: valid, or that it does not fit into the memory limit, if it is larger than that."""
     monkeypatch.setattr(kernel, "_ROWS_PER_CALL", 7)
-    budget = Budget(initial=-1, time_limit_s=None, memory_limit=operations * BYTES_PER_OPERATION)
+    options = VerdictOptions(
+        model="register", initial="-1", time_limit_s=None, memory_limit=operations * BYTES_PER_OPERATION
+    )
+    asked = options.asked()
+    assert asked.coding is not None
     random = stream(1, "partitions")
     for _ in range(100):
         keys, batches = partition(random)
-        answers = [row for batch in decide(iter(batches), budget) for row in batch.to_pylist()]
+        answers = [row for batch in decide(iter(batches), asked, asked.coding) for row in batch.to_pylist()]
         assert sorted(row["address"] for row in answers) == keys
         found = {(row["verdict"], row["cause"]) for row in answers}
         assert found <= {("valid", None), ("unknown", "out-of-memory")}

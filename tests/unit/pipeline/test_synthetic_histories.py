@@ -14,8 +14,8 @@ from pyarrow import parquet
 
 from benchmarks.pipeline.histories import KINDS, chunk, plan
 from checker.checking import make_model
-from checker.decide.independent import check_keys
 from checker.formats.parquet import read_operations
+from tests.deciding import check_keys
 
 if TYPE_CHECKING:
     from pathlib import Path

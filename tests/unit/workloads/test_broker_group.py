@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from checker.decide.analysis import analysis
 from checker.errors import ModelError
 from checker.search import brute
 from harness.op import Operation, OpType
 from harness.verdict import Verdict
+from tests.deciding import analysis
 from workloads.controller.group import FUNCTIONS, READS, Group, Live, Replica, Sync, respond
 from workloads.controller.model import BrokerGroup
 

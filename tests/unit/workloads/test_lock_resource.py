@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from checker.decide.independent import check_keys
 from checker.formats.columns import of_operations
 from checker.models import made
 from checker.models.locks import OwnerMutex
@@ -23,6 +22,7 @@ from harness.verdict import Verdict
 from harness.workload import Observed, clients_of
 from results.measure.availability import overall
 from results.measure.op_outcomes import Codes
+from tests.deciding import check_keys
 from tests.unit.workloads.histories import chance, done
 from workloads.lock import LockOptions, LockWorkload
 from workloads.lock.resource import Resource, Takes

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from checker._kernel import transaction_dependencies, transaction_parts
+from checker._kernel import Malformed, WrittenTwice, transaction_dependencies, transaction_parts
 from checker.consistency import searched
 from checker.formats.columns import FAIL, INFO, OK, ColumnReader, Values
 from checker.values import decode_value, json_text
@@ -35,6 +35,7 @@ from results.pipeline.spark.large_transactions.pieces import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from checker._kernel import PartFinding
     from checker.consistency import Question
     from checker.formats.columns import Int64s
 
@@ -98,11 +99,10 @@ def _parts(batch: pa.RecordBatch, question: Question) -> pa.RecordBatch:
         request=kernel_texts(canonical(batch.column("value"))),
         answer=kernel_texts(canonical(batch.column("result"))),
     )
-    if "malformed" in found:
-        row, answer = found["malformed"]
-        return _told({"wrong": "answer" if answer else "request"}, int(columns.start[row]))
-    rows = np.frombuffer(found["row"], np.uint32)
-    flat, ends = (np.frombuffer(part, np.uint32) for part in found["places"])
+    if isinstance(found, Malformed):
+        return _told({"wrong": "answer" if found.answer else "request"}, int(columns.start[found.row]))
+    rows = np.frombuffer(found.row, np.uint32)
+    flat, ends = (np.frombuffer(part, np.uint32) for part in found.places)
     if len(flat):
         place = np.where(np.diff(ends) > 0, flat[np.minimum(ends[:-1], len(flat) - 1)], 0)
     else:
@@ -114,9 +114,9 @@ def _parts(batch: pa.RecordBatch, question: Question) -> pa.RecordBatch:
         pa.array(columns.type[rows]),
         pa.array(place.astype(np.int32)),
         pa.ListArray.from_arrays(pa.array(ends.astype(np.int32)), pa.array(flat.astype(np.int32))),
-        _strings(*found["key"]),
-        _strings(*found["text"]),
-        pa.array(np.frombuffer(found["address"], np.uint32)),
+        _strings(*found.key),
+        _strings(*found.text),
+        pa.array(np.frombuffer(found.address, np.uint32)),
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=PARTS)
 
@@ -188,15 +188,14 @@ def _of_keys(table: pa.Table, question: Question, left_out: Sequence[int]) -> Of
     )
     at = table.column("places").combine_chunks()
     flat, ends = at.flatten().to_numpy(), at.offsets.to_numpy() - at.offsets[0].as_py()
-    if "written_twice" in found:
-        key, elem, two, places = found["written_twice"]
-        original = [int(flat[ends[row] + place]) for row, place in zip(two, places, strict=True)]
-        starts = [int(rows["start"][row]) for row in two]
-        twice = {"twice": [key, elem, starts, original]}
+    if isinstance(found, WrittenTwice):
+        original = [int(flat[ends[row] + place]) for row, place in zip(found.rows, found.places, strict=True)]
+        starts = [int(rows["start"][row]) for row in found.rows]
+        twice = {"twice": [found.key, found.element, starts, original]}
         return OfKeys(numbers=_none(NUMBERS), words=_none(WORDS), findings=_none(FINDINGS), told=[twice])
-    first = np.frombuffer(found["first"], np.uint32)
+    first = np.frombuffer(found.first, np.uint32)
     key_at, key_place = rows["start"][first], table.column("place").to_numpy()[first]
-    keys, elems = _strings(*found["keys"]), _strings(*found["elems"])
+    keys, elems = _strings(*found.keys), _strings(*found.elements)
 
     def side(name: str, of: Any) -> dict[str, Any]:
         return {name: rows["start"][of], **{f"{name}_{each}": rows[each][of] for each in ("end", "process", "kind")}}
@@ -213,13 +212,11 @@ def _of_keys(table: pa.Table, question: Question, left_out: Sequence[int]) -> Of
         there = local != NONE
         return np.where(there, flat[np.where(there, ends[of] + local, 0)] if len(flat) else -1, -1)
 
-    edge = {
-        name: np.frombuffer(found[name], np.uint32)
-        for name in ("from", "to", "kind", "key", "before", "after", "source")
-    }
-    key, row, elem, writes = (np.frombuffer(part, np.uint32) for part in found["fans"])
-    if "at" in found:
-        of_edges, of_fans = (np.frombuffer(part, np.uint32) for part in found["at"])
+    names = ("from", "to", "kind", "key", "before", "after", "source")
+    edge = {name: np.frombuffer(column, np.uint32) for name, column in zip(names, found.edges, strict=True)}
+    key, row, elem, writes = (np.frombuffer(part, np.uint32) for part in found.fans)
+    if found.at is not None:
+        of_edges, of_fans = (np.frombuffer(part, np.uint32) for part in found.at)
         edge_at = place_of(np.where(edge["kind"] == _RW, edge["from"], edge["to"]), of_edges)
         fan_at = place_of(row, of_fans)
     else:
@@ -235,12 +232,12 @@ def _of_keys(table: pa.Table, question: Question, left_out: Sequence[int]) -> Of
         name = "before" if what == READER else "after"
         about = {**side("a", row[some]), **of_key(key[some]), **version(name, elem[some]), "at": fan_at[some]}
         made.append((what, int(some.sum()), about))
-    group_key, group_row, _ = (np.frombuffer(part, np.uint32) for part in found["groups"])
+    group_key, group_row, _ = (np.frombuffer(part, np.uint32) for part in found.groups)
     made.append((GROUP, len(group_key), {**side("a", group_row), **of_key(group_key)}))
-    for what, name in ((READ, "reads"), (WRITE, "writes")):
-        if name not in found:
+    for what, accesses in ((READ, found.reads), (WRITE, found.writes)):
+        if accesses is None:
             continue
-        its_key, of, local, position, elem = (np.frombuffer(part, np.uint32) for part in found[name])
+        its_key, of, local, position, elem = (np.frombuffer(part, np.uint32) for part in accesses)
         words = version("before", elem) | (version("after", elem) if what == WRITE else {})
         about = {**side("a", of), **of_key(its_key), **words, "at": place_of(of, local), "position": position}
         made.append((what, len(of), about))
@@ -248,20 +245,22 @@ def _of_keys(table: pa.Table, question: Question, left_out: Sequence[int]) -> Of
     lone[np.concatenate([edge["from"], edge["to"], row])] = False
     alone = np.flatnonzero(lone)
     made.append((VERTEX, len(alone), side("a", alone)))
-    findings, counts = _findings(found["findings"], question, rows["start"], (flat, ends), (keys, key_at, key_place))
-    told = {"edges": found["data_edges"], "contradicted": list(found["contradicted"]), "counts": counts}
+    findings, counts = _findings(found.findings, question, rows["start"], (flat, ends), (keys, key_at, key_place))
+    told = {"edges": found.data_edges, "contradicted": list(found.contradicted), "counts": counts}
     return OfKeys(numbers=_made(made, NUMBERS), words=_made(made, WORDS), findings=findings, told=[told])
 
 
 def _findings(
-    found: Sequence[Any], question: Question, start: Int64s, at: tuple[Any, Any], names: tuple[Any, Any, Any]
+    found: Sequence[PartFinding], question: Question, start: Int64s, at: tuple[Any, Any], names: tuple[Any, Any, Any]
 ) -> tuple[pa.RecordBatch, dict[str, int]]:
     """Returns findings in the order of the kernel, and the number of those of each type but `INTERNAL`."""
     (flat, ends), (keys, key_at, key_place) = at, names
-    some = []
-    for number, (kind, of, of_rows, where, values) in enumerate(found):
-        starts = [int(start[row]) for row in of_rows]
-        original = [int(flat[ends[row] + place]) for row, place in zip(of_rows, where, strict=True)]
+    some: list[tuple[Any, ...]] = []
+    for number, finding in enumerate(found):
+        kind, of, values = finding.kind, finding.key, finding.elements
+        starts = [int(start[row]) for row in finding.rows]
+        places = zip(finding.rows, finding.places, strict=True)
+        original = [int(flat[ends[row] + place]) for row, place in places]
         step = _MISPLACED if kind == "incompatible-order" and values else _STEPS.get(kind, _ELEMENTS)
         by_row = step in {_ELEMENTS, 2} or (step == 3 and question.workload == "list-append")
         order = (starts[0], original[0]) if by_row else (int(key_at[of]), int(key_place[of]))

@@ -312,16 +312,17 @@ class Part:
         shown: list[dict[str, Any]] = []
         found = self.graph.cycles()
         start = self._starts.item
-        for name, component, first, links in found["cycles"]:
+        for cycle in found.cycles:
             told = [
-                [start(a), start(b), kind, self._ref(before), self._ref(after)] for a, b, kind, before, after in links
+                [start(link.first), start(link.second), link.kind, self._ref(link.before), self._ref(link.after)]
+                for link in cycle.links
             ]
-            shown.append({"cycle": [name, component, start(first), told]})
-        for name, component, first, decided, writers in found["overlaps"]:
-            told = [[start(row), self._key_of(group)] for row, group in writers]
-            shown.append({"overlap": [name, component, start(first), decided, told]})
-        if found["counts"]:
-            shown.append({"counts": found["counts"]})
+            shown.append({"cycle": [cycle.kind, cycle.component, start(cycle.start), told]})
+        for overlap in found.overlaps:
+            told = [[start(row), self._key_of(group)] for row, group in overlap.writers]
+            shown.append({"overlap": [overlap.kind, overlap.component, start(overlap.start), overlap.decided, told]})
+        if found.counts:
+            shown.append({"counts": found.counts})
         return shown
 
     def _ref(self, place: int | None) -> list[int] | None:

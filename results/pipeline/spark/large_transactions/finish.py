@@ -7,9 +7,11 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from checker._kernel import Cycle, Finding, Link, Ordering, Overlap, TransactionFindings, VersionReason, WrittenTwice
 from checker.consistency import prohibited
 from checker.judging import STEP_LIMIT
 from checker.transactions.judge import IN_PARTS, judged
+from checker.transactions.twice import written_twice
 from checker.transactions.words import REGISTERS
 from harness.errors import InputError
 from harness.verdict import Verdict
@@ -151,17 +153,17 @@ def judgement(question: Question, found: Found, columns: Columns, names: Mapping
         names: The words of `refs_of`.
     """
     row = {start: place for place, start in enumerate(columns.start.tolist())}
-    result: dict[str, Any] = {}
     twice = found.twice()
     if twice is not None:
         key, elem, starts, places = twice
-        result["written_twice"] = (key, elem, [row[start] for start in starts], places)
-        return judged(columns, question, result, found.size)
-    result["findings"] = []
+        rows = [row[start] for start in starts]
+        return written_twice(columns, WrittenTwice(key=key, element=elem, rows=rows, places=places))
+    findings = []
     for each in sorted(found.findings, key=lambda each: (each["step"], each["at"], each["place"], each["number"])):
         key, starts, places, elems = json.loads(each["about"])
-        result["findings"].append((each["name"], key, [row[start] for start in starts], places, elems))
-    reasons = set()
+        rows = [row[start] for start in starts]
+        findings.append(Finding(kind=each["name"], key=key, rows=rows, places=places, elements=elems))
+    reasons: set[tuple[str, str, str, str]] = set()
     cycles = []
     for name, component, _, links in _cycles(found):
         told = []
@@ -174,26 +176,37 @@ def judgement(question: Question, found: Found, columns: Columns, names: Mapping
             old, new = (first[1] if first else None), (last[2] if last else None)
             if first and first[3] >= 0 and old is not None:
                 reasons.add((where or "", old, new or "", _SOURCES[first[3]]))
-            told.append((row[a], row[b], kind, where, old, new))
-        cycles.append((name, component, told))
-    result["cycles"] = cycles
-    result["reasons"] = sorted(reasons)
-    result["overlaps"] = [
-        (name, component, decided, [(row[start], names[tuple(ref)][0]) for start, ref in writers])
+            told.append(Link(first=row[a], second=row[b], kind=kind, key=where, before=old, after=new))
+        cycles.append(Cycle(kind=name, component=component, links=told))
+    overlaps = [
+        Overlap(
+            kind=name,
+            component=component,
+            decided=decided,
+            writers=[(row[start], names[tuple(ref)][0] or "") for start, ref in writers],
+        )
         for name, component, _, decided, writers in _overlaps(found)
     ]
     counts = Counter(found.counts)
     for each in found.shown:
         counts.update(each.get("counts", {}))
-    result["counts"] = dict(counts)
-    if question.workload == REGISTERS and prohibited(question.model, question.anomalies).isdisjoint(counts):
-        result["ordering"] = (IN_PARTS, [], [])
-    result["data_edges"] = sum(each.get("edges", 0) for each in found.told)
+    is_open = question.workload == REGISTERS and prohibited(question.model, question.anomalies).isdisjoint(counts)
+    result = TransactionFindings(
+        findings=findings,
+        cycles=cycles,
+        overlaps=overlaps,
+        counts=dict(counts),
+        data_edges=sum(each.get("edges", 0) for each in found.told),
+        reasons=[
+            VersionReason(key=key, before=before, after=after, source=source)
+            for key, before, after, source in sorted(reasons)
+        ],
+        ordering=Ordering(answer=IN_PARTS, cases=[], rows=[]) if is_open else None,
+    )
     decided = judged(columns, question, result, found.size)
     trouble = found.trouble()
     if trouble is None:
-        is_open = "ordering" in result and decided.cause == STEP_LIMIT
-        return replace(decided, cause=OUT_OF_MEMORY) if is_open else decided
+        return replace(decided, cause=OUT_OF_MEMORY) if is_open and decided.cause == STEP_LIMIT else decided
     if decided.verdict is Verdict.INVALID:
         return replace(decided, reason=f"{decided.reason} It may have other anomalies too. {trouble}")
     return replace(decided, verdict=Verdict.UNKNOWN, cause=OUT_OF_MEMORY, reason=trouble)
