@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from checker.decide.coding import Coded
-from checker.decide.history import Excerpt, OfObjects, previous_ok
+from checker.decide.history import Excerpt, OfObjects, previous_oks
 from checker.errors import Unsuited
 from checker.models import NativeModel
 from harness.errors import LabrysError
@@ -84,9 +84,9 @@ class OfPlain:
     def _of_invokes(self, invokes: Int64s) -> Sequence[Operation]:
         return self._plain.operations.at(np.flatnonzero(np.isin(self._columns.start, invokes)))
 
-    def previous_ok(self, place: int, end: int) -> Operation | None:
+    def previous_oks(self, ends: Mapping[int, int]) -> Mapping[int, Operation]:
         """See `History`."""
-        return previous_ok(self.operations(place), end)
+        return previous_oks(ends, self.operations)
 
     def excerpt(self, place: int, outcome: Outcome) -> Excerpt:
         """See `History`."""

@@ -64,12 +64,12 @@ def decide(history: History, question: Question) -> KeyedAnalysis:
     ]
     invalid = [place for place, each in enumerate(concluded) if each.outcome.verdict == "invalid"]
     invalid.sort(key=lambda place: _failed_at(concluded[place]))
+    failed = {place: op for place in invalid if (op := concluded[place].outcome.op) is not None}
+    before = history.previous_oks({place: concluded[place].coded.end(op) for place, op in failed.items()})
     budget = _Budget(question.explaining)
     for place in invalid:
         outcome = concluded[place].outcome
-        if outcome.op is not None:
-            before = history.previous_ok(place, concluded[place].coded.end(outcome.op))
-            results[place] = replace(results[place], previous_ok=before)
+        results[place] = replace(results[place], previous_ok=before.get(place))
         if budget.allows():
             excerpt = history.excerpt(place, outcome)
             left = _left(question.limits, began_s)

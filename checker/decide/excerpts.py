@@ -41,23 +41,36 @@ def is_long(operations: int) -> bool:
     return operations > OBJECTS
 
 
-def previous_ok(path: Path, key: str | None, end: int) -> Operation | None:
-    """Returns the last operation of a key that returned ok before an event."""
-    invoke, completion = -1, -1
-    for batch in open_parquet(path).iter_batches(columns=["key", "type", "invoke_index", "complete_index"]):
-        keys, types, _, completions = batch.columns
-        same = pc.is_null(keys) if key is None else pc.equal(keys.cast(pa.string()), key)
-        mask = pc.and_(pc.and_(same, pc.equal(types.cast(pa.string()), "ok")), pc.less(completions, end))
-        wanted = batch.filter(pc.fill_null(mask, fill_value=False))
-        if wanted.num_rows:
-            ends = wanted.column("complete_index").to_numpy()
-            row = int(np.argmax(ends))
-            if ends[row] > completion:
-                invoke, completion = wanted.column("invoke_index")[row].as_py(), int(ends[row])
-    if completion < 0:
-        return None
-    [found] = read_rows_of(path, np.array([invoke], np.int64))
-    return found
+def previous_oks(path: Path, ends: Mapping[int, tuple[str | None, int]]) -> dict[int, Operation]:
+    """Returns the last operation of each of some keys that returned ok before an event.
+
+    Args:
+        path: The file.
+        ends: Of each key, by its place in the result: the key, and the index of the event.
+    """
+    places = list(ends)
+    keys = pa.array([ends[place][0] for place in places], pa.string())
+    limits = np.array([ends[place][1] for place in places], np.int64)
+    last = np.full(len(places), -1, np.int64)  # the completion of each found operation
+    invokes = np.full(len(places), -1, np.int64)
+    columns = ["key", "type", "invoke_index", "complete_index"]
+    for batch in open_parquet(path).iter_batches(columns=columns) if places else ():
+        of_key = pc.index_in(batch.column("key").cast(pa.string()), value_set=keys)
+        is_ok = pc.equal(batch.column("type").cast(pa.string()), "ok")
+        chosen = batch.filter(pc.fill_null(pc.and_(pc.is_valid(of_key), is_ok), fill_value=False))
+        if not chosen.num_rows:
+            continue
+        number = pc.index_in(chosen.column("key").cast(pa.string()), value_set=keys).to_numpy(zero_copy_only=False)
+        completed = chosen.column("complete_index").to_numpy(zero_copy_only=False)
+        invoked = chosen.column("invoke_index").to_numpy(zero_copy_only=False)
+        early = np.flatnonzero(completed < limits[number])
+        in_order = early[np.argsort(completed[early])]
+        of_batch = np.full(len(places), -1, np.int64)
+        of_batch[number[in_order]] = in_order  # of each key, the last one stays
+        better = np.flatnonzero((of_batch >= 0) & (completed[of_batch] > last))
+        last[better], invokes[better] = completed[of_batch[better]], invoked[of_batch[better]]
+    by_invoke = {op.invoke_index: op for op in read_rows_of(path, np.sort(invokes[invokes >= 0]))}
+    return {place: by_invoke[int(invoke)] for place, invoke in zip(places, invokes, strict=True) if invoke >= 0}
 
 
 def of_key(path: Path, key: str | None) -> list[Operation]:

@@ -13,7 +13,7 @@ import checker.decide.deciding as by_key
 from harness.op import OpType
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from checker._kernel import Outcome
     from checker.decide.deciding import CodedKey
@@ -66,8 +66,15 @@ class History(Protocol):
     def named(self, wanted: Mapping[int, Sequence[int]]) -> Mapping[int, Known]:
         """Returns operations by the place of their key and by their position in its columns."""
 
-    def previous_ok(self, place: int, end: int) -> Operation | None:
-        """Returns the last operation of a key that returned ok before an event."""
+    def previous_oks(self, ends: Mapping[int, int]) -> Mapping[int, Operation]:
+        """Returns the last operation of each of some keys that returned ok before an event.
+
+        Args:
+            ends: The index of the event, by the place of the key.
+
+        Returns:
+            The operations by place; a key without one is left out.
+        """
 
     def excerpt(self, place: int, outcome: Outcome) -> Excerpt:
         """Returns the operations that explain the outcome of an invalid key."""
@@ -121,9 +128,9 @@ class OfObjects:
         """See `History`."""
         return {place: self._coded[place].encoded.operations for place in wanted}
 
-    def previous_ok(self, place: int, end: int) -> Operation | None:
+    def previous_oks(self, ends: Mapping[int, int]) -> Mapping[int, Operation]:
         """See `History`."""
-        return previous_ok(self._groups[place], end)
+        return previous_oks(ends, self.operations)
 
     def excerpt(self, place: int, outcome: Outcome) -> Excerpt:  # noqa: ARG002 - the outcome is about all operations
         """See `History`."""
@@ -131,9 +138,17 @@ class OfObjects:
         return Excerpt(operations=coded.operations, coded=coded, is_part=self._is_part, makers=self._makers)
 
 
-def previous_ok(operations: Sequence[Operation], end: int) -> Operation | None:
-    """Returns the last of some operations that returned ok before an event."""
-    before = [
-        op for op in operations if op.type is OpType.OK and op.complete_index is not None and op.complete_index < end
-    ]
-    return max(before, key=lambda op: op.complete_index or 0, default=None)
+def previous_oks(
+    ends: Mapping[int, int], operations_of: Callable[[int], Sequence[Operation]]
+) -> Mapping[int, Operation]:
+    """Returns what `History.previous_oks` does, from the operations of each key."""
+    found = {}
+    for place, end in ends.items():
+        before = [
+            op
+            for op in operations_of(place)
+            if op.type is OpType.OK and op.complete_index is not None and op.complete_index < end
+        ]
+        if before:
+            found[place] = max(before, key=lambda op: op.complete_index or 0)
+    return found

@@ -13,7 +13,7 @@ import numpy as np
 
 from checker.decide.arrays import by_position
 from checker.decide.coding import Coded
-from checker.decide.excerpts import is_long, makers, of_key, part_of, previous_ok
+from checker.decide.excerpts import is_long, makers, of_key, part_of, previous_oks
 from checker.decide.history import Excerpt
 from checker.errors import Unsuited
 from checker.explain.weakening import CONVENTION, READS_OF_NIL, silenced
@@ -81,9 +81,9 @@ class OfTable:
         """See `History`; from one pass over the file."""
         return by_position(self.arrays, wanted, lambda invokes: read_rows_of(self._path, invokes))
 
-    def previous_ok(self, place: int, end: int) -> Operation | None:
-        """See `History`; from a pass over three columns of the file."""
-        return previous_ok(self._path, self.keys[place], end)
+    def previous_oks(self, ends: Mapping[int, int]) -> Mapping[int, Operation]:
+        """See `History`; from one pass over four columns of the file."""
+        return previous_oks(self._path, {place: (self.keys[place], end) for place, end in ends.items()})
 
     def excerpt(self, place: int, outcome: Outcome) -> Excerpt:
         """See `History`; of a long key, only the operations that the violation depends on."""
