@@ -146,7 +146,9 @@ def _settled(ctx: click.Context, values: dict[str, Any]) -> Settled:
     else:
         given = opt.origins(ctx).keys() & {each.name for part in RUN for each in fields(part)}
         if given - OF_RUN:
-            flags = ", ".join(f"--{name.replace('_', '-')}" for name in sorted(given - OF_RUN))
+            flags = ", ".join(
+                opt.long_name(each) for each in opt.options_of(ctx.command, ctx) if each.name in given - OF_RUN
+            )
             raise InputError(f"--of takes the options of its run, so these have no place beside it: {flags}")
         more = {name: values.get(name) if name in given else None for name in OF_RUN}
         (options, sources), _, _ = recalled(
@@ -180,8 +182,7 @@ def _write_plan(settled: Settled, crashing: Crashing, state: CrashState, store: 
     from nemesis.planfile import to_json
 
     plan = crashing.of_state(settled, state).plan()
-    lost = "torn" if state.losing.torn else "all" if state.losing.changes is None else len(state.losing.changes)
-    name = f"{settled.options.system.name}-{settled.options.seed}-{state.step.node}-{state.nth}-{lost}.json"
+    name = f"{settled.options.system.name}-{settled.options.seed}-{state.step.node}-{state.nth}-{state.rank}.json"
     folder = store / PLANS
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "".join(each if each.isalnum() or each in "-._" else "_" for each in name)
