@@ -147,7 +147,7 @@ def _settled(ctx: click.Context, values: dict[str, Any]) -> Settled:
         given = opt.origins(ctx).keys() & {each.name for part in RUN for each in fields(part)}
         if given - OF_RUN:
             flags = ", ".join(
-                opt.long_name(each) for each in opt.options_of(ctx.command, ctx) if each.name in given - OF_RUN
+                f"--{opt.long_name(each)}" for each in opt.options_of(ctx.command, ctx) if each.name in given - OF_RUN
             )
             raise InputError(f"--of takes the options of its run, so these have no place beside it: {flags}")
         more = {name: values.get(name) if name in given else None for name in OF_RUN}
