@@ -18,11 +18,13 @@ from clusters.sim.jvm import idle
 from commands.crash.states import enumerate_states
 from commands.crash.visits import HITS, ONE, Crashing, Visited, record, visit
 from commands.hunt.command import DEFAULTS
-from commands.options import subjects
+from commands.options import choosing, subjects
 from commands.options.choosing import ChoosingCommand
 from commands.options.compose import settle
 from commands.options.run_options import RUN, OutputOptions, RunOptions, Sources
+from commands.replay.command import recalled
 from commands.run.test import completed_options, run_once
+from harness.console import sources as opt
 from harness.console.parameters import Choice, Number, Whole
 from harness.console.plain import counted, one_line
 from harness.console.terminal import echo, open_console
@@ -33,6 +35,7 @@ from harness.randomness import fresh_seed, stream
 from harness.verdict import Verdict
 from nemesis.choices import DRAWING, PLAN_FILE
 from nemesis.kinds import use
+from results.store.naming import RunName
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -47,10 +50,15 @@ if TYPE_CHECKING:
 PROGRESS_S: Final = 5.0
 PLANS: Final = "crashes"  # the folder of the store with the plan of each find
 MAX_ERRORS: Final = 3
+OF_RUN: Final = frozenset({choosing.SYSTEM, choosing.WORKLOAD, "fault", "bin"})  # what a run may not say for itself
 
 
 @click.command("crash", cls=ChoosingCommand)
 @with_options(*RUN)
+@click.option(
+    "--of", "run", type=RunName(), default=None, metavar="RUN",
+    help="The run whose steps are visited, with its seed, its options and its faults; without it, the options say what runs.",
+)  # fmt: skip
 @click.option(
     "--hit", type=Choice(HITS), default=ONE, show_default=True,
     help="The nodes that lose power: the node of the step, a majority with it, or all.",
@@ -83,17 +91,12 @@ def crash(ctx: click.Context, /, **values: Any) -> None:
 
     Exit codes: 1 a run is invalid, 255 a run broke off, 2 no run is valid, or not all states were visited, 0 otherwise.
     """
-    options = RunOptions.of(values)
-    if not options.cluster.simulated:
-        raise InputError("labrys crash needs the simulator, which repeats a run up to each step; leave out --cluster")
-    if options.load.seed is None:
-        options = options.seeded(fresh_seed())
-    subjects.check(options)
     console = open_console()
     crashing = Crashing(hit=values["hit"], down_s=values["down_s"])
-    sources = Sources.of(ctx)
     began_s = time.monotonic()
-    recorded = record(settle(options, sources), crashing)
+    settled = _settled(ctx, values)
+    options = settled.options
+    recorded = record(settled, crashing)
     found = enumerate_states(recorded.steps, until_ns=recorded.until_ns, most=values["states"], one=crashing.hit == ONE)
     _print_steps(console, recorded, found, time.monotonic() - began_s)
     if recorded.outcome.invalid:
@@ -128,6 +131,38 @@ for _parameter in crash.params:
         _parameter.default = DEFAULTS[_parameter.name]
 
 
+def _settled(ctx: click.Context, values: dict[str, Any]) -> Settled:
+    """Returns the options of the run whose steps are visited: those of a run of the store, or those of the command line.
+
+    Raises:
+        InputError: They are not for the simulator.
+    """
+    if values["run"] is None:
+        options, sources = RunOptions.of(values), Sources.of(ctx)
+        _need_simulator(options)
+        if options.load.seed is None:
+            options = options.seeded(fresh_seed())
+        subjects.check(options)
+    else:
+        given = opt.origins(ctx).keys() & {each.name for part in RUN for each in fields(part)}
+        if given - OF_RUN:
+            flags = ", ".join(
+                f"--{opt.long_name(each)}" for each in opt.options_of(ctx.command, ctx) if each.name in given - OF_RUN
+            )
+            raise InputError(f"--of takes the options of its run, so these have no place beside it: {flags}")
+        more = {name: values.get(name) if name in given else None for name in OF_RUN}
+        (options, sources), _, _ = recalled(
+            ctx, values["run"], store_dir=values["store_dir"], targets="role", more=more, always_plan=True
+        )
+    _need_simulator(options)
+    return settle(options, sources)
+
+
+def _need_simulator(options: RunOptions) -> None:
+    if not options.cluster.simulated:
+        raise InputError("labrys crash needs the simulator, which repeats a run up to each step; leave out --cluster")
+
+
 def _planned(ctx: click.Context, settled: Settled, plan: Path) -> Settled:
     """Returns the options of `labrys test` with a plan in the place of the options that draw one."""
     own = (*RUN, settled.options.system.type.Options, settled.options.workload.type.Options)
@@ -147,8 +182,7 @@ def _write_plan(settled: Settled, crashing: Crashing, state: CrashState, store: 
     from nemesis.planfile import to_json
 
     plan = crashing.of_state(settled, state).plan()
-    lost = "torn" if state.losing.torn else "all" if state.losing.changes is None else len(state.losing.changes)
-    name = f"{settled.options.system.name}-{settled.options.seed}-{state.step.node}-{state.nth}-{lost}.json"
+    name = f"{settled.options.system.name}-{settled.options.seed}-{state.step.node}-{state.nth}-{state.rank}.json"
     folder = store / PLANS
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "".join(each if each.isalnum() or each in "-._" else "_" for each in name)

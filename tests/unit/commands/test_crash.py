@@ -126,6 +126,21 @@ def test_an_acknowledgement_before_the_sync_is_found(tmp_path: Path) -> None:
     assert list(tmp_path.glob("sim-raft-*/*/results.json"))
 
 
+def test_the_steps_of_a_run_of_the_store_are_visited(tmp_path: Path) -> None:
+    """With its faults and its options; other options beside it are refused."""
+    words = (
+        "test --cluster sim --system sim-raft --nodes 3 --seed 5 --time-limit 4 --rate 2 --nemesis kill --fault-on 0.5"
+    )
+    CliRunner().invoke(cli.labrys, [*words.split(), "--fault-quiet", "0.5-1", "--store", str(tmp_path)])
+    of_run = ["crash", "--of", "latest", "--store", str(tmp_path), "--states", "1", "--jobs", "1"]
+    done = CliRunner().invoke(cli.labrys, of_run)
+    assert "0 invalid" in done.output, done.output
+    assert "not visited" not in done.output
+    refused = CliRunner().invoke(cli.labrys, [*of_run, "--rate", "3"])
+    assert isinstance(refused.exception, InputError)
+    assert "--rate" in str(refused.exception)
+
+
 def test_real_nodes_are_refused(tmp_path: Path) -> None:
     """Labrys owns no step of their disks."""
     done = CliRunner().invoke(cli.labrys, ["crash", "--cluster", "local", "--store", str(tmp_path)])
