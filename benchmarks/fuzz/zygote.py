@@ -42,7 +42,7 @@ _MODULES = (
     "commands.check.command",
     "checker.checking",
     "checker.presentation",
-    "checker.decide.plain",
+    "checker.decide.arrays",
     "checker.decide.tables",
     "commands.setup.clusters",
     "clusters.ssh",

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from harness.builds import Artifact
     from harness.capabilities import Capabilities
     from harness.cluster import Cluster
+    from harness.op import Value
     from harness.run import Test
     from harness.system import System
     from nemesis.planfile import Plan
@@ -247,6 +248,15 @@ def _composed(settled: Settled, cluster: Cluster, system: System) -> tuple[Test,
     return test, plan
 
 
+def stored_options(values: Mapping[str, Any]) -> dict[str, Value]:
+    """Returns the options of a test as the store has them: what JSON has as it is, and others as on the command line."""
+    return {
+        name: value if value is None or isinstance(value, bool | int | float | str | list | tuple) else str(value)
+        for name, value in values.items()
+        if name != SUITE_CASE
+    }
+
+
 def info_of(settled: Settled, test: Test, plan: Plan) -> TestInfo:
     """Returns the record of a test for the store."""
     from results.record.record import TestInfo
@@ -272,11 +282,7 @@ def info_of(settled: Settled, test: Test, plan: Plan) -> TestInfo:
             **_versions_of(system),  # last: a release says more than the digest of a build with the same name
         },
         artifact=built,
-        options={
-            name: value if value is None or isinstance(value, bool | int | float | str | list | tuple) else str(value)
-            for name, value in options.values().items()
-            if name != SUITE_CASE
-        },
+        options=stored_options(options.values()),
         left_out={left.kind: left.reason for left in plan.left_out},
         defaults=settled.sources.defaults,
         thresholds=thresholds_of(options),

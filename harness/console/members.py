@@ -80,6 +80,9 @@ def read(value: Any, form: type[T], name: str, *, error: type[InputError] = Inpu
         return msgspec.convert(value, form)
     except msgspec.ValidationError as wrong:
         raise error(_sentence(str(wrong), value, form, name)) from None
+    except UnicodeEncodeError as half:
+        where = f"{name}: " if name else ""
+        raise error(f"{where}expected texts of whole characters, not {shown(half.object)}") from None
 
 
 def written(value: Any, depth: int = 0) -> Any:

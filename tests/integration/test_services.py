@@ -32,7 +32,7 @@ def test_faults_hit_the_service_that_they_aim_at(tmp_path: Path) -> None:
     (found,) = tmp_path.glob("*/2*/results.json")
     document = json.loads(found.read_text())
     plan = json.loads((found.parent / "plan.json").read_text())["faults"]
-    named = {fault["id"]: f"{fault['kind']}:{fault['options']['role']}" for fault in plan}
+    named = {fault["id"]: f"{fault['kind']}:{fault['role']}" for fault in plan}
     faults = {named[fault["planned"]["id"]]: fault for fault in document["faults"]}
     assert set(faults) == {"kill:voter", "kill:store", "pause:voter"}
     assert all(is_proven(fault) for fault in faults.values()), faults

@@ -48,7 +48,7 @@ def test_a_kill_meets_a_snapshot(tmp_path: Path) -> None:
     results: dict[str, Any] = json.loads(ended.stdout)
     run = Path(results["run"])
     fault = results["faults"][0]
-    assert fault["planned"]["target"] == "trigger"
+    assert fault["planned"]["target"] == {"type": "at-trigger"}
     assert fault["planned"]["trigger"] == {"name": "log-line", "limit_s": 8.0, "parameters": {"line": "snapshot"}}
     assert is_proven(fault), fault["error"]
     fired = fault["fired"]

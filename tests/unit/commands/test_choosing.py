@@ -415,8 +415,8 @@ def test_faults_aim_at_the_roles_of_a_system(
     package("kvpack", "[labrys.systems]\nkv = kvpack:Store\n", MODULE)
     drawn = planned(capsys, "--system", "kv", "--seed", "1", "--nemesis", "kill:front,pause:back+minority")
     faults = {fault["kind"]: fault for fault in drawn["plan"]["faults"]}
-    assert (faults["kill"]["options"]["role"], faults["kill"]["target"]) == ("front", ["n1"])
-    assert (faults["pause"]["options"]["role"], len(faults["pause"]["target"])) == ("back", 2)
+    assert (faults["kill"]["role"], faults["kill"]["target"]) == ("front", ["n1"])
+    assert (faults["pause"]["role"], len(faults["pause"]["target"])) == ("back", 2)
     assert "front" in refused(capsys, "plan", "--system", "kv", "--nemesis", "kill:frnt")
     (elsewhere / "plan.json").write_text(json.dumps(drawn["plan"]))
     assert "unknown role 'back'; the roles are: node on n1" in refused(capsys, "plan", "--plan", "plan.json")
@@ -447,7 +447,7 @@ def test_a_system_sees_the_options_of_the_workload(
     package("kvpack", "[labrys.systems]\nleases = kvpack:Leases\n", MODULE + LEASES)
     lock = ("--system", "leases", "--workload", "lock", "--nemesis", "kill:locks-2500", "--seed", "1")
     drawn = planned(capsys, *lock, "--lease-s", "2.5")
-    assert {fault["options"]["role"] for fault in drawn["plan"]["faults"]} == {"locks-2500"}
+    assert {fault["role"] for fault in drawn["plan"]["faults"]} == {"locks-2500"}
     assert "leases frees a lock after its lease; give --lease-s" in refused(capsys, "plan", *lock)
     options = {
         choosing.SYSTEM: "leases",

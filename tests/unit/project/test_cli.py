@@ -15,6 +15,7 @@ import pytest
 import cli
 import clusters.options
 from commands.options import subjects
+from commands.options.compose import stored_options
 from commands.run.session import Session
 from commands.run.test import run_test
 from commands.suite.command import known_options
@@ -87,7 +88,7 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
         (["cluster", "statsu"], "No such command 'statsu'. Did you mean 'status'?"),
         (
             ["zzzz"],
-            "Known are: analyze, build, calls, check, cluster, doctor, explain, explore, faults, hunt, logs, new, plan, ",
+            "Known are: analyze, build, calls, check, cluster, crash, doctor, explain, explore, faults, hunt, logs, new, ",
         ),
         (["plan", "--sed", "4"], "--seed"),
         (["plan", "--read-mode", "unsave"], "unsafe"),
@@ -234,7 +235,7 @@ def test_a_plan_is_a_table(capsys: pytest.CaptureFixture[str], monkeypatch: pyte
     table = [line.split() for line in lines[4 : 4 + len(faults)]]
     for fault, cells in zip(faults, table, strict=True):
         times = (f"{fault['start_s']:.1f}", "s", f"{fault['end_s']:.1f}", "s")
-        options = ["probability=0.5"] if fault["options"] else []
+        options = ["probability=0.5"] if "options" in fault else []
         assert cells == [str(fault["id"]), fault["kind"], *fault["target"], *times, *options]
     streams = [line for line in lines if line.startswith("stream ")]
     assert len(streams) == len(document["streams"]) == 5
@@ -626,8 +627,7 @@ def stored_for_replay(capsys: pytest.CaptureFixture[str], folder: Path, reproduc
     """Stores a run of three nodes; returns it. Some of its options are changed, or left out where they are `...`."""
     drawn = plan(capsys, "--seed", "5", "--nemesis", "kill", "--nodes", "3")["plan"]
     made = run_test.make_context("test", ["--nodes", "3", "--seed", "5"], auto_envvar_prefix=None)
-    options = {name: str(value) if isinstance(value, Path) else value for name, value in made.params.items()}
-    options = {name: value for name, value in {**options, **changed}.items() if value is not ...}
+    options = {name: value for name, value in {**stored_options(made.params), **changed}.items() if value is not ...}
     info = TestInfo(
         name="t", seed=5, reproduce=reproduce, started_utc=datetime(2026, 7, 29, tzinfo=UTC), system="dledger",
         workload="register", nodes=("n1", "n2", "n3"), options=options,
@@ -669,7 +669,7 @@ def test_a_replay_has_the_options_of_its_run(
     assert "overrides" not in err
     (asked,) = opened
     assert (asked["seed"], asked["nodes"], asked["rate"], asked["time_limit"]) == (5, 3, 40, 60)
-    assert (asked["nemesis"], asked["in_turn"], asked["read_mode"]) == ("", False, "read-index")
+    assert (str(asked["nemesis"]), asked["in_turn"], asked["read_mode"]) == ("", False, "read-index")
     assert json.loads(asked["plan_file"].read_text())["faults"] == drawn["faults"]
 
 

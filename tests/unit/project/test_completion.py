@@ -50,7 +50,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("plan --nemesis bri", {"bridge"}),
         ("check --model reg", {"register"}),
         ("check --algorithm zo", {"zones"}),
-        ("faults disk", {"disk-full", "disk-error"}),
+        ("faults disk", {"disk-full", "disk-error", "disk-step"}),
         ("suite suites/n", {"suites/nightly.toml"}),
         ("suite s", {"suites/nightly.toml"}),
         ("suite clusters/", {"clusters/systems/etcd/suites/etcd.toml"}),

@@ -43,7 +43,9 @@ from results.words.formatting import outcomes
 if TYPE_CHECKING:
     from results.record.record import RunRecord
 
-SCHEMA = json.loads((Path(__file__).parents[3] / "docs" / "results.schema.json").read_text(encoding="utf-8"))
+SCHEMA = json.loads(
+    (Path(__file__).parents[3] / "docs" / "reference" / "results.schema.json").read_text(encoding="utf-8")
+)
 INT64 = st.integers(-(2**63) + 1, 2**63 - 1)
 TEXT = st.text(max_size=12)
 JSON = st.recursive(
@@ -116,7 +118,7 @@ def test_the_schema_is_that_of_the_types() -> None:
         [sys.executable, "-c", "import results_schema; print(results_schema.text(), end='')"],
         cwd=root / "tools", env=os.environ | {"PYTHONPATH": str(root)}, capture_output=True, check=True, text=True,
     ).stdout  # fmt: skip
-    stored = (root / "docs" / "results.schema.json").read_text(encoding="utf-8")
+    stored = (root / "docs" / "reference" / "results.schema.json").read_text(encoding="utf-8")
     assert stored == made, "run: python tools/results_schema.py"
 
 

@@ -42,7 +42,9 @@ def fault(
             "during": window(0.0), "after": None, "rate_before": None, "rate_share": None, "overlaps": [], "nodes": {},
             "by_f": around,
         },
-        "planned": {"id": 0, "kind": "kill", "target": ["n4"], "start_s": start_s, "end_s": end_s, **planned},
+        "planned": {
+            "id": 0, "kind": "kill", "target": {"type": "named", "nodes": ["n4"]}, "start_s": start_s, "end_s": end_s, **planned
+        },
     }  # fmt: skip
     return msgspec.convert(data, MeasuredFault)
 
