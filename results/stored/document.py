@@ -1,8 +1,8 @@
 """`results.json`: the verdict of a run as data, for programs and for making its report again.
 
-`docs/reference/results.schema.json` specifies the document, and a test checks it. The members for a list of runs (verdict, sentence,
-seed, reproduce line) come first, so that a reader needs only the head of the file. The document has only recorded or measured
-data; missing data is null. What was recorded is in it as the record has it; see `results.record.record.Observations`.
+`docs/reference/results.schema.json` specifies the document, and a test checks it. The members for a list of runs (verdict,
+sentence, seed, reproduce line) come first, so that a reader needs only the head of the file. The document has only recorded or
+measured data; missing data is null. What was recorded is in it as the record has it; see `results.record.record.Observations`.
 """
 
 from __future__ import annotations
