@@ -1,7 +1,7 @@
 """The members of `results.json` beside what was observed: the verdict, and what is measured from the record.
 
-`results.record.record.Observations` has what was observed. `tools/results_schema.py` prints `docs/reference/results.schema.json`
-from these types and their docstrings. The types of measurements stand in `results.measure`.
+`results.record.record.Observations` has what was observed. `tools/results_schema.py` prints the schema of the reference from
+these types and their docstrings. The types of measurements stand in `results.measure`.
 """
 
 from __future__ import annotations
