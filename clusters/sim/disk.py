@@ -102,9 +102,7 @@ class SimDisk:
 
     def write(self, name: str, content: bytes) -> None:
         """Replaces a whole file."""
-        self._need_room(name, content)
-        file = self._file(name)
-        file.data, file.rewritten = bytearray(content), True
+        self._put(name, content)
         self._step("write", name, content)
 
     def truncate(self, name: str, size: int) -> None:
@@ -183,9 +181,10 @@ class SimDisk:
     def has_room(self) -> bool:
         """Tries to write a small file. Returns whether that works."""
         try:
-            self._need_room(_PROBE, b"room")
+            self._put(_PROBE, b"room")  # no step: it is no write of the process
         except DiskFull:
             return False
+        del self._files[_PROBE]
         return True
 
     def lose_power(self, losing: Losing | None = None) -> Lost:
@@ -253,6 +252,11 @@ class SimDisk:
         if not found:
             raise NodeError(self._node, f"no file with data matches {pattern} in {DATA_DIRECTORY}")
         return found[min(int(pick * len(found)), len(found) - 1)]
+
+    def _put(self, name: str, content: bytes) -> None:
+        self._need_room(name, content)
+        file = self._file(name)
+        file.data, file.rewritten = bytearray(content), True
 
     def _need_room(self, name: str, content: bytes) -> None:
         if self.full and content:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import abc
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from harness.units import NS_PER_MS
 from harness.world import DiskStep, DiskSteps
@@ -25,29 +25,8 @@ ANY: Final = "any"
 HELD_NS: Final = 5 * NS_PER_MS  # how long a node stands still, so that the fault is on before the next step
 
 
-class StepsOfDisks(Protocol):
-    """The steps of the disks of one run, wherever the disks are."""
-
-    def so_far(self) -> DiskSteps:
-        """Returns the steps so far."""
-        ...
-
-    async def wait(
-        self,
-        future: asyncio.Future[DiskStep],
-        now_ns: int,
-        nodes: AbstractSet[str],
-        *,
-        call: str,
-        pattern: str,
-        nth: int,
-    ) -> DiskStep:
-        """Waits for a step; see `harness.world.World.disk_step`. `future` gets it at the time of the world."""
-        ...
-
-
-class DistantSteps(abc.ABC):
-    """The steps of disks that are not in this process; see `StepsOfDisks`. A subclass asks those who have the disks."""
+class StepsOfDisks(abc.ABC):
+    """The steps of the disks of one run, and those who wait for one. A subclass knows where the disks are."""
 
     def __init__(self) -> None:
         """Begins without a wait."""
@@ -83,7 +62,7 @@ class DistantSteps(abc.ABC):
         pattern: str,
         nth: int,
     ) -> DiskStep:
-        """Waits for a step; see `StepsOfDisks`."""
+        """Waits for a step; see `harness.world.World.disk_step`. `future` gets it at the time of the world, which is `now_ns`."""
         if self._first_wait is None:
             self._first_wait = len(self.noted()), now_ns
         self._waits += 1
@@ -122,19 +101,26 @@ class _Waiting:
         return fnmatchcase(file, self._pattern) or fnmatchcase(file, f"*/{self._pattern}")
 
 
-class Steps:
-    """The steps of the disks of one run whose processes are objects; see `StepsOfDisks`."""
+class Steps(StepsOfDisks):
+    """The steps of the disks of one run whose processes are objects."""
 
     def __init__(self, world: SimWorld) -> None:
+        super().__init__()
         self._world = world
         self._noted: list[DiskStep] = []
-        self._first_wait: tuple[int, int] | None = None  # the number of steps before it, and its time
-        self._waiting: dict[asyncio.Future[DiskStep], _Waiting] = {}
+        self._wanted: dict[int, _Waiting] = {}
 
-    def so_far(self) -> DiskSteps:
+    def noted(self) -> Sequence[DiskStep]:
         """Returns the steps so far."""
-        before, waited_ns = self._first_wait or (len(self._noted), 0)
-        return DiskSteps(noted=tuple(self._noted), before=before, waited_ns=waited_ns)
+        return self._noted
+
+    def want(self, number: int, nodes: AbstractSet[str], *, call: str, pattern: str, nth: int) -> None:
+        """Lets a machine stand still right after a step."""
+        self._wanted[number] = _Waiting(nodes, call, pattern, nth)
+
+    def drop(self, number: int) -> None:
+        """Ends what `want` began."""
+        del self._wanted[number]
 
     def made(self, machine: Machine, call: str, file: str) -> None:
         """Notes a step of the disk of a machine. If somebody waits for it, the machine stands still."""
@@ -149,27 +135,9 @@ class Steps:
             others=self._world.sent + len(self._noted) - number + 1,
         )
         self._noted.append(step)
-        taken = [future for future, waiting in self._waiting.items() if waiting.takes(step) and not future.done()]
-        for future in taken:
-            self._world.fulfil(future, step)
+        taken = [wait for wait, wanted in self._wanted.items() if wanted.takes(step)]
+        for wait in taken:
+            if (future := self.waiting(wait)) is not None:
+                self._world.fulfil(future, step)
         if taken:
             machine.hold(HELD_NS)
-
-    async def wait(
-        self,
-        future: asyncio.Future[DiskStep],
-        now_ns: int,
-        nodes: AbstractSet[str],
-        *,
-        call: str,
-        pattern: str,
-        nth: int,
-    ) -> DiskStep:
-        """Waits for a step; see `harness.world.World.disk_step`."""
-        if self._first_wait is None:
-            self._first_wait = len(self._noted), now_ns
-        self._waiting[future] = _Waiting(nodes, call, pattern, nth)
-        try:
-            return await future
-        finally:
-            del self._waiting[future]

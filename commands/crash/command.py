@@ -114,14 +114,13 @@ def crash(ctx: click.Context, /, **values: Any) -> None:
         interrupted = visits.run(carry_out(partial(visit, recorded.settled, crashing), states))
     visits.show(time.monotonic() - began_s)
     finds = visits.of_verdict(Verdict.INVALID)
-    for each in finds:
-        plan = _write_plan(recorded.settled, crashing, each.state, options.output.store_dir)
-        echo(f"{plan}\t{','.join(each.outcome.invalid)}\t{_told(each.state)}")
+    plans = [_write_plan(recorded.settled, crashing, find.state, options.output.store_dir) for find in finds]
+    for find, plan in zip(finds, plans, strict=True):
+        echo(f"{plan}\t{','.join(find.outcome.invalid)}\t{_told(find.state)}")
     if finds:
         first = finds[0]
         console.print(f"invalid    {_told(first.state)}: {one_line(first.outcome.reason)}", soft_wrap=True)
-        plan = _write_plan(recorded.settled, crashing, first.state, options.output.store_dir)
-        again = _planned(ctx, recorded.settled, plan)
+        again = _planned(ctx, recorded.settled, plans[0])
         ctx.exit(run_once(again.options, again.sources, summary=console))
     ctx.exit(ExitCode.INTERRUPTED if interrupted else visits.exit_code)
 

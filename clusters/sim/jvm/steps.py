@@ -9,7 +9,7 @@ import fnmatch
 import re
 from typing import TYPE_CHECKING
 
-from clusters.sim.steps import HELD_NS, DistantSteps
+from clusters.sim.steps import HELD_NS, StepsOfDisks
 from harness.world import DiskStep, Unsynced
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from clusters.sim.world import SimWorld
 
 
-class JavaSteps(DistantSteps):
+class JavaSteps(StepsOfDisks):
     """The steps of the disks of one run."""
 
     def __init__(self, world: SimWorld, jvm: Jvm) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from clusters.sim.steps import DistantSteps
+from clusters.sim.steps import StepsOfDisks
 from harness.world import DiskStep, Unsynced
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from clusters.sim.linux.driving import Controller
 
 
-class ProgramSteps(DistantSteps):
+class ProgramSteps(StepsOfDisks):
     """The steps of the disks of one run."""
 
     def __init__(self, controller: Controller) -> None:
