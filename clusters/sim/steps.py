@@ -62,7 +62,7 @@ class StepsOfDisks(abc.ABC):
         pattern: str,
         nth: int,
     ) -> DiskStep:
-        """Waits for a step; see `harness.world.World.disk_step`. `future` gets it at the time of the world, which is `now_ns`."""
+        """Waits for a step; see `harness.world.World.disk_step`. `future` gets it; `now_ns` is the time of the world."""
         if self._first_wait is None:
             self._first_wait = len(self.noted()), now_ns
         self._waits += 1

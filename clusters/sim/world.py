@@ -333,7 +333,8 @@ class SimWorld:
         return self.machines[node].disk.lose_power(losing)
 
     def note_steps(self) -> None:
-        """Lets the disks note their steps from now on."""
+        """Lets the disks note their steps from now on, so they also remember what is synced."""
+        self.prepare_loss()
         self.notes_steps = True
         steps = self.steps = Steps(self)
         for machine in self.machines.values():

@@ -393,7 +393,8 @@ class LinuxWorld:
         return ("+".join(numbers) or "none") + (" torn" if losing.torn else "")
 
     def note_steps(self) -> None:
-        """Lets the disks note their steps from now on."""
+        """Lets the disks note their steps from now on, so they also remember what is synced."""
+        self.prepare_loss()
         self._notes_steps = True
         if self._started is not None:
             self._started.note_steps()
