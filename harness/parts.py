@@ -271,9 +271,7 @@ def _outcome(recovery: Recovery) -> tuple[Verdict, str]:
     after = "at the end of the workload; there was no fault to heal"
     if recovery.healed:
         after = f"again {recovery.seconds:.1f} s after everything was healed"
-    if recovery.quorum is None:  # a record of an earlier version
-        return Verdict.VALID, f"The system worked {after}."
-    where = f"clients at {counted_of(len(recovery.served), recovery.nodes or 0, 'node')}"
+    where = f"clients at {counted_of(len(recovery.served), recovery.nodes, 'node')}"
     why = f"The system worked {after}: {where} got answers, and the quorum is {recovery.quorum}.{standing}"
     return Verdict.VALID, why
 

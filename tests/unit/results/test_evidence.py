@@ -37,7 +37,7 @@ HOSTILE = "<script>\x1b[31m\u202e"
 STUCK = recovered(
     Recovery(
         seconds=33.0, restarted=True, first_error="n3 has applied 101 of 1601 entries\n--- last lines\nReset write index",
-        error=None, from_s=60.0, restarted_s=90.0,
+        error=None, quorum=2, nodes=3, from_s=60.0, restarted_s=90.0,
     )
 )  # fmt: skip
 

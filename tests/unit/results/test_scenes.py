@@ -201,7 +201,9 @@ def test_many_warnings_are_bounded_and_told(valid_record: RunRecord, tmp_path: P
 
 def test_a_restart_by_labrys_is_a_start(valid_record: RunRecord) -> None:
     """And so is the end of each fault that ended the process of the node; one that hit another node is none."""
-    recovery = Recovery(seconds=1.0, restarted=True, first_error="late", error=None, from_s=60.0, restarted_s=90.0)
+    recovery = Recovery(
+        seconds=1.0, restarted=True, first_error="late", error=None, quorum=2, nodes=3, from_s=60.0, restarted_s=90.0
+    )
     part = Part(name="recovered", verdict=Verdict.INVALID, reason="No.", details={"restarted_s": recovery.restarted_s})
     record = replace(
         valid_record, parts=[part], faults=[POWER, replace(POWER, proof=Proof(effective=False, reason="No."))]
