@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from checker.judging import LAST
-from checker.linearizable import FURTHER, MISSING, PART
+from checker.linearizable import FURTHER, MISSING
 from checker.models.counters import Counter
 from checker.models.registers import CasRegister, Register
 from harness.console.plain import name
@@ -265,7 +265,7 @@ def _last(
     """Returns what was acknowledged last of what is gone, with the words for it; None if it is unknown.
 
     Args:
-        part: The part; its judge tells the last one, since the examples may be the first ones. A judge of another package may not.
+        part: The part; its judge tells the last one, since the examples may be the first ones; a plug-in's judge may not.
         kind: The kind of the violations.
         alike: The examples of this kind.
         record: The run.
