@@ -139,5 +139,7 @@ def order_part(found: KeyedAnalysis) -> Part | None:
     details: dict[str, Value] = {str(each): len(keys) for each, keys in by_verdict.items()}
     if agrees is not Verdict.VALID:
         details["keys"] = by_verdict[agrees][:MAX_NAMED_KEYS]
-        details[MEMBER] = about_operations(found.keys[by_verdict[agrees][0]].order_against)
+        about = about_operations(found.keys[by_verdict[agrees][0]].order_against)
+        if about is not None:
+            details[MEMBER] = about.to_json()
     return Part(name=ORDER_PART, verdict=agrees, reason=found.order_reason, details=details, extra=True)

@@ -49,19 +49,18 @@ class About:
         }
 
 
-def about_operations(operations: Iterable[Operation]) -> dict[str, Value]:
-    """Returns what a violation of some operations is about, as JSON values; nothing if there are none."""
+def about_operations(operations: Iterable[Operation]) -> About | None:
+    """Returns what a violation of some operations is about; None if there are none."""
     shown = list(operations)[:MAX_EVENTS]
     if not shown:
-        return {}
+        return None
     nodes = dict.fromkeys(each.contact.node for each in shown if each.contact is not None)
-    found = About(
+    return About(
         from_ns=min(each.start_ns for each in shown),
         to_ns=max(each.last_ns for each in shown),
         nodes=tuple(nodes),
         events=tuple(each.invoke_index for each in shown),
     )
-    return found.to_json()
 
 
 def read_about(details: Mapping[str, Value]) -> About | None:

@@ -13,10 +13,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from harness.about import MEMBER, About
+from harness.about import About
 from harness.console.plain import counted
 from harness.units import NS_PER_S
-from harness.verdict import Part, Verdict
+from harness.verdict import Part
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -167,18 +167,23 @@ def raft_invariants(indexes: Indexes, promise: str, faults: Sequence[FaultRecord
             for fault in faults
         )
 
-    found = [each for each in indexes.breaches if not may_have_restarted(each)]
-    examples: list[Value] = [str(each) for each in found[:MAX_EXAMPLES]]
+    breaches = [breach for breach in indexes.breaches if not may_have_restarted(breach)]
+    examples: list[Value] = [str(breach) for breach in breaches[:MAX_EXAMPLES]]
     details: dict[str, Value] = {"promise": promise, "reports": indexes.reports, "breaches": examples}
-    if found:
-        nodes = tuple(dict.fromkeys(each.node for each in found if each.after_ns <= found[0].after_ns + NS_PER_S))
-        details[MEMBER] = About(from_ns=found[0].asked_ns, to_ns=found[0].after_ns, nodes=nodes).to_json()
-        more = f" There are {len(found)} such cases." if len(found) > 1 else ""
-        reason = f"{found[0]}, and no fault was on the node.{more} {promise}"
-        return Part(name=RAFT_INVARIANTS, verdict=Verdict.INVALID, reason=reason, details=details, extra=True)
-    if not indexes.reports:
-        reason = "No node reported an index."
-        return Part(name=RAFT_INVARIANTS, verdict=Verdict.UNKNOWN, reason=reason, details=details, extra=True)
+    broken = about = None
+    if breaches:
+        first = breaches[0]
+        nodes = tuple(dict.fromkeys(each.node for each in breaches if each.after_ns <= first.after_ns + NS_PER_S))
+        about = About(from_ns=first.asked_ns, to_ns=first.after_ns, nodes=nodes)
+        more = f" There are {len(breaches)} such cases." if len(breaches) > 1 else ""
+        broken = f"{first}, and no fault was on the node.{more} {promise}"
     logs = ", and no log lost a committed entry" if indexes.ends else ""
-    reason = f"No index went back while its process ran{logs}; {counted(indexes.reports, 'report')} had one."
-    return Part(name=RAFT_INVARIANTS, verdict=Verdict.VALID, reason=reason, details=details, extra=True)
+    return Part.of(
+        RAFT_INVARIANTS,
+        details,
+        held=f"No index went back while its process ran{logs}; {counted(indexes.reports, 'report')} had one.",
+        untested=None if indexes.reports else "No node reported an index.",
+        broken=broken,
+        about=about,
+        extra=True,
+    )

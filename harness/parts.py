@@ -69,21 +69,21 @@ def faults_effective(faults: Sequence[FaultRecord], plan: Sequence[PlannedFault]
     """
     name = "faults-effective"
     if not plan:
-        return Part(name=name, verdict=Verdict.VALID, reason="No faults were planned.")
+        return Part.of(name, held="No faults were planned.")
     effective = Counter(_name(fault.planned) for fault in faults if fault.proof is not None and fault.proof.effective)
     planned = Counter(map(_name, plan))
     details = {kind: {"planned": count, "effective": effective[kind]} for kind, count in sorted(planned.items())}
     idle = sorted(kind for kind in planned if not effective[kind])
+    untested = None
     if idle:
         first = next((fault for fault in faults if _name(fault.planned) == idle[0]), None)
         proof = first.proof if first else None
         why = headline(
             (first.error if first else None) or (proof.reason if proof else _not_begun(idle[0], faults, plan))
         )
-        reason = f"No {' and no '.join(idle)} has a proven effect: {why}"
-        return Part(name=name, verdict=Verdict.UNKNOWN, reason=reason, details=details)
-    reason = f"{counted_of(effective.total(), len(plan), 'planned fault', 'have')} a proven effect."
-    return Part(name=name, verdict=Verdict.VALID, reason=reason, details=details)
+        untested = f"No {' and no '.join(idle)} has a proven effect: {why}"
+    held = f"{counted_of(effective.total(), len(plan), 'planned fault', 'have')} a proven effect."
+    return Part.of(name, details, held=held, untested=untested)
 
 
 def _name(fault: PlannedFault) -> str:
@@ -109,31 +109,35 @@ def one_leader_per_term(sightings: Sequence[Sighting], promise: str, lane: str |
         lane: The service and the group, if it is not the service that clients use; then the name of the part has it.
     """
     name = ONE_LEADER if lane is None else f"{ONE_LEADER} ({lane})"
-    found = rivals(sightings)
+    pairs = rivals(sightings)
     terms = {claim.term for claim in claims(sightings)}
     details: dict[str, Value] = {
         "promise": promise,
         "terms": len(terms),
         "rivals": [
-            {"term": each.term, "nodes": list(dict.fromkeys(claim.node for claim in each.claims))}
-            for each in found[:MAX_EXAMPLES]
+            {"term": pair.term, "nodes": list(dict.fromkeys(claim.node for claim in pair.claims))}
+            for pair in pairs[:MAX_EXAMPLES]
         ],
     }
-    if found:
-        first = found[0].claims
-        details[MEMBER] = About(
+    broken = about = None
+    if pairs:
+        first = pairs[0].claims
+        about = About(
             from_ns=first[0].time_ns,
             to_ns=max(claim.last_ns for claim in first),
             nodes=tuple(dict.fromkeys(claim.node for claim in first)),
-        ).to_json()
-        more = f" This is so in {len(found)} terms." if len(found) > 1 else ""
-        reason = f"{found[0]}{more} {promise}"
-        return Part(name=name, verdict=Verdict.INVALID, reason=reason, details=details, extra=True)
-    if not terms:
-        reason = "No poll saw a leader with a term."
-        return Part(name=name, verdict=Verdict.UNKNOWN, reason=reason, details=details, extra=True)
-    reason = f"No two nodes led in one term by the reports; {counted(len(terms), 'term')} had a leader."
-    return Part(name=name, verdict=Verdict.VALID, reason=reason, details=details, extra=True)
+        )
+        more = f" This is so in {len(pairs)} terms." if len(pairs) > 1 else ""
+        broken = f"{pairs[0]}{more} {promise}"
+    return Part.of(
+        name,
+        details,
+        held=f"No two nodes led in one term by the reports; {counted(len(terms), 'term')} had a leader.",
+        untested=None if terms else "No poll saw a leader with a term.",
+        broken=broken,
+        about=about,
+        extra=True,
+    )
 
 
 def progress(
@@ -224,18 +228,21 @@ def control_node(paces: Mapping[str, Pace]) -> Part:
     """Returns the extra part `control-node`: whether the control node kept up. Parts that depend on timing check it, too."""
     behind = [f"in the stage {stage}, {pace.behind}" for stage, pace in paces.items() if pace.behind]
     details = {stage: asdict(pace) for stage, pace in paces.items()}
-    if behind:
-        figures = "Latencies and availability of this run are not the system's."
-        reason = f"The control node was behind: {'; '.join(behind)}. {figures}"
-        return Part(name=CONTROL_NODE, verdict=Verdict.UNKNOWN, reason=reason, details=details, extra=True)
+    figures = "Latencies and availability of this run are not the system's."
     worst = max((pace.worst_lag_s for pace in paces.values()), default=0.0)
-    reason = f"The control node kept up; its event loop was late by {worst:.2f} s at most."
-    return Part(name=CONTROL_NODE, verdict=Verdict.VALID, reason=reason, details=details, extra=True)
+    return Part.of(
+        CONTROL_NODE,
+        details,
+        held=f"The control node kept up; its event loop was late by {worst:.2f} s at most.",
+        untested=f"The control node was behind: {'; '.join(behind)}. {figures}" if behind else None,
+        extra=True,
+    )
 
 
 def _recovered(recovery: Recovery | None) -> Part:
     if recovery is None:
-        return Part(name=RECOVERED, verdict=Verdict.UNKNOWN, reason="The run ended before its recovery was observed.")
+        reason = "The run ended before its recovery was observed."
+        return Part(name=RECOVERED, verdict=Verdict.UNKNOWN, reason=reason)
     details = {
         "seconds": recovery.seconds,
         "from_s": recovery.from_s,
@@ -271,9 +278,7 @@ def _outcome(recovery: Recovery) -> tuple[Verdict, str]:
     after = "at the end of the workload; there was no fault to heal"
     if recovery.healed:
         after = f"again {recovery.seconds:.1f} s after everything was healed"
-    if recovery.quorum is None:  # a record of an earlier version
-        return Verdict.VALID, f"The system worked {after}."
-    where = f"clients at {counted_of(len(recovery.served), recovery.nodes or 0, 'node')}"
+    where = f"clients at {counted_of(len(recovery.served), recovery.nodes, 'node')}"
     why = f"The system worked {after}: {where} got answers, and the quorum is {recovery.quorum}.{standing}"
     return Verdict.VALID, why
 
@@ -287,9 +292,9 @@ def _standing(recovery: Recovery) -> str:
 
 def replicas_equal(replicas: Replicas | None) -> Part:
     """Returns the part `replicas-equal`: whether replicas at the same applied index, or at rest, have the same state."""
-    name = REPLICAS_EQUAL
     if replicas is None:
-        return Part(name=name, verdict=Verdict.UNKNOWN, reason="The run ended before its replicas were compared.")
+        reason = "The run ended before its replicas were compared."
+        return Part(name=REPLICAS_EQUAL, verdict=Verdict.UNKNOWN, reason=reason)
     details: dict[str, Value] = {
         "applied": dict(replicas.applied),
         "compared": {
@@ -306,20 +311,19 @@ def replicas_equal(replicas: Replicas | None) -> Part:
             to_ns=replicas.from_ns + round(replicas.seconds * NS_PER_S),
             nodes=tuple(dict.fromkeys(node.partition(" (state")[0] for node in unlike)) or tuple(replicas.applied),
         ).to_json()
+    broken = None
     if replicas.differing:
         first = _difference(replicas.differing[0])
         where = f"after {replicas.seconds:.0f} s at rest" if replicas.unplaced else "at the same applied index"
-        reason = f"Replicas differ {where} in {counted(replicas.differing_keys, 'key')}; {first}."
-        return Part(name=name, verdict=Verdict.INVALID, reason=f"{reason}{apart}{stayed_out}", details=details)
-    if not replicas.together:
-        lack = "answered" if replicas.unplaced else "were at the same applied index"
-        reason = f"No two replicas {lack} in {replicas.seconds:.0f} s.{apart}{stayed_out}"
-        return Part(name=name, verdict=Verdict.UNKNOWN, reason=reason, details=details)
+        broken = f"Replicas differ {where} in {counted(replicas.differing_keys, 'key')}; {first}.{apart}{stayed_out}"
     same = "no key" if not replicas.keys else f"the same {counted(replicas.keys, 'key')}"
     where = "at rest" if replicas.largest is None else f"at applied index {replicas.largest}"
-    equal = f"{len(replicas.together)} replicas have {same} {where}."
-    verdict = Verdict.UNKNOWN if apart else Verdict.VALID
-    return Part(name=name, verdict=verdict, reason=f"{equal}{apart}{stayed_out}", details=details)
+    held = f"{len(replicas.together)} replicas have {same} {where}.{apart}{stayed_out}"
+    untested = held if apart else None
+    if not replicas.together:
+        lack = "answered" if replicas.unplaced else "were at the same applied index"
+        untested = f"No two replicas {lack} in {replicas.seconds:.0f} s.{apart}{stayed_out}"
+    return Part.of(REPLICAS_EQUAL, details, held=held, untested=untested, broken=broken)
 
 
 def _apart(replicas: Replicas) -> tuple[str, str]:
@@ -347,7 +351,6 @@ def _difference(difference: Difference) -> str:
 
 def client_errors(operations: Iterable[Operation]) -> Part:
     """Returns the part `client-errors`: whether the clients handled every error."""
-    name = "client-errors"
     codes: Counter[str] = Counter()
     untyped: list[str] = []
     for operation in operations:
@@ -358,15 +361,15 @@ def client_errors(operations: Iterable[Operation]) -> Part:
         if code == EXCEPTION_ERROR and len(untyped) < MAX_EXAMPLES:
             untyped.append(operation.error)
     details = {"codes": dict(codes.most_common()), "untyped": untyped}
+    untested = None
     if untyped:
-        reason = (
+        untested = (
             f"{counted(codes[EXCEPTION_ERROR], 'operation')} ended with an exception that the client does not handle: "
             f"{untyped[0]}"
         )
-        return Part(name=name, verdict=Verdict.UNKNOWN, reason=reason, details=details)
     total = sum(codes.values())
     met = f"{counted(total, 'error')}, and handled {'it' if total == 1 else 'all of them'}" if total else "no error"
-    return Part(name=name, verdict=Verdict.VALID, reason=f"The clients met {met}.", details=details)
+    return Part.of("client-errors", details, held=f"The clients met {met}.", untested=untested)
 
 
 def log_patterns(logs: Mapping[str, Sequence[Path]], patterns: Sequence[str], nodes: Sequence[str]) -> Part:
@@ -377,7 +380,6 @@ def log_patterns(logs: Mapping[str, Sequence[Path]], patterns: Sequence[str], no
         patterns: Regular expressions of such lines, at least one.
         nodes: All nodes.
     """
-    name = LOG_PATTERNS
     fatal = re.compile("|".join(f"(?:{pattern})" for pattern in patterns))
     matches: list[dict[str, str | int]] = []
     files = 0
@@ -398,19 +400,18 @@ def log_patterns(logs: Mapping[str, Sequence[Path]], patterns: Sequence[str], no
     lost = [node for node in nodes if node not in logs]
     silent = [node for node in nodes if node in logs and not logs[node]]
     details = {"files": files, "matches": matches[:MAX_EXAMPLES], "count": len(matches), "lost": lost, "silent": silent}
+    broken = None
     if matches:
         first = matches[0]
         where = f"{first['file']}:{first['line']} of {first['node']}"
-        reason = f"{counted(len(matches), 'fatal log line')}; the first in {where}: {first['text']}"
-        return Part(name=name, verdict=Verdict.INVALID, reason=reason, details=details)
-    if not files:
-        return Part(name=name, verdict=Verdict.UNKNOWN, reason="No node's log could be collected.", details=details)
-    reason = f"No fatal line in {counted(files, 'log file')}."
+        broken = f"{counted(len(matches), 'fatal log line')}; the first in {where}: {first['text']}"
+    held = f"No fatal line in {counted(files, 'log file')}."
     if silent:
-        reason += f" No log file was found on {', '.join(silent)}."
-    if lost:
-        reason += f" The logs of {', '.join(lost)} could not be collected."
-    return Part(name=name, verdict=Verdict.UNKNOWN if lost else Verdict.VALID, reason=reason, details=details)
+        held += f" No log file was found on {', '.join(silent)}."
+    untested = f"{held} The logs of {', '.join(lost)} could not be collected." if lost else None
+    if not files:
+        untested = "No node's log could be collected."
+    return Part.of(LOG_PATTERNS, details, held=held, untested=untested, broken=broken)
 
 
 def completed(
@@ -425,17 +426,15 @@ def completed(
         planned_s: The planned duration.
         left_out: For each part that the test cannot have, the reason.
     """
-    name = "completed"
     details = {"seconds": seconds, "planned_seconds": planned_s, "left_out": dict(left_out)}
     without = "; ".join(f"{part} ({why})" for part, why in left_out.items())
     also = f" Left out: {without}." if without else ""
+    untested = None
     if error is not None:
-        return Part(name=name, verdict=Verdict.UNKNOWN, reason=f"The run broke off: {error}{also}", details=details)
-    if interrupted:
-        reason = f"The run was interrupted; its workload had run {seconds:.0f} s of {planned_s:.0f} s.{also}"
-        return Part(name=name, verdict=Verdict.UNKNOWN, reason=reason, details=details)
-    reason = f"The run went through all of its phases.{also}"
-    return Part(name=name, verdict=Verdict.VALID, reason=reason, details=details)
+        untested = f"The run broke off: {error}{also}"
+    elif interrupted:
+        untested = f"The run was interrupted; its workload had run {seconds:.0f} s of {planned_s:.0f} s.{also}"
+    return Part.of("completed", details, held=f"The run went through all of its phases.{also}", untested=untested)
 
 
 def observed(result: RunResult) -> Observed:

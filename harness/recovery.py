@@ -43,14 +43,14 @@ class Recovery:
         restarted: Whether all nodes were restarted, because the system did not work at the end of the first wait.
         first_error: The error at the end of the first wait; None if the system worked.
         error: The error at the end of the last wait; None if the system worked.
+        quorum: At how many nodes clients had to be answered.
+        nodes: The number of nodes with clients.
         from_s: The start of the first wait on the run's clock; None if it was not measured.
         restarted_s: The time of the restart on the run's clock; None if there was none.
         healed: Whether a fault had been healed.
         worked: Whether a client ever got an answer before the wait.
         asked: Whether operations of clients could be sent after healing. If not, only the nodes say that the system works.
         served: The nodes whose clients were answered.
-        quorum: At how many nodes clients had to be answered; None in a record of an earlier version.
-        nodes: The number of nodes with clients; None likewise.
         out: Each node that stays out, with the reason as a clause about the node.
         unready: What the system lacks by its own words, although it serves clients; None if it lacks nothing.
     """
@@ -59,14 +59,14 @@ class Recovery:
     restarted: bool
     first_error: str | None
     error: str | None
+    quorum: int
+    nodes: int
     from_s: float | None = None
     restarted_s: float | None = None
     healed: bool = True
     worked: bool = True
     asked: bool = True
     served: Sequence[str] = ()
-    quorum: int | None = None
-    nodes: int | None = None
     out: Mapping[str, str] = field(default_factory=dict, hash=False)
     unready: str | None = None
 

@@ -12,11 +12,13 @@ import enum
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
+from harness.about import MEMBER
 from harness.errors import ExitCode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from harness.about import About
     from harness.counterexample import Counterexample
     from harness.op import Value
 
@@ -83,6 +85,37 @@ class Part:
     details: Mapping[str, Value] = field(default_factory=dict)
     extra: bool = False
     counterexamples: Sequence[Counterexample] = field(default=(), compare=False, repr=False)
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        details: Mapping[str, Value] | None = None,
+        *,
+        held: str,
+        untested: str | None = None,
+        broken: str | None = None,
+        about: About | None = None,
+        extra: bool = False,
+    ) -> Part:
+        """Returns the part of a rule: invalid if it is broken, else unknown if something was not tested, else valid.
+
+        Args:
+            name: The name of the part.
+            details: See `Part`.
+            held: The reason if the rule holds, as a sentence.
+            untested: What was not tested, as a sentence; None: all was.
+            broken: How the rule is broken, as a sentence; None: it holds.
+            about: Where and when the rule is broken; it is left out of a part that is not invalid.
+            extra: See `Part`.
+        """
+        more = {} if details is None else dict(details)
+        if broken is not None:
+            where = {} if about is None else {MEMBER: about.to_json()}
+            return cls(name=name, verdict=Verdict.INVALID, reason=broken, details={**more, **where}, extra=extra)
+        if untested is not None:
+            return cls(name=name, verdict=Verdict.UNKNOWN, reason=untested, details=more, extra=extra)
+        return cls(name=name, verdict=Verdict.VALID, reason=held, details=more, extra=extra)
 
     @property
     def decides(self) -> bool:

@@ -224,8 +224,7 @@ class Execution:
 
     Attributes:
         digest: The digest of all calls, results, messages and decisions, in hexadecimal digits.
-        trace: The digest of what came before, at the end of each virtual second: eight hexadecimal digits each. Empty in files
-            of earlier versions.
+        trace: The digest of what came before, at the end of each virtual second: eight hexadecimal digits each.
         controller: The SHA-256 of the controller.
         kernel: The release of the kernel.
         processor: The model of the processor.

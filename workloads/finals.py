@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from harness.console.plain import counted_of
 from harness.op import FINAL_PHASE, NEMESIS, OpType
-from harness.verdict import Part, Verdict
+from harness.verdict import Part
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -34,7 +34,6 @@ def final_reads(operations: Sequence[Operation], reads: FinalReads) -> Part:
         operations: All operations of the run.
         reads: The results of the final reads.
     """
-    name = "final-reads"
     through: dict[str | None, set[str | None]] = {}
     for operation in operations:
         nodes = through.setdefault(operation.key, set())
@@ -48,15 +47,12 @@ def final_reads(operations: Sequence[Operation], reads: FinalReads) -> Part:
         "keys_by_node": dict(sorted(by_node.items())),
         "left_out": dict(reads.left_out),
     }
-    if reads.missing is not None:
-        return Part(name=name, verdict=Verdict.UNKNOWN, reason=reads.missing, details=details)
-    if not through:
-        reason = "The run used no key, so there were no final reads."
-        return Part(name=name, verdict=Verdict.UNKNOWN, reason=reason, details=details)
-    if unread:
+    untested = reads.missing
+    if untested is None and not through:
+        untested = "The run used no key, so there were no final reads."
+    elif untested is None and unread:
         what = "The only object" if set(through) == {None} else counted_of(len(unread), len(through), "key")
-        reason = f"{what} could not be read after healing, so a write lost there was not seen."
-        return Part(name=name, verdict=Verdict.UNKNOWN, reason=reason, details=details)
+        untested = f"{what} could not be read after healing, so a write lost there was not seen."
     through_nodes = [
         node if by_node[node] == len(through) else f"{node} ({counted_of(by_node[node], len(through), 'key')})"
         for node in dict.fromkeys([*reads.through, *by_node])
@@ -64,5 +60,5 @@ def final_reads(operations: Sequence[Operation], reads: FinalReads) -> Part:
     left_out = "".join(f" {node} was left out: it {why}." for node, why in reads.left_out.items())
     several = f"All {len(through):,} keys were" if len(through) > 1 else "The only key was"
     what = "The only object was" if set(through) == {None} else several
-    reason = f"{what} read after healing, through {', '.join(through_nodes)}.{left_out}"
-    return Part(name=name, verdict=Verdict.VALID, reason=reason, details=details)
+    held = f"{what} read after healing, through {', '.join(through_nodes)}.{left_out}"
+    return Part.of("final-reads", details, held=held, untested=untested)

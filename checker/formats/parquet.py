@@ -44,7 +44,7 @@ class Column(NamedTuple):
         name: Its name.
         kind: `string`, `name` (a string with few distinct values, stored as a dictionary) or `int64`.
         nullable: Whether it may be null.
-        optional: Whether a file may lack it, as files of earlier versions do; its values are then null.
+        optional: Whether a file may lack it; its values are then null.
     """
 
     name: str

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from harness.console.plain import counted
-from harness.verdict import Part, Verdict
+from harness.verdict import Part
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -61,16 +61,13 @@ class Confirmed:
 
     def part(self) -> Part:
         """Returns the extra part `confirmed-only-rises`."""
-        if self._breaches:
-            more = f" There are {len(self._breaches)} such cases." if len(self._breaches) > 1 else ""
-            return Part(
-                name=NAME,
-                verdict=Verdict.INVALID,
-                reason=f"{self._breaches[0]}.{more}",
-                details={"breaches": [*self._breaches[:MOST_NAMED]]},
-                extra=True,
-            )
-        if not self.reports:
-            return Part(name=NAME, verdict=Verdict.UNKNOWN, reason="No writer reported a confirmed entry.", extra=True)
-        reason = f"The last confirmed entry of no writer went back, in {counted(self.reports, 'report')}."
-        return Part(name=NAME, verdict=Verdict.VALID, reason=reason, extra=True)
+        breaches = self._breaches
+        more = f" There are {len(breaches)} such cases." if len(breaches) > 1 else ""
+        return Part.of(
+            NAME,
+            {"breaches": [*breaches[:MOST_NAMED]]} if breaches else None,
+            held=f"The last confirmed entry of no writer went back, in {counted(self.reports, 'report')}.",
+            untested=None if self.reports else "No writer reported a confirmed entry.",
+            broken=f"{breaches[0]}.{more}" if breaches else None,
+            extra=True,
+        )

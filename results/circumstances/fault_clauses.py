@@ -61,7 +61,7 @@ def _few(kinds: Sequence[str]) -> Iterator[str]:
 
 
 def happened(fault: FaultRecord) -> str:
-    """Returns what a fault did, as a clause; a record of an earlier version, or of another package, has only its kind."""
+    """Returns what a fault did, as a clause; a fault of another package may have only its kind."""
     if fault.effect:
         return name(fault.effect)
     kind = name(fault.planned.called)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from checker.judging import LAST
-from checker.linearizable import FURTHER, MISSING, PART
+from checker.linearizable import FURTHER, MISSING
 from checker.models.counters import Counter
 from checker.models.registers import CasRegister, Register
 from harness.console.plain import name
@@ -98,7 +98,7 @@ def _of_counterexample(part: Part, found: Mapping[str, Value], record: RunRecord
         return ""
     of_key = _by_key(record.operations)
     model = part.details.get("model")
-    if model in _REGISTERS or (model is None and part.name == PART):  # earlier versions had registers alone
+    if model in _REGISTERS:
         shown = [*examples, *_further(part, record.operations)]
         losses = [_of_register(example, of_key.get(example.key, ()), record.faults) for example in shown]
         if losses[0] is not None:
@@ -265,7 +265,7 @@ def _last(
     """Returns what was acknowledged last of what is gone, with the words for it; None if it is unknown.
 
     Args:
-        part: The part; its judge tells the last one, since the examples may be the first ones. Earlier versions do not.
+        part: The part; its judge tells the last one, since the examples may be the first ones; a plug-in's judge may not.
         kind: The kind of the violations.
         alike: The examples of this kind.
         record: The run.

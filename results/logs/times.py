@@ -98,5 +98,5 @@ def all_log_times(record: RunRecord) -> LogTimes:
 
 
 def world_ns(record: RunRecord) -> int:
-    """Returns the time of the world at the start of the workload; earlier versions recorded only how long the nodes took."""
-    return round(record.timings.get(WORLD, record.timings.get("ready", 0.0)) * NS_PER_S)
+    """Returns the time of the world at the start of the workload; 0 if the run ended before it."""
+    return round(record.timings.get(WORLD, 0.0) * NS_PER_S)

@@ -147,10 +147,6 @@ def _of(part: Part, record: RunRecord) -> Evidence:
         found = replace(
             found, tables=bounded("The nodes that reported that they led", ("term", "node", "from", "to"), rows)
         )
-        if about is None and claims:  # a run of an earlier version
-            term = [claim for claim in claims if claim.term == claims[0].term]
-            nodes = tuple(dict.fromkeys(claim.node for claim in term))
-            about = About(from_ns=term[0].time_ns, to_ns=max(claim.last_ns for claim in term), nodes=nodes)
     if about is None or part.verdict is not Verdict.INVALID:
         return found
     scene = _scene(part, about, record)
@@ -233,9 +229,7 @@ def _recovered(part: Part, record: RunRecord) -> Evidence:
     first_ns = max(0, (began_ns or 0) - BEFORE_NS)
     places = [place for place in range(len(times_ns)) if times_ns[place] >= first_ns]
     last = bisect_left(times_ns, restarted_ns) - 1 if restarted_ns is not None else len(times_ns) - 1
-    # Earlier versions do not record the time of a restart. After it, the nodes stand elsewhere.
-    known = restarted_ns is not None or not restarted
-    standing = _standing(record.positions, last, restarted=restarted_ns is not None) if known else ()
+    standing = _standing(record.positions, last, restarted=restarted)
     errors = [("The first wait" if restarted else "The wait", part.details.get("first_error"))]
     errors += [("After the restart", part.details.get("error"))] if restarted else []
     return Evidence(

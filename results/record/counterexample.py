@@ -181,10 +181,10 @@ def precedence(operations: Sequence[Operation]) -> list[tuple[int, int]]:
 
 
 def is_of_register(record: RunRecord) -> bool:
-    """Returns whether a run's counterexamples are of a register; earlier versions had no other model and do not record it."""
+    """Returns whether a run's counterexamples are of a register."""
     deciding = (part for part in record.parts if part.verdict is Verdict.INVALID and part.details.get("counterexample"))
     model = next((part.details.get("model") for part in deciding), None)
-    return model is None or model in _REGISTERS
+    return model in _REGISTERS
 
 
 def contradiction(example: Counterexample, operations: Sequence[Operation]) -> list[Zone]:

@@ -22,17 +22,18 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from checker.formats.columns import FAIL, OK
-from checker.judging import MAX_ANOMALIES, Anomaly, Judgement, value_at
+from checker.judging import Anomaly, value_at
 from checker.judging.marks import Marks, plot
+from checker.judging.rules import Rule, judged
 from harness.console.documents import shown
 from harness.console.plain import counted, counted_of
 from harness.errors import InputError
-from harness.verdict import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from checker.formats.columns import Columns, Int64s
+    from checker.judging import Judgement
     from harness.op import Value
 
 KINDS: Final = ("unexpected-key", "nil-balance", "wrong-total", "negative-value")
@@ -96,13 +97,21 @@ def judge(history: Columns, bank: Bank) -> Judgement:
         "reads": len(reads),
         **{kind: kinds[kind] for kind in KINDS},
     }
-    verdict = Verdict.INVALID if wrong else Verdict.VALID if reads and len(may) else Verdict.UNKNOWN
     hint = _hint(bank, reads)
-    return Judgement(
-        verdict=verdict,
-        reason=_reason(bank, verdict, len(reads), len(wrong)),
-        counts=counts,
-        anomalies=[_anomaly(history, bank, may, each, hint) for each in wrong[:MAX_ANOMALIES]],
+
+    def rule(kind: str) -> Rule:
+        return Rule(
+            kind=kind,
+            anomalies=lambda: (_anomaly(history, bank, may, read, hint) for read in wrong if read.kind == kind),
+        )
+
+    untested = None if len(may) else "No transfer may have happened, so nothing was tested."
+    return judged(
+        [rule(kind) for kind in KINDS],
+        counts,
+        held=f"All {counted(len(reads), 'read')} returned balances of {shown(bank.total)} in all.",
+        untested=untested if reads else "No read succeeded, so nothing was tested.",
+        broken=f"{counted_of(len(wrong), len(reads), 'read')} returned balances that the bank cannot have.",
         figures=_figures(history, bank, reads, wrong),
         plot=_plot(history, reads),
     )
@@ -143,18 +152,6 @@ def _balances(history: Columns, row: int) -> dict[str, int | float | None]:
             )
         balances[name] = balance
     return balances
-
-
-def _reason(bank: Bank, verdict: Verdict, reads: int, wrong: int) -> str:
-    if verdict is Verdict.INVALID:
-        return f"{counted_of(wrong, reads, 'read')} returned balances that the bank cannot have."
-    if verdict is Verdict.VALID:
-        return f"All {counted(reads, 'read')} returned balances of {shown(bank.total)} in all."
-    return (
-        "No read succeeded, so nothing was tested."
-        if not reads
-        else "No transfer may have happened, so nothing was tested."
-    )
 
 
 def _hint(bank: Bank, reads: Sequence[_Read]) -> str:

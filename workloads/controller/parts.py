@@ -6,9 +6,9 @@ from collections import defaultdict
 from math import inf
 from typing import TYPE_CHECKING
 
-from harness.about import MEMBER, about_operations
+from harness.about import about_operations
 from harness.op import OpType
-from harness.verdict import Part, Verdict
+from harness.verdict import Part
 from workloads.controller.group import (
     ELECTION_FAILED,
     FENCED_MASTER_EPOCH,
@@ -20,7 +20,7 @@ from workloads.controller.group import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from harness.op import Operation, Value
 
@@ -50,8 +50,8 @@ def contended(operations: Sequence[Operation]) -> Part:
     both = len(given & refused)
     details: dict[str, Value] = {"given": len(given), "contended": both}
     held = f"{both} of {len(given)} ids that were given to one broker were refused to another one."
-    untested = None if both else "No id that was given to one broker was refused to another one"
-    return _part("contended", details, held=held, untested=untested)
+    untested = None if both else "No id that was given to one broker was refused to another one, so nothing was tested."
+    return Part.of("contended", details, held=held, untested=untested)
 
 
 def one_master(operations: Sequence[Operation]) -> Part:
@@ -73,8 +73,10 @@ def stood(operations: Sequence[Operation]) -> Part:
     both = len(won & lost)
     details: dict[str, Value] = {"won": len(won), "contended": both}
     held = f"In {both} of {len(won)} groups with a master, another broker stood and lost."
-    untested = None if both else "In no group one broker won an election and another one lost it"
-    return _part("stood", details, held=held, untested=untested)
+    untested = (
+        None if both else "In no group one broker won an election and another one lost it, so nothing was tested."
+    )
+    return Part.of("stood", details, held=held, untested=untested)
 
 
 def master_in_sync(operations: Sequence[Operation]) -> Part:
@@ -108,9 +110,9 @@ def master_in_sync(operations: Sequence[Operation]) -> Part:
             f"{master} was master and not in sync by the answer to event {operation.invoke_index}."
         )
     held = f"In each of {seen} answers the master is in the sync set."
-    untested = None if seen else "No answer named a master and a sync set"
+    untested = None if seen else "No answer named a master and a sync set, so nothing was tested."
     by = [operation for operation, _ in without[:1]]
-    return _part("master-in-sync", details, broken=broken, held=held, untested=untested, by=by)
+    return Part.of("master-in-sync", details, broken=broken, held=held, untested=untested, about=about_operations(by))
 
 
 def epochs_grow(operations: Sequence[Operation]) -> Part:
@@ -146,9 +148,9 @@ def epochs_grow(operations: Sequence[Operation]) -> Part:
             f"{other.invoke_index}."
         )
     held = f"None of {seen} epochs in answers is smaller than one that was answered before."
-    untested = None if seen else "No answer named an epoch"
+    untested = None if seen else "No answer named an epoch, so nothing was tested."
     by = [each for _, (one, _), (other, _) in back[:1] for each in (one, other)]
-    return _part("epochs-grow", details, broken=broken, held=held, untested=untested, by=by)
+    return Part.of("epochs-grow", details, broken=broken, held=held, untested=untested, about=about_operations(by))
 
 
 def _gone_back(
@@ -182,9 +184,10 @@ def altered(operations: Sequence[Operation]) -> Part:
     details: dict[str, Value] = {"altered": done, "too_late": late}
     untested = None
     if not done or not late:
-        untested = "No sync set was altered" if not done else "No alter expected an epoch or a master that had passed"
+        what = "No sync set was altered" if not done else "No alter expected an epoch or a master that had passed"
+        untested = f"{what}, so nothing was tested."
     held = f"{done} alters were carried out, and {late} were refused since they came too late."
-    return _part("altered", details, held=held, untested=untested)
+    return Part.of("altered", details, held=held, untested=untested)
 
 
 def _one_holder(name: str, claims: Iterable[tuple[Operation, int, str]], *, thing: str, holder: str) -> Part:
@@ -216,36 +219,9 @@ def _one_holder(name: str, claims: Iterable[tuple[Operation, int, str]], *, thin
             f"{one} by the answer to event {first.invoke_index}, and {other} by that to event {second.invoke_index}."
         )
     held = f"Each of {len(seen)} {thing}s had one {holder}."
-    untested = None if seen else f"No answer named the {holder} of an {thing}"
+    untested = None if seen else f"No answer named the {holder} of an {thing}, so nothing was tested."
     of_first = [each for holders in list(shared.values())[:1] for each in holders.values()]
-    return _part(name, details, broken=broken, held=held, untested=untested, by=of_first)
-
-
-def _part(
-    name: str,
-    details: Mapping[str, Value],
-    *,
-    held: str,
-    untested: str | None,
-    broken: str | None = None,
-    by: Sequence[Operation] = (),
-) -> Part:
-    """Returns a part that is invalid if its rule is broken, unknown if nothing tested it, and otherwise valid.
-
-    Args:
-        name: The name of the part.
-        details: The counts.
-        held: The reason if the rule holds, as a sentence.
-        untested: What was missing for a test, as the beginning of a sentence; None if the rule was tested.
-        broken: How the rule is broken, as a sentence; None if it holds.
-        by: The operations of this sentence.
-    """
-    if broken is not None:
-        about = {MEMBER: about_operations(by)}
-        return Part(name=name, verdict=Verdict.INVALID, reason=broken, details={**details, **about})
-    if untested is not None:
-        return Part(name=name, verdict=Verdict.UNKNOWN, reason=f"{untested}, so nothing was tested.", details=details)
-    return Part(name=name, verdict=Verdict.VALID, reason=held, details=details)
+    return Part.of(name, details, broken=broken, held=held, untested=untested, about=about_operations(of_first))
 
 
 def _applies(operations: Sequence[Operation]) -> Iterator[tuple[Operation, int, str]]:

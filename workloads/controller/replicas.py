@@ -16,9 +16,9 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from checker.identity import same
-from harness.about import MEMBER, about_operations
+from harness.about import about_operations
 from harness.op import FINAL_PHASE, OpType
-from harness.verdict import Part, Verdict
+from harness.verdict import Part
 from workloads.controller.group import READS, SUCCESS, Group, Live, Replica, Sync
 from workloads.controller.uncertain import may_reach
 
@@ -83,20 +83,23 @@ def replicas_equal(operations: Sequence[Operation], reads: FinalReads) -> Part:
             for each in differing[:MAX_NAMED]
         ],
     }  # fmt: skip
-    if differing:
-        details[MEMBER] = about_operations([differing[0].one, differing[0].other])
-        return Part(name=NAME, verdict=Verdict.INVALID, reason=_reason(differing), details=details)
     without = f" {len(pending)} groups with a change of unknown outcome are left out." if pending else ""
-    if reads.missing is not None:
-        return Part(name=NAME, verdict=Verdict.UNKNOWN, reason=reads.missing, details=details)
-    if silent or not compared:
+    untested = reads.missing
+    if untested is None and (silent or not compared):
         missing = (
             f"{', '.join(sorted(silent))} did not answer for each group" if silent else "no group could be compared"
         )
-        reason = f"Not all controllers could be compared: {missing}.{without}"
-        return Part(name=NAME, verdict=Verdict.UNKNOWN, reason=reason, details=details)
-    reason = f"{len(nodes)} controllers, each while it led, hold the same {len(compared)} groups.{without}"
-    return Part(name=NAME, verdict=Verdict.VALID, reason=reason, details=details)
+        untested = f"Not all controllers could be compared: {missing}.{without}"
+    return Part.of(
+        NAME,
+        details,
+        held=f"{len(nodes)} controllers, each while it led, hold the same {len(compared)} groups.{without}",
+        untested=untested,
+        broken=_reason(differing) if differing else None,
+        about=about_operations(
+            each for differing_pair in differing[:1] for each in (differing_pair.one, differing_pair.other)
+        ),
+    )
 
 
 def _final_answers(operations: Sequence[Operation]) -> dict[tuple[str | None, str], list[Operation]]:

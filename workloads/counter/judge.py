@@ -22,15 +22,18 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from checker.formats.columns import FAIL, INTEGER, OK
-from checker.judging import MAX_ANOMALIES, Anomaly, Judgement, value_at
+from checker.judging import Anomaly, value_at
+from checker.judging.rules import Rule, judged
 from harness.console.documents import shown
 from harness.errors import InputError
 from harness.units import NS_PER_S
-from harness.verdict import Verdict
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from checker.formats.columns import Columns, Int64s
     from checker.formats.columns import Values as ColumnOfValues
+    from checker.judging import Judgement
 
 _SAFE: Final = float(2**62)  # sums below this fit 64 bits
 _MAX_CONCURRENT: Final = 4  # an anomaly shows at most so many of the adds that may count
@@ -65,15 +68,21 @@ def judge(history: Columns, *, rest_s: float = 0.0) -> Judgement:
         "out-of-bounds": len(out),
         "not-read": int(np.count_nonzero(ended > last)),
     }
-    verdict = Verdict.INVALID if len(out) else Verdict.VALID if tested else Verdict.UNKNOWN
-    return Judgement(
-        verdict=verdict,
-        reason=_reason(verdict, numbers),
-        counts=numbers,
-        anomalies=[
-            _anomaly(history, adds, int(reads[place]), int(counts[place]), (int(low[place]), int(high[place])))
-            for place in out[:MAX_ANOMALIES].tolist()
-        ],
+
+    def anomalies() -> Iterator[Anomaly]:
+        for place in out.tolist():
+            bounds = int(low[place]), int(high[place])
+            yield _anomaly(history, adds, int(reads[place]), int(counts[place]), bounds)
+
+    unread = numbers["not-read"]
+    later = f" {unread} adds ended after the last read began, so a loss of them was not seen." if unread else ""
+    nothing = f"None of {len(reads)} reads began after an add had succeeded, so nothing was tested."
+    return judged(
+        [Rule(kind="out-of-bounds", anomalies=anomalies)],
+        numbers,
+        held=f"All {len(reads)} reads lie between their bounds.{later}",
+        untested=None if tested else nothing,
+        broken=f"{len(out)} of {len(reads)} reads returned a count that was not possible.",
         figures={
             "reads": len(reads),
             "out-of-bounds": len(out),
@@ -82,16 +91,6 @@ def judge(history: Columns, *, rest_s: float = 0.0) -> Judgement:
             "last-interval": [int(low[-1]), int(high[-1])] if len(reads) else None,
         },
     )
-
-
-def _reason(verdict: Verdict, numbers: dict[str, int]) -> str:
-    if verdict is Verdict.INVALID:
-        return f"{numbers['out-of-bounds']} of {numbers['reads']} reads returned a count that was not possible."
-    if verdict is Verdict.UNKNOWN:
-        return f"None of {numbers['reads']} reads began after an add had succeeded, so nothing was tested."
-    unread = numbers["not-read"]
-    later = f" {unread} adds ended after the last read began, so a loss of them was not seen." if unread else ""
-    return f"All {numbers['reads']} reads lie between their bounds.{later}"
 
 
 def _rows(history: Columns) -> tuple[Int64s, Int64s]:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from itertools import chain, islice, zip_longest
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from checker.judging import MAX_ANOMALIES, Anomaly, Judgement, value_at
+from checker.judging import Anomaly, value_at
+from checker.judging.rules import Rule, judged
 from harness.units import NS_PER_S
-from harness.verdict import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from checker.formats.columns import Columns
+    from checker.judging import Judgement
     from workloads.lock.judge import Found, Pairs
 
 
@@ -33,25 +33,33 @@ def judgement(history: Columns, found: Found) -> Judgement:
         counts["written"], counts["refused-writes"] = found.writes.taken, found.writes.refused
         counts["late-write"] = len(found.writes.late.rows)
     made = _Anomalies(history, found)
-    kinds = (made.two_holders(), made.not_growing(), made.twice(), made.by_other(), made.late())
-    # The kinds take turns, so that the first anomalies have all kinds.
-    turns = chain.from_iterable(zip_longest(*kinds))
-    anomalies = list(islice((anomaly for anomaly in turns if anomaly is not None), MAX_ANOMALIES))
+    rules = [
+        Rule(kind="two-holders", anomalies=made.two_holders),
+        Rule(kind="token-not-growing", anomalies=made.not_growing),
+        Rule(kind="token-twice", anomalies=made.twice),
+        Rule(kind="released-by-other", anomalies=made.by_other),
+        *([] if found.writes is None else [Rule(kind="late-write", anomalies=made.late)]),
+    ]
     numbers = ", ".join(f"{number} {word}" for word, number in counts.items())
-    if anomalies:
-        verdict, reason = Verdict.INVALID, f"The lock violated its guarantees: {numbers}."
-    elif not found.acquired:
-        verdict, reason = Verdict.UNKNOWN, "No acquire succeeded, so nothing was tested."
-    elif not found.contended:
-        verdict = Verdict.UNKNOWN
-        reason = "No process requested the lock while another one certainly held it, so nothing was tested."
-    elif found.writes is not None and not found.writes.taken:
-        verdict, reason = Verdict.UNKNOWN, "The resource took no write, so nothing was tested."
-    else:
-        verdict, reason = Verdict.VALID, f"No two processes held the lock at a time: {numbers}."
-    return Judgement(
-        verdict=verdict, reason=reason, counts=counts, anomalies=anomalies, figures={"tokens": found.tokens}
+    return judged(
+        rules,
+        counts,
+        held=f"No two processes held the lock at a time: {numbers}.",
+        untested=_untested(found),
+        broken=f"The lock violated its guarantees: {numbers}.",
+        figures={"tokens": found.tokens},
     )
+
+
+def _untested(found: Found) -> str | None:
+    """Returns what was not tested; None if all was."""
+    if not found.acquired:
+        return "No acquire succeeded, so nothing was tested."
+    if not found.contended:
+        return "No process requested the lock while another one certainly held it, so nothing was tested."
+    if found.writes is not None and not found.writes.taken:
+        return "The resource took no write, so nothing was tested."
+    return None
 
 
 class _Anomalies:

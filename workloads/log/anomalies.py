@@ -9,10 +9,11 @@ import numpy as np
 
 from checker.formats.columns import FAIL, NEVER, PAIR
 from checker.judging import MAX_ANOMALIES, Anomaly
+from checker.judging.rules import Rule
 from checker.words import Instant, sentence, value_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from checker.formats.columns import Int64s
     from workloads.log.arrays import Bools
@@ -23,23 +24,27 @@ _NS_PER_S = 1e9
 _MAX_ROWS = 12
 
 
-def anomalies_of(facts: Facts, found: Findings, kinds: Collection[str]) -> list[Anomaly]:
-    """Returns the first anomalies of some kinds. Each kind gets the same share of `MAX_ANOMALIES`."""
+def rules_of(facts: Facts, found: Findings, *, linearizable: bool) -> list[Rule]:
+    """Returns the rules of a log, in the order of `Findings.totals`. `linearizable`: whether stale reads are wrong."""
     made = _Anomalies(facts)
-    sources: list[tuple[str, Int64s, Callable[[Int64s], Iterator[Anomaly]]]] = [
-        ("lost", found.lost, made.lost),
-        ("lost", found.vanished, made.vanished),
-        ("stale", found.stale, made.stale),
-        ("conflict", found.conflict, made.conflict),
-        ("changed", found.changed, made.changed),
-        ("duplicated", found.duplicated, made.duplicated),
-        ("unexpected", found.unexpected, made.unexpected),
-        ("reordered", found.reordered, made.reordered),
-        *((kind, places, getattr(made, kind)) for kind, places in (found.of_reading or {}).items()),
+
+    def rule(kind: str, *sources: tuple[Int64s, Callable[[Int64s], Iterator[Anomaly]]], decides: bool = True) -> Rule:
+        def anomalies() -> Iterator[Anomaly]:
+            for subjects, make in sources:
+                yield from make(subjects[:MAX_ANOMALIES])
+
+        return Rule(kind=kind, anomalies=anomalies, decides=decides)
+
+    return [
+        rule("lost", (found.lost, made.lost), (found.vanished, made.vanished)),
+        rule("stale", (found.stale, made.stale), decides=linearizable),
+        rule("conflict", (found.conflict, made.conflict)),
+        rule("changed", (found.changed, made.changed)),
+        rule("duplicated", (found.duplicated, made.duplicated)),
+        rule("unexpected", (found.unexpected, made.unexpected)),
+        rule("reordered", (found.reordered, made.reordered)),
+        *(rule(kind, (places, getattr(made, kind))) for kind, places in (found.of_reading or {}).items()),
     ]
-    present = [(subjects, make) for kind, subjects, make in sources if kind in kinds and len(subjects)]
-    share = MAX_ANOMALIES // max(1, len(present))
-    return [anomaly for subjects, make in present for anomaly in make(subjects[:share])]
 
 
 def last_of(facts: Facts, found: Findings) -> dict[str, Anomaly]:

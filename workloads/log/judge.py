@@ -53,10 +53,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from checker.formats.columns import FAIL, INFO, NEVER, OK
-from checker.judging import UNPROMISED, UNTESTED, Judgement
+from checker.judging import UNPROMISED, UNTESTED
+from checker.judging.rules import broken_by, judged
 from harness.console.plain import counted
-from harness.verdict import Verdict
-from workloads.log.anomalies import anomalies_of, last_of
+from workloads.log.anomalies import last_of, rules_of
 from workloads.log.facts import facts_of
 from workloads.log.figures import figures_of, picture
 from workloads.log.findings import findings_of
@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from checker.formats.columns import Columns, Int64s
-    from checker.judging import Anomaly
+    from checker.judging import Anomaly, Judgement
     from workloads.log.facts import Facts
     from workloads.log.findings import Findings
 
@@ -86,18 +86,19 @@ def judge_log(history: Columns, *, linearizable: bool, follow: bool, whole_from:
     facts = facts_of(read_log(history))
     found = findings_of(facts, linearizable=linearizable, follow=follow, whole_from=whole_from)
     counts = _counts(facts, found)
-    wrong = [kind for kind in found.totals() if counts[kind] and (linearizable or kind != "stale")]
-    verdict, reason = _verdict(facts, counts, wrong, len(found.missed))
+    rules = rules_of(facts, found, linearizable=linearizable)
+    wrong = ", ".join(f"{counts[rule.kind]} {rule.kind}" for rule in broken_by(rules, counts))
+    untested = _untested(facts, counts, len(found.missed))
     repeated = int(np.count_nonzero(facts.values.tried > 1))
+    more = ""
     if repeated:
-        reason += (
-            f" {repeated} values were appended more than once; only answers say which entry belongs to which append."
-        )
-    return Judgement(
-        verdict=verdict,
-        reason=reason,
-        counts=counts,
-        anomalies=anomalies_of(facts, found, wrong),
+        more = f" {repeated} values were appended more than once; only answers say which entry belongs to which append."
+    return judged(
+        rules,
+        counts,
+        held=f"{_read(counts)}{more}",
+        untested=None if untested is None else f"{untested}{more}",
+        broken=f"The log is wrong: {wrong}.{more}",
         last=last_of(facts, found),
         figures=figures_of(facts, found),
         plot=picture(facts, found),
@@ -136,30 +137,30 @@ def judge_log_within(
     return replace(judged, anomalies=[*map(moved, judged.anomalies)], last=last)
 
 
-def _verdict(facts: Facts, counts: Mapping[str, int], wrong: list[str], missed: int) -> tuple[Verdict, str]:
-    if wrong:
-        return Verdict.INVALID, f"The log is wrong: {', '.join(f'{counts[kind]} {kind}' for kind in wrong)}."
-    acknowledged, unread = counts["acknowledged"], counts["never-read"]
+def _untested(facts: Facts, counts: Mapping[str, int], missed: int) -> str | None:
+    """Returns why a loss may be unseen; None if it is not. `missed`: the number of entries that may be only late."""
+    acknowledged = counts["acknowledged"]
     if not counts["ok"] and not counts["recovered"] and not counts["stale"]:
-        return Verdict.UNKNOWN, (
+        return (
             f"No read has anything that was appended, so nothing was tested: {acknowledged} of {len(facts.log.append)} "
             f"appends were acknowledged, and {len(facts.log.read)} reads succeeded."
         )
     if not acknowledged:
-        return (
-            Verdict.UNKNOWN,
-            f"None of {counted(len(facts.log.append), 'append')} was acknowledged, so no loss could be seen.",
-        )
+        return f"None of {counted(len(facts.log.append), 'append')} was acknowledged, so no loss could be seen."
     if missed:
-        return Verdict.UNKNOWN, (
+        return (
             f"At {counted(missed, 'offset')}, the last read lacks an entry that was known before it began. Reads may be old, "
             "and this one began too early to have it for certain, so the entry need not be lost."
         )
+    return _read(counts) if counts["never-read"] else None
+
+
+def _read(counts: Mapping[str, int]) -> str:
+    """Returns how many acknowledged appends were read; none of them is lost or in conflict."""
+    acknowledged, unread = counts["acknowledged"], counts["never-read"]
     stale = f" {counted(counts['stale'], 'offset')} had a stale read before." if counts["stale"] else ""
     left = f" {unread} were never read, so a loss of them was not seen." if unread else ""
-    read = acknowledged - unread  # none is lost or in conflict; entries without an answer can be stale too
-    verdict = Verdict.UNKNOWN if unread else Verdict.VALID
-    return verdict, f"{read} of {acknowledged} acknowledged appends were read at their offsets.{stale}{left}"
+    return f"{acknowledged - unread} of {acknowledged} acknowledged appends were read at their offsets.{stale}{left}"
 
 
 def _counts(facts: Facts, found: Findings) -> dict[str, int]:

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from itertools import chain, islice, zip_longest
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from checker.formats.columns import FAIL
-from checker.judging import MAX_ANOMALIES, Anomaly, Judgement
+from checker.judging import MAX_ANOMALIES, Anomaly
+from checker.judging.rules import Rule, judged
 from checker.values import json_text
 from harness.console.documents import shown
-from harness.verdict import Verdict
 from workloads.queue.options import Delivery
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from checker.formats.columns import Columns
+    from checker.judging import Judgement
     from harness.op import Value
     from workloads.queue.judge import Found
 
@@ -38,27 +38,19 @@ def judgement(history: Columns, found: Found, delivery: Delivery) -> Judgement:
     if found.compared is not None:
         counts["reordered"] = len(found.overtaken)
     made = _Anomalies(history, found)
-    wrong = [made.unexpected()]
-    if delivery is not Delivery.AT_MOST_ONCE:
-        wrong.append(made.lost())
-    if delivery is not Delivery.AT_LEAST_ONCE:
-        wrong.append(made.duplicated())
-    wrong.append(made.reordered())
-    # The kinds take turns, so that the first anomalies have all kinds.
-    turns = chain.from_iterable(zip_longest(*wrong))
-    anomalies = list(islice((anomaly for anomaly in turns if anomaly is not None), MAX_ANOMALIES))
+    rules = [
+        Rule(kind="unexpected", anomalies=made.unexpected),
+        Rule(kind="lost", anomalies=made.lost, decides=delivery is not Delivery.AT_MOST_ONCE),
+        Rule(kind="duplicated", anomalies=made.duplicated, decides=delivery is not Delivery.AT_LEAST_ONCE),
+        *([] if found.compared is None else [Rule(kind="reordered", anomalies=made.reordered)]),
+    ]
     numbers = ", ".join(f"{number} {word}" for word, number in counts.items())
-    if anomalies:
-        verdict, reason = Verdict.INVALID, f"The queue violated its guarantees: {numbers}."
-    elif (unseen := _unseen(found, delivery)) is not None:
-        verdict, reason = Verdict.UNKNOWN, unseen
-    else:
-        verdict, reason = Verdict.VALID, f"The queue kept its guarantees: {numbers}.{_excused(found)}"
-    return Judgement(
-        verdict=verdict,
-        reason=reason,
-        counts=counts,
-        anomalies=anomalies,
+    return judged(
+        rules,
+        counts,
+        held=f"The queue kept its guarantees: {numbers}.{_excused(found)}",
+        untested=_unseen(found, delivery),
+        broken=f"The queue violated its guarantees: {numbers}.",
         last={} if delivery is Delivery.AT_MOST_ONCE else made.last(),
         figures=_figures(found),
     )

@@ -15,7 +15,7 @@ from checker.linearizable import PART, linearizability
 from harness.console.documents import shown
 from harness.console.plain import counted
 from harness.op import FINAL_PHASE, OpType
-from harness.verdict import Part, Verdict
+from harness.verdict import Part
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
@@ -61,22 +61,21 @@ def reads_were_written(operations: Sequence[Operation]) -> Part:
         if read.result is not None
         and not begun.get((read.key, identity(read.result)), read.end_ns or 0) < (read.end_ns or 0)
     ]
-    name = "reads-were-written"
-    details = {"reads": len(reads), "unexpected": len(wrong)}
+    broken = None
     if wrong:
         first = wrong[0]
         key = "" if first.key is None else f" of the key {shown(first.key, quoted=False)}"
-        reason = (
+        broken = (
             f"{counted(len(wrong), 'read')} returned a value that nobody had written; the first{key}, by process "
             f"{first.process}, returned {shown(first.result)}."
         )
-        return Part(name=name, verdict=Verdict.INVALID, reason=reason, details=details)
-    if not reads:
-        return Part(
-            name=name, verdict=Verdict.UNKNOWN, reason="No read succeeded, so none was checked.", details=details
-        )
-    reason = f"Each of {counted(len(reads), 'read')} returned a value that was written, or the initial one."
-    return Part(name=name, verdict=Verdict.VALID, reason=reason, details=details)
+    return Part.of(
+        "reads-were-written",
+        {"reads": len(reads), "unexpected": len(wrong)},
+        held=f"Each of {counted(len(reads), 'read')} returned a value that was written, or the initial one.",
+        untested=None if reads else "No read succeeded, so none was checked.",
+        broken=broken,
+    )
 
 
 def _written(change: Operation) -> Value:

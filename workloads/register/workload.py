@@ -15,7 +15,7 @@ from harness.console.plain import counted, counted_of
 from harness.declare import hold_bounds, option
 from harness.errors import InputError
 from harness.op import Invocation, OpType
-from harness.verdict import Part, Verdict
+from harness.verdict import Part
 from workloads.base import BaseWorkload
 
 if TYPE_CHECKING:
@@ -225,9 +225,10 @@ def reads_saw_writes(operations: Sequence[Operation]) -> Part:
             writing = writers.get((operation.key, identity(operation.result)))
             seen += writing is not None and operation.process not in writing
     details: dict[str, Value] = {"reads": reads, "of_others": seen}
-    name = "reads-saw-writes"
-    if not seen:
-        reason = f"None of {counted(reads, 'read')} saw a write of another process, so nothing was tested."
-        return Part(name=name, verdict=Verdict.UNKNOWN, reason=reason, details=details)
-    reason = f"{counted_of(seen, reads, 'read')} saw a write of another process."
-    return Part(name=name, verdict=Verdict.VALID, reason=reason, details=details)
+    nothing = f"None of {counted(reads, 'read')} saw a write of another process, so nothing was tested."
+    return Part.of(
+        "reads-saw-writes",
+        details,
+        held=f"{counted_of(seen, reads, 'read')} saw a write of another process.",
+        untested=None if seen else nothing,
+    )

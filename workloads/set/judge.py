@@ -37,12 +37,12 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from checker.formats.columns import OK
-from checker.judging import MAX_ANOMALIES, Anomaly, Judgement
+from checker.judging import MAX_ANOMALIES, Anomaly
+from checker.judging.rules import Rule, judged, said
 from harness.console.documents import shown
 from harness.console.plain import counted_of
 from harness.errors import InputError
 from harness.units import NS_PER_S
-from harness.verdict import Verdict
 from workloads.set.elements import Elements
 from workloads.set.facts import NONE, facts_of
 from workloads.set.order import crossed, skipped
@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from checker.formats.columns import Columns, Int64s
+    from checker.judging import Judgement
     from harness.op import Value
     from workloads.set.facts import Bools, Facts
     from workloads.set.order import Crossed, Skipped
@@ -59,9 +60,6 @@ if TYPE_CHECKING:
 QUANTILES: Final = (0, 0.5, 0.95, 0.99, 1)
 WORST_STALE: Final = 8
 _MS: Final = 1_000_000
-_ALWAYS: Final = ("lost",)
-_OF_EXACT: Final = ("unexpected", "duplicated")
-_OF_LINEARIZABLE: Final = ("stale", "out-of-order", "incomparable")
 
 
 def judge(history: Columns, *, linearizable: bool, rest_s: float = 0.0, exact: bool = True) -> Judgement:
@@ -140,43 +138,68 @@ class _Judge:
 
     def judgement(self, *, linearizable: bool) -> Judgement:
         counts = self._counts()
-        deciding = (*_ALWAYS, *(_OF_EXACT if self.exact else ()), *(_OF_LINEARIZABLE if linearizable else ()))
-        found = [kind for kind in deciding if counts[kind]]
-        verdict = Verdict.INVALID if found else Verdict.VALID
-        reason = " ".join(_SENTENCES[kind].format(number=counts[kind]) for kind in found)
         seen = counts["ok"] + counts["recovered"] + counts["stale"]
-        if not found and counts["unsettled"]:
-            verdict = Verdict.UNKNOWN
-            reason = (
-                f"The last reads lack {counted_of(counts['unsettled'], counts['attempted'], 'element')}, but none of them is a "
-                f"final read or began {self.rest_s:g} s after the last add (--rest), so they may be only late."
-            )
-        elif not found and (counts["never-read"] or not seen):
-            verdict = Verdict.UNKNOWN
-            reason = (
-                f"{counts['never-read']} of {counts['acknowledged']} acknowledged elements were added after the last read"
-                " began, so a loss of them was not seen."
-                if counts["never-read"]
-                else f"None of {counts['attempted']} elements was both added and read, so nothing was tested."
-            )
-        elif not found:
-            reason = f"{counts['reads']} reads returned all {seen} elements that are known to be in the set."
-        return Judgement(
-            verdict=verdict,
-            reason=reason,
+        return judged(
+            self._rules(linearizable=linearizable),
+            counts,
+            held=f"{counts['reads']} reads returned all {seen} elements that are known to be in the set.",
+            untested=self._untested(counts, seen),
             basis=self._warning(counts),
-            counts=counts,
-            anomalies=self._anomalies(found),
             last=self._last(),
             figures=self._figures(counts),
             plot=picture(self.history, self.facts, self.classes),
         )
 
+    def _rules(self, *, linearizable: bool) -> list[Rule]:
+        return [
+            Rule(kind="lost", anomalies=self._lost, sentence="{number} elements are lost."),
+            *self._rules_of_exact(),
+            Rule(
+                kind="stale", anomalies=self._stale, decides=linearizable,
+                sentence="{number} elements were missed by reads that began after they were known.",
+            ),
+            Rule(
+                kind="out-of-order", anomalies=self._skipped, decides=linearizable,
+                sentence="{number} reads skipped an element.",
+            ),
+            Rule(
+                kind="incomparable", anomalies=self._crossed, decides=linearizable,
+                sentence="{number} pairs of reads saw adds in different orders.",
+            ),
+        ]  # fmt: skip
+
+    def _rules_of_exact(self) -> list[Rule]:
+        return [
+            Rule(
+                kind="unexpected", anomalies=self._unexpected, decides=self.exact,
+                sentence="{number} elements were read before any add of them, or without one.",
+            ),
+            Rule(
+                kind="duplicated", anomalies=self._duplicated, decides=self.exact,
+                sentence="{number} elements were returned twice by one read.",
+            ),
+        ]  # fmt: skip
+
+    def _untested(self, counts: Mapping[str, int], seen: int) -> str | None:
+        """Returns why a loss may be unseen; None if it is not. `seen`: the number of elements that are known to be there."""
+        if counts["unsettled"]:
+            return (
+                f"The last reads lack {counted_of(counts['unsettled'], counts['attempted'], 'element')}, but none of them is a "
+                f"final read or began {self.rest_s:g} s after the last add (--rest), so they may be only late."
+            )
+        if counts["never-read"]:
+            return (
+                f"{counts['never-read']} of {counts['acknowledged']} acknowledged elements were added after the last read"
+                " began, so a loss of them was not seen."
+            )
+        return (
+            None if seen else f"None of {counts['attempted']} elements was both added and read, so nothing was tested."
+        )
+
     def _warning(self, counts: Mapping[str, int]) -> str:
         """Returns a sentence about what `exact` would make invalid; empty if there is nothing."""
-        found = [] if self.exact else [kind for kind in _OF_EXACT if counts[kind]]
-        said = " ".join(_SENTENCES[kind].format(number=counts[kind]) for kind in found)
-        return f"Warning: {said} With --exact-reads, this is invalid." if said else ""
+        broken = [] if self.exact else [rule for rule in self._rules_of_exact() if counts[rule.kind]]
+        return f"Warning: {said(broken, counts)} With --exact-reads, this is invalid." if broken else ""
 
     def _counts(self) -> dict[str, int]:
         facts, number = self.facts, {name: int(np.count_nonzero(members)) for name, members in self.classes.items()}
@@ -231,16 +254,6 @@ class _Judge:
             "last-missed-ns": int(read_ns[facts.last_absent[number]]),
             "stable-latency": round(latency_ms, 3),
         }
-
-    def _anomalies(self, kinds: list[str]) -> list[Anomaly]:
-        if not kinds:
-            return []
-        most = MAX_ANOMALIES // len(kinds)
-        find = {
-            "lost": self._lost, "unexpected": self._unexpected, "duplicated": self._duplicated, "stale": self._stale,
-            "out-of-order": self._skipped, "incomparable": self._crossed,
-        }  # fmt: skip
-        return [anomaly for kind in kinds for anomaly, _ in zip(find[kind](), range(most), strict=False)]
 
     def _first(self, kind: str) -> list[int]:
         """Returns the first elements of a kind, in the order in which they became known."""
@@ -370,16 +383,6 @@ class _Judge:
 
     def _at(self, read: int) -> str:
         return _seconds(self.history.start_ns[self.facts.reads[read]])
-
-
-_SENTENCES: Final = {
-    "lost": "{number} elements are lost.",
-    "unexpected": "{number} elements were read before any add of them, or without one.",
-    "duplicated": "{number} elements were returned twice by one read.",
-    "stale": "{number} elements were missed by reads that began after they were known.",
-    "out-of-order": "{number} reads skipped an element.",
-    "incomparable": "{number} pairs of reads saw adds in different orders.",
-}
 
 
 def _classes(facts: Facts, proof: int | None, *, exact: bool) -> dict[str, Bools]:

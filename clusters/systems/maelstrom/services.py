@@ -24,7 +24,7 @@ from harness.console.documents import shown
 from harness.console.plain import counted
 from harness.randomness import stream
 from harness.units import NS_PER_MS
-from harness.verdict import Part, Verdict
+from harness.verdict import Part
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -259,12 +259,13 @@ class Timeouts:
             return None
         details: dict[str, Value] = {"asked": self.asked, "took_effect": self.effective, "had_no_effect": self.lost}
         late = self.effective + self.lost
-        if not late:
-            reason = f"None of {counted(self.asked, 'request')} to a service timed out, so the option had no effect."
-            return Part(name=PART, verdict=Verdict.UNKNOWN, reason=reason, details=details)
         asked = counted(self.asked, "request")
-        reason = f"{late:,} of {asked} to services timed out, and {self.effective:,} of them took effect."
-        return Part(name=PART, verdict=Verdict.VALID, reason=reason, details=details)
+        return Part.of(
+            PART,
+            details,
+            held=f"{late:,} of {asked} to services timed out, and {self.effective:,} of them took effect.",
+            untested=None if late else f"None of {asked} to a service timed out, so the option had no effect.",
+        )
 
 
 class Services:

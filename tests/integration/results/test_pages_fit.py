@@ -95,7 +95,16 @@ def unrecovered(made: RunRecord) -> RunRecord:
         [f"within 30 s, none of 149 operations was answered: {HARSH}", *("--- last lines", HARSH * 3) * 3]
     )
     part = recovered(
-        Recovery(seconds=33.0, restarted=True, from_s=40.0, restarted_s=50.0, first_error=first, error=None)
+        Recovery(
+            seconds=33.0,
+            restarted=True,
+            from_s=40.0,
+            restarted_s=50.0,
+            first_error=first,
+            error=None,
+            quorum=2,
+            nodes=3,
+        )
     )
     times_ns = [second * S for second in range(60)]
     applied = {node: [min(1601, place * number) for place in range(60)] for number, node in enumerate(NODES, 10)}

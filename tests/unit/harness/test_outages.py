@@ -133,7 +133,9 @@ def test_operations_that_succeed_during_an_outage_count_as_before() -> None:
 
 def test_reads_after_a_restart_of_all_nodes_do_not_count() -> None:
     """The restart may hide the consequences of the fault."""
-    recovery = Recovery(seconds=31.0, restarted=True, restarted_s=250e-9, first_error=None, error=None)
+    recovery = Recovery(
+        seconds=31.0, restarted=True, restarted_s=250e-9, first_error=None, error=None, quorum=2, nodes=3
+    )
     operations = [WRITE, READ, op("read", 400, 410, phase=FINAL_PHASE)]
     part = parts.progress(operations, [loss(*ALL)], recovery, REGISTERS)
     assert part.verdict is Verdict.UNKNOWN

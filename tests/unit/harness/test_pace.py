@@ -23,9 +23,9 @@ STOOD_STILL = Pace(seconds=40.0, worst_lag_s=MAX_LAG_S, late_s=2.0, steal_share=
 LATE = Pace(seconds=40.0, worst_lag_s=0.5, late_s=9.0, steal_share=None)
 STOLEN = Pace(seconds=40.0, worst_lag_s=0.01, late_s=0.1, steal_share=0.4)
 
-WORKED = Recovery(seconds=3.0, restarted=False, first_error=None, error=None)
-RESTARTED = Recovery(seconds=33.0, restarted=True, first_error="no leader", error=None)
-GONE = Recovery(seconds=60.0, restarted=True, first_error="no leader", error="no leader")
+WORKED = Recovery(seconds=3.0, restarted=False, first_error=None, error=None, quorum=2, nodes=3)
+RESTARTED = Recovery(seconds=33.0, restarted=True, first_error="no leader", error=None, quorum=2, nodes=3)
+GONE = Recovery(seconds=60.0, restarted=True, first_error="no leader", error="no leader", quorum=2, nodes=3)
 
 
 @pytest.mark.parametrize("recovery", [RESTARTED, GONE])

@@ -155,15 +155,17 @@ def test_answers_during_and_after_faults_are_progress() -> None:
 def test_final_reads_after_a_restart_are_no_progress(restarted: bool, verdict: Verdict) -> None:
     """After a restart of all nodes, answers do not show that the system survived its faults."""
     operations = [operation(start_ns=15), operation(start_ns=25, phase=FINAL_PHASE)]
-    recovery = Recovery(seconds=31.0, restarted=restarted, first_error=None, error=None)
+    recovery = Recovery(seconds=31.0, restarted=restarted, first_error=None, error=None, quorum=2, nodes=3)
     assert parts.progress(operations, [fault("kill", effective=True)], recovery).verdict is verdict
 
 
 def test_recovery_only_by_restart_is_a_finding() -> None:
     """A system that works again only after a restart is invalid."""
-    alone = Recovery(seconds=1.0, restarted=False, first_error=None, error=None)
-    restarted = Recovery(seconds=40.0, restarted=True, first_error="n2 has no leader", error=None)
-    never = Recovery(seconds=80.0, restarted=True, first_error="n2 has no leader", error="n2 has no leader")
+    alone = Recovery(seconds=1.0, restarted=False, first_error=None, error=None, quorum=2, nodes=3)
+    restarted = Recovery(seconds=40.0, restarted=True, first_error="n2 has no leader", error=None, quorum=2, nodes=3)
+    never = Recovery(
+        seconds=80.0, restarted=True, first_error="n2 has no leader", error="n2 has no leader", quorum=2, nodes=3
+    )
 
     assert parts.recovered(alone).verdict is Verdict.VALID
     assert parts.recovered(restarted).verdict is Verdict.INVALID

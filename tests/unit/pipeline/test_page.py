@@ -106,7 +106,19 @@ def test_a_run_without_a_fault_measures_no_recovery(
     tmp_path: Path, of_faults: bool, recovery: dict[str, Any], shown: list[str]
 ) -> None:
     """There was nothing to recover from, so the time is none and not zero; a system that died by itself is told."""
-    part = recovered(Recovery(**{"seconds": 0.0, "restarted": False, "first_error": None, "error": None, **recovery}))
+    part = recovered(
+        Recovery(
+            **{
+                "seconds": 0.0,
+                "restarted": False,
+                "first_error": None,
+                "error": None,
+                "quorum": 2,
+                "nodes": 3,
+                **recovery,
+            }
+        )
+    )
     made = record(seed=1, operations=20)
     made = replace(made, parts=[part], faults=made.faults if of_faults else [])
     said = parsed("1", "file:/store/t/1/results.json", json.dumps(build(made)).encode())

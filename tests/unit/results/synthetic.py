@@ -335,7 +335,7 @@ def record(
             name="linearizable",
             verdict=Verdict.INVALID,
             reason=example["explanation"],
-            details={"counterexample": example},
+            details={"model": "cas-register", "counterexample": example},
         )
     parts = [
         linearizable,

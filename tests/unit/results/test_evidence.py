@@ -37,7 +37,7 @@ HOSTILE = "<script>\x1b[31m\u202e"
 STUCK = recovered(
     Recovery(
         seconds=33.0, restarted=True, first_error="n3 has applied 101 of 1601 entries\n--- last lines\nReset write index",
-        error=None, from_s=60.0, restarted_s=90.0,
+        error=None, quorum=2, nodes=3, from_s=60.0, restarted_s=90.0,
     )
 )  # fmt: skip
 
@@ -159,12 +159,8 @@ def test_a_long_recovery_has_a_bounded_table(stuck: RunRecord, monkeypatch: pyte
     assert f"{table.left_out} more rows" in printed(stuck)
 
 
-def test_a_run_of_an_earlier_version_has_evidence_too(stuck: RunRecord) -> None:
-    """It lacks the times of the waits, or the positions."""
-    details = {key: value for key, value in STUCK.details.items() if key not in {"from_s", "restarted_s"}}
-    (found,) = evidence(replace(stuck, parts=[replace(STUCK, details=details)]))
-    assert not any("last poll" in sentence for sentence in found.sentences)
-    assert found.tables[0].rows[-1][0] == "100.0 s"
+def test_a_run_without_positions_has_no_table_of_them(stuck: RunRecord) -> None:
+    """Its system reports none."""
     (found,) = evidence(replace(stuck, positions=Positions()))
     assert not any(table.title.startswith("Entries") for table in found.tables)
 

@@ -104,7 +104,7 @@ def test_the_report_of_an_own_model_has_its_words(valid_record: RunRecord) -> No
     assert "&#34;model&#34;: &#34;high-water&#34;" in page
 
 
-@pytest.mark.parametrize(("model", "register"), [("cas-register", True), (None, True), ("sum", False)])
+@pytest.mark.parametrize(("model", "register"), [("cas-register", True), (None, False), ("sum", False)])
 def test_only_of_registers_it_says_what_they_must_hold(
     valid_record: RunRecord, stale_record: RunRecord, model: str | None, register: bool
 ) -> None:

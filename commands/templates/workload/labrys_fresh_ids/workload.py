@@ -9,15 +9,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from checker.formats.columns import OK
-from checker.judging import MAX_ANOMALIES, Anomaly, Judgement, value_at
+from checker.judging import Anomaly, value_at
+from checker.judging.rules import Rule, judged
 from harness.combinators import each_stream, independent
 from harness.declare import option
 from harness.op import Invocation
-from harness.verdict import Verdict
 from workloads.base import JudgedWorkload
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from checker.formats.columns import Columns
+    from checker.judging import Judgement
     from harness.combinators import Source, Stream
     from harness.generator import Generator
 
@@ -59,22 +62,24 @@ class FreshIdsWorkload(JudgedWorkload[FreshIdsOptions]):
         `history.result` has a kind and two numbers for each row. Two results are equal if all three are.
         """
         answered = np.flatnonzero(history.type == OK)
-        if not len(answered):
-            return Judgement(verdict=Verdict.UNKNOWN, reason="No client got an identifier, so nothing was tested.")
         found = history.result.only(answered)
         order = np.lexsort((found.second, found.first, found.kind))
         kind, first, second = found.kind[order], found.first[order], found.second[order]
         same = (kind[1:] == kind[:-1]) & (first[1:] == first[:-1]) & (second[1:] == second[:-1])
         doubles = np.flatnonzero(same)
-        counts = {"given": len(answered), "given-twice": len(doubles)}
-        if not len(doubles):
-            return Judgement(verdict=Verdict.VALID, reason=f"All {len(answered)} identifiers differ.", counts=counts)
-        anomalies = [
-            self._given_twice(history, int(answered[order[place]]), int(answered[order[place + 1]]))
-            for place in doubles[:MAX_ANOMALIES].tolist()
-        ]
-        reason = f"{len(doubles)} of {len(answered)} identifiers were given before."
-        return Judgement(verdict=Verdict.INVALID, reason=reason, counts=counts, anomalies=anomalies)
+
+        def anomalies() -> Iterator[Anomaly]:
+            for place in doubles.tolist():
+                yield self._given_twice(history, int(answered[order[place]]), int(answered[order[place + 1]]))
+
+        # CHANGE: a rule for each thing that a correct system never shows. The counts have how often each is broken.
+        return judged(
+            [Rule(kind="given-twice", anomalies=anomalies)],
+            {"given": len(answered), "given-twice": len(doubles)},
+            held=f"All {len(answered)} identifiers differ.",
+            untested=None if len(answered) else "No client got an identifier, so nothing was tested.",
+            broken=f"{len(doubles)} of {len(answered)} identifiers were given before.",
+        )
 
     def _given_twice(self, history: Columns, one: int, other: int) -> Anomaly:
         identifier = value_at(history, history.result, one)
