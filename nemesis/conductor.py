@@ -7,24 +7,26 @@ which records it and continues. `heal` does not depend on the state of this obje
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from harness.blame import Plugin, blaming
-from harness.capabilities import CLOCK, JAVA, SIMULATED_POWER
+from harness.capabilities import CLOCK, JAVA, SIMULATED_POWER, SWITCH
 from harness.errors import InputError
 from harness.faults import lasting, unseen_at_the_end
 from harness.healing import detach_volume, forget_environment, undo_everything
 from harness.slowness import slowed
+from harness.switch import SwitchEnded
 from harness.targets import ByLeader, names_of
 from harness.world import world_of
 from nemesis import fakeclock, threadholds
 from nemesis import targets as tgt
 from nemesis.errors import FaultError
 from nemesis.evidence import STOPPED
-from nemesis.fault import Occupied, brief, sentence, too_damaged
+from nemesis.fault import Occupied, brief, instead_of, sentence, too_damaged
 from nemesis.field import Field
 from nemesis.kinds import find_kind, members_of, missing_capabilities
 from nemesis.triggers import find_trigger
@@ -52,17 +54,17 @@ logger = logging.getLogger(__name__)
 class Conductor:
     """The nemesis of a run; see `harness.faults.Nemesis`."""
 
-    def __init__(self, *, cluster: Cluster, system: System) -> None:
+    def __init__(self, *, cluster: Cluster, system: System, seed: int = 0) -> None:
         self._world = world_of(cluster)
         self._effects: dict[int, Effect] = {}  # in a simulated world, by the fault's id
-        self._field = Field(cluster=cluster, system=system)
+        self._field = Field(cluster=cluster, system=system, seed=seed)
         self._damaged: dict[str | None, frozenset[str]] = {}  # the nodes of each role; None: all roles
         self._ending: set[int] = set()  # the ids of faults in healing
         self._met: dict[int, str | None] = {}  # the node that the trigger of a fault named, by the fault's id
         self._prepared = False
 
     async def prepare(self, plan: Sequence[PlannedFault]) -> None:
-        """Puts the system's data on volumes, and gives its processes their own clocks and debuggers, if the plan needs this.
+        """Starts the switch, makes volumes for the system's data, and gives processes clocks and debuggers, as the plan needs.
 
         The system must be installed, and must not run. Healing keeps all of these; `release` removes them.
 
@@ -79,6 +81,8 @@ class Conductor:
                 self._world.prepare_loss()
             return
         planned = [(find_kind(fault.kind).fault, fault.role) for fault in plan]
+        if any(SWITCH in instead_of(kind, await self._field.capabilities()) for kind, _ in planned if kind.INSTEAD):
+            await self._field.switch()
         on_volumes = {role for kind, role in planned if kind.PREPARES}
         if on_volumes:
             await self._prepare_volumes(on_volumes)
@@ -145,11 +149,15 @@ class Conductor:
             raise FaultError(f"the data directory could not be put on a volume: {sentence(outcomes.failed)}")
 
     async def release(self) -> None:
-        """Removes the clocks, the debuggers, and the volumes with their data. The system must not run.
+        """Removes the switch, the clocks, the debuggers, and the volumes with their data. The system must not run.
 
         Raises:
             FaultError: A volume is still there, or a node cannot be reached.
+            SwitchEnded: The switch had ended by itself.
         """
+        switch = self._field.switch_on()
+        if switch is not None:
+            await asyncio.to_thread(switch.stop)
         if not self._prepared:
             return
         outcomes = await self._field.each(self._field.names, self._release_node)
@@ -251,6 +259,7 @@ class Conductor:
 
         Raises:
             FaultError: A node still has an effect, or is unreachable.
+            SwitchEnded: The switch had ended by itself. All else is healed.
         """
         if self._world is not None:
             self._world.heal()
@@ -260,6 +269,7 @@ class Conductor:
             logger.warning(
                 "some commands on nodes are still under way after %g s; healing anyway", slowed(QUIESCE_TIMEOUT_S)
             )
+        ended = await self._heal_switch()
         waiting: dict[str, str] = dict.fromkeys(self._field.names, "was not looked at")
 
         async def healed() -> bool:
@@ -272,6 +282,21 @@ class Conductor:
             texts = "; ".join(f"{node}: {text}" for node, text in waiting.items())
             raise FaultError(f"healing is not complete: {texts}")
         self._field.faults.clear()
+        if ended is not None:
+            raise ended
+
+    async def _heal_switch(self) -> SwitchEnded | None:
+        """Takes all rules of the switch. Returns that it had ended by itself; then the nodes have their bridge again."""
+        switch = self._field.switch_on()
+        if switch is None:
+            return None
+        try:
+            await asyncio.to_thread(switch.clear)
+        except SwitchEnded as error:
+            with contextlib.suppress(SwitchEnded):  # the same again
+                await asyncio.to_thread(switch.stop)
+            return error
+        return None
 
     def _heal_node(self, node: Node) -> None:
         remote = self._field.shell(node)
