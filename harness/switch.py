@@ -1,8 +1,8 @@
 """The interface of a switch: a process of Labrys that carries the packets between nodes, and can disturb those of each link.
 
 A cluster that can have one has an attribute `switch`. A link is directed, from one port to another. The ports are the nodes,
-and `CONTROL` for this machine. A rule draws what happens to each packet from its own seed. So the n-th packet on a link with the
-same rule has the same fate.
+and `CONTROL` for this machine. A rule draws what happens to each packet from its own seed. So the n-th packet on a link with
+the same rule has the same fate.
 """
 
 from __future__ import annotations

@@ -81,8 +81,11 @@ class Conductor:
                 self._world.prepare_loss()
             return
         planned = [(find_kind(fault.kind).fault, fault.role) for fault in plan]
-        if any(SWITCH in instead_of(kind, await self._field.capabilities()) for kind, _ in planned if kind.INSTEAD):
-            await self._field.switch()
+        perhaps_switched = [kind for kind, _ in planned if SWITCH in kind.INSTEAD.values()]
+        if perhaps_switched:
+            can = await self._field.capabilities()
+            if any(SWITCH in instead_of(kind, can) for kind in perhaps_switched):
+                await self._field.switch()
         on_volumes = {role for kind, role in planned if kind.PREPARES}
         if on_volumes:
             await self._prepare_volumes(on_volumes)

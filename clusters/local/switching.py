@@ -1,8 +1,8 @@
 """The switch of a local cluster: builds it, starts it between the nodes, talks to it, and ends it.
 
-The bridge joins the nodes as long as no switch is on. The switch takes the nodes' devices out of the bridge, and gives them back
-at its end; see `switch/src/main.rs`. `switch/src/protocol.rs` describes what it is told. It ends when its input ends, or when this
-process does, so also after a `kill -9`. If it is killed itself, `rejoin` gives the devices back.
+The bridge joins the nodes as long as no switch is on. The switch takes the nodes' devices out of the bridge, and gives them
+back at its end; see `switch/src/main.rs`. `switch/src/protocol.rs` describes what it is told. It ends when its input ends, or
+when this process does, so also after a `kill -9`. If it is killed itself, `rejoin` gives the devices back.
 """
 
 from __future__ import annotations
