@@ -103,7 +103,6 @@ class LocalSwitch:
                     command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=own_environment(), cwd="/",
                     start_new_session=True,
                 )  # fmt: skip
-            threading.Thread(target=self._watch, args=(self._process,), name="switch", daemon=True).start()
             self._rest = b""
             said = self._read()
             if said != "ready":
@@ -190,12 +189,6 @@ class LocalSwitch:
             f"the switch of the cluster {self._state.name!r} ended before the run (status {status}), so the nodes had no "
             "network from then on"
         )
-
-    def _watch(self, process: subprocess.Popen[bytes]) -> None:
-        """Says at once if the switch ends by itself."""
-        status = process.wait()
-        if self._process is process and status != 0:
-            logger.error("the switch between the nodes ended with status %s; no packet passes any more", status)
 
     def _end(self) -> None:
         """Closes its input, waits for its end, and sees to it that the nodes have their network."""

@@ -41,7 +41,6 @@ CONNECTS = 8
 BURST_BYTES = 16 << 10
 LEAST_WAIT_MS = 0.1
 END_TIMEOUT_S = 20.0
-_UNSAID = frozenset({"frames", "bytes", "ruled", "held_us"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +77,7 @@ class Egress(Fault):
 
     Attributes:
         COUNTED: The counter of the switch that shows the effect.
+        DID: What the switch did to these packets, as a verb.
     """
 
     PROOF: ClassVar[str] = "connection times and datagrams that arrive at the other nodes, before and during the fault"
@@ -90,6 +90,7 @@ class Egress(Fault):
     SIZE: ClassVar[int] = SMALL_BYTES
     REORDERS: ClassVar[bool] = False
     COUNTED: ClassVar[str]
+    DID: ClassVar[str]
 
     def __init__(self, *, planned: PlannedFault, targets: tuple[str, ...], field: Field) -> None:
         super().__init__(planned=planned, targets=targets, field=field)
@@ -133,7 +134,7 @@ class Egress(Fault):
             texts.append(f"{name} {text}")
             if counted.get(name):
                 effective = effective and counted[name].get(self.COUNTED, 0) > 0
-                texts[-1] += f"; the switch counted {_shown_counts(counted[name])}"
+                texts[-1] += f" (the switch {self._shown(counted[name])})"
         texts += [f"{node}: {text}" for node, text in self.problems.items()]
         measured = {
             name: {
@@ -150,6 +151,13 @@ class Egress(Fault):
         return Proof(
             effective=effective, reason=f"{'; '.join(texts) or 'nothing could be measured'}.", measured=measured
         )
+
+    def _shown(self, counts: Mapping[str, int]) -> str:
+        """Returns what the switch did, and how long packets waited on average, as a clause."""
+        ruled = counts.get("ruled", 0)
+        waited_ms = counts.get("held_us", 0) / ruled / 1000 if ruled else 0.0
+        wait = f", and packets waited {waited_ms:.1f} ms on average" if waited_ms >= LEAST_WAIT_MS else ""
+        return f"{self.DID} {counts.get(self.COUNTED, 0)} of {ruled} packets{wait}"
 
     async def _sample(self) -> dict[str, Sample]:
         """Measures the targets one after another, so that their datagrams do not mix."""
@@ -218,15 +226,6 @@ def _ns(time_ms: Value) -> int:
     return round(float(time_ms) * NS_PER_MS)
 
 
-def _shown_counts(counts: Mapping[str, int]) -> str:
-    """Returns the counters of the switch that are about its rules, and the mean time that a packet waited."""
-    ruled = counts.get("ruled", 0)
-    parts = [f"{count} {name}" for name, count in counts.items() if name not in _UNSAID]
-    mean_ms = counts.get("held_us", 0) / ruled / 1000 if ruled else 0.0
-    waited = f", which waited {mean_ms:.1f} ms on average" if mean_ms >= LEAST_WAIT_MS else ""
-    return f"{ruled} packets{waited}{': ' if parts else ''}{', '.join(parts)}"
-
-
 def _shown(sample: Sample) -> str:
     return "no connection" if sample.median_ms is None else f"{sample.median_ms:.1f} ms"
 
@@ -247,6 +246,7 @@ class Delay(Egress):
     }
 
     COUNTED: ClassVar[str] = "delayed"
+    DID: ClassVar[str] = "delayed"
 
     def rule(self, seed: int) -> Rule:
         """Returns the same delay, normally distributed if it varies."""
@@ -277,6 +277,7 @@ class Duplicate(Egress):
     }
 
     COUNTED: ClassVar[str] = "duplicated"
+    DID: ClassVar[str] = "duplicated"
 
     def rule(self, seed: int) -> Rule:
         """Returns the same share of duplicates."""
@@ -303,6 +304,7 @@ class Corrupt(Egress):
     }
     DATAGRAMS: ClassVar[int] = 400
     COUNTED: ClassVar[str] = "damaged"
+    DID: ClassVar[str] = "damaged"
 
     def rule(self, seed: int) -> Rule:
         """Returns the same share of damaged packets."""
@@ -332,6 +334,7 @@ class Reorder(Egress):
     }
     REORDERS: ClassVar[bool] = True
     COUNTED: ClassVar[str] = "ahead"
+    DID: ClassVar[str] = "sent ahead"
 
     def rule(self, seed: int) -> Rule:
         """Returns the same delay, and the share of packets without it."""
@@ -366,6 +369,7 @@ class Rate(Egress):
     DATAGRAMS: ClassVar[int] = 200
     SIZE: ClassVar[int] = 1400
     COUNTED: ClassVar[str] = "limited"
+    DID: ClassVar[str] = "dropped"
 
     def rule(self, seed: int) -> Rule:
         """Returns the same rate, burst and latency."""
