@@ -1,8 +1,8 @@
-"""The cost of the switch of a local cluster: throughput and latency between nodes, beside the bridge of the kernel in the same run.
+"""The cost of the switch of a local cluster: throughput and latency between nodes, beside the bridge in the same run.
 
 Rows: one TCP stream, and round trips of a small message, between two nodes; and the requests of `redis-benchmark` to a Redis on
-another node, if it is installed. Bridge and switch take turns, and each figure is the best of some. The last rows put a rule on the
-link: one that does nothing but draws for each packet.
+another node, if it is installed. Bridge and switch take turns, and each figure is the best of some. In the last columns, a rule
+on both links draws for each packet, and changes none.
 """
 
 from __future__ import annotations
@@ -100,7 +100,9 @@ def main() -> None:
         print(f"{'between two nodes':<38} {BRIDGE:>10} {SWITCH:>10} {'ratio':>6} {RULED:>20} {'ratio':>6}")
         for what, _, _ in rows:
             bridge, switch, ruled = (best[what, means] for means in (BRIDGE, SWITCH, RULED))
-            print(f"{what:<38} {bridge:>10.0f} {switch:>10.0f} {switch / bridge:>6.2f} {ruled:>20.0f} {ruled / bridge:>6.2f}")
+            print(
+                f"{what:<38} {bridge:>10.0f} {switch:>10.0f} {switch / bridge:>6.2f} {ruled:>20.0f} {ruled / bridge:>6.2f}"
+            )
 
 
 if __name__ == "__main__":
