@@ -137,16 +137,17 @@ impl Carrier {
             return;
         }
         for packet in frame::packets(bytes) {
-            self.disturb(link, &packet);
+            self.disturb(link, packet);
         }
     }
 
-    fn disturb(&mut self, link: usize, packet: &[u8]) {
+    fn disturb(&mut self, link: usize, mut packet: Vec<u8>) {
         let now_ns = now_ns();
         let size = packet.len() - frame::HEADER;
-        let copies = self.links[link].fate(size, frame::is_protected(packet), now_ns);
-        for copy in copies {
-            let mut frame = packet.to_owned();
+        let copies = self.links[link].fate(size, frame::is_protected(&packet), now_ns);
+        let last = copies.len().wrapping_sub(1);
+        for (place, copy) in copies.into_iter().enumerate() {
+            let mut frame = if place == last { std::mem::take(&mut packet) } else { packet.clone() };
             if let Some(drawn) = copy.damage {
                 damage(&mut frame, drawn);
             }

@@ -54,9 +54,15 @@ fn put(bytes: &mut [u8], at: usize, value: u16) {
 
 /// The sum of RFC 1071, not yet folded.
 fn sum(bytes: &[u8]) -> u64 {
-    let pairs = bytes.chunks_exact(2);
-    let odd = pairs.remainder().first().map_or(0, |last| u64::from(*last) << 8);
-    pairs.map(|pair| u64::from(u16::from_be_bytes([pair[0], pair[1]]))).sum::<u64>() + odd
+    // A sum of larger words is the same when it is folded.
+    let words = bytes.chunks_exact(4);
+    let rest = match words.remainder() {
+        [] => 0,
+        [one] => u64::from(*one) << 8,
+        [one, two] => u64::from(u16::from_be_bytes([*one, *two])),
+        [one, two, three, ..] => u64::from(u16::from_be_bytes([*one, *two])) + (u64::from(*three) << 8),
+    };
+    words.map(|word| u64::from(u32::from_be_bytes([word[0], word[1], word[2], word[3]]))).sum::<u64>() + rest
 }
 
 fn folded(mut sum: u64) -> u16 {
@@ -216,6 +222,15 @@ mod tests {
         assert_eq!(frame, right);
         finish(&mut frame);
         assert_eq!(frame, right, "a finished one stays");
+    }
+
+    #[test]
+    fn a_sum_is_that_of_pairs_of_bytes() {
+        for length in 0..20u8 {
+            let bytes: Vec<u8> = (0..length).map(|at| at.wrapping_mul(83)).collect();
+            let pairs = bytes.chunks(2).map(|pair| u64::from(pair[0]) << 8 | u64::from(*pair.get(1).unwrap_or(&0)));
+            assert_eq!(folded(sum(&bytes)), folded(pairs.sum()));
+        }
     }
 
     #[test]

@@ -43,6 +43,7 @@ fn run(words: &[String]) -> io::Result<()> {
     let pid =
         parent.parse().map_err(|_| io::Error::other(format!("expected the id of a process, not {parent:?}")))?;
     let ends = [kernel::signals()?, kernel::watch(pid)?];
+    kernel::go_first()?;
     let bridge = Bridge::new(bridge)?;
     let carried = begun(&bridge, host, ports).and_then(|mut carrier| serve(&mut carrier, &ends));
     let mut done = carried.map(drop);
