@@ -14,6 +14,7 @@ from harness.errors import InfrastructureError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from pathlib import Path
 
     from harness.cluster import Cluster
     from harness.world import Disturbance, Pair
@@ -58,7 +59,13 @@ class Rule:
 
 
 class Switch(Protocol):
-    """A switch. Its methods block, and can be called from several threads."""
+    """A switch. Its methods block, and can be called from several threads.
+
+    Attributes:
+        recording: The file that `stop` writes with the last packets that went out, as pcap; None: none. It must not be there.
+    """
+
+    recording: Path | None
 
     @property
     def is_on(self) -> bool:

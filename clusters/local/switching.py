@@ -77,6 +77,7 @@ class LocalSwitch:
     """The switch of one local cluster; see `harness.switch.Switch`."""
 
     def __init__(self, state: State) -> None:
+        self.recording: Path | None = None
         self._state = state
         self._lock = threading.RLock()
         self._process: subprocess.Popen[bytes] | None = None
@@ -141,9 +142,22 @@ class LocalSwitch:
                 missed = {port: count for port, count in self._counted()["missed"].items() if count}
                 if missed:
                     logger.warning("the switch had no room for frames of %s", missed)
+                self._record()
                 self._ask("quit")
             finally:
                 self._end()
+
+    def _record(self) -> None:
+        """Writes the last packets. Without room for them, the run goes on without them, and says so."""
+        path, self.recording = self.recording, None
+        if path is None:
+            return
+        try:
+            count = self._ask(f"record {path.resolve()}")
+        except ClusterError as error:
+            logger.warning("the packets were not recorded: %s", error)
+        else:
+            logger.info("the switch recorded the last %s packets", count)
 
     def _nodes(self) -> list[str]:
         return [node.name for node in self._state.members()]

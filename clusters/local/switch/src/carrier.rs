@@ -4,8 +4,9 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
 use crate::frame;
-use crate::kernel::{now_ns, Port};
+use crate::kernel::{now_ns, wall_ns, Port};
 use crate::link::{Counts, Link, Rule};
+use crate::recording::Recording;
 
 const MOST_ADDRESSES: usize = 1024;
 const MOST_WAITING_BYTES: usize = 64 << 20;
@@ -24,6 +25,7 @@ struct Waiting {
 }
 
 pub struct Carrier {
+    pub recording: Recording,
     names: Vec<String>,
     ports: Vec<Port>,
     links: Vec<Link>,
@@ -39,7 +41,18 @@ impl Carrier {
         let links = (0..ports.len() * ports.len()).map(|_| Link::default()).collect();
         let addresses = HashMap::new();
         let buffer = vec![0; LARGEST_FRAME];
-        Self { names, ports, links, addresses, waiting: BinaryHeap::new(), waiting_bytes: 0, order: 0, buffer }
+        let recording = Recording::default();
+        Self {
+            recording,
+            names,
+            ports,
+            links,
+            addresses,
+            waiting: BinaryHeap::new(),
+            waiting_bytes: 0,
+            order: 0,
+            buffer,
+        }
     }
 
     pub fn ports(&self) -> &[Port] {
@@ -95,9 +108,16 @@ impl Carrier {
 
     fn send(&mut self, packet: &Waiting, now_ns: u64) {
         self.waiting_bytes -= packet.frame.len();
-        let link = &mut self.links[packet.link];
-        link.leave(packet.number, now_ns.saturating_sub(packet.arrived_ns));
-        link.counts.refused += u64::from(!self.ports[packet.link % self.ports.len()].write(&packet.frame));
+        self.links[packet.link].leave(packet.number, now_ns.saturating_sub(packet.arrived_ns));
+        self.write(packet.link, &packet.frame);
+    }
+
+    fn write(&mut self, link: usize, bytes: &[u8]) {
+        if self.ports[link % self.ports.len()].write(bytes) {
+            self.recording.add(bytes, wall_ns());
+        } else {
+            self.links[link].counts.refused += 1;
+        }
     }
 
     /// Reads what has come to a port and carries it.
@@ -132,8 +152,7 @@ impl Carrier {
         counts.frames += 1;
         counts.bytes += (bytes.len() - frame::HEADER) as u64;
         if !self.links[link].has_rule() {
-            let taken = self.ports[target].write(bytes);
-            self.links[link].counts.refused += u64::from(!taken);
+            self.write(link, bytes);
             return;
         }
         for packet in frame::packets(bytes) {

@@ -15,6 +15,7 @@ mod kernel;
 mod link;
 mod protocol;
 mod random;
+mod recording;
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -130,6 +131,12 @@ fn answer(line: &str, carrier: &mut Carrier) -> Option<String> {
         Ok(Request::Set { source, target, rule }) => carrier.set(source, target, Some(rule)),
         Ok(Request::Clear { source, target }) => carrier.set(source, target, None),
         Ok(Request::ClearAll) => carrier.clear(),
+        Ok(Request::Record { path }) => {
+            return Some(match carrier.recording.write(&path) {
+                Ok(packets) => format!("ok {packets}"),
+                Err(error) => format!("error {path}: {error}"),
+            });
+        }
         Ok(Request::Count) => {
             let missed = carrier.missed();
             return Some(format!("ok {}", protocol::counted(carrier.counts(), missed)));

@@ -6,6 +6,7 @@
 //! - `clear [SOURCE TARGET]` takes the rule of a link, or of all links; what waits goes out at once: `ok`
 //! - `count` asks for the counts of all links that carried a frame, and for the frames that each port missed:
 //!   `ok {"links": {"SOURCE TARGET": {"NAME": NUMBER...}...}, "missed": {"PORT": NUMBER...}}`
+//! - `record PATH` writes the last packets that went out into a new file: `ok NUMBER`
 //! - `quit` gives the ports back to the bridge: `ok`, and the switch ends
 //!
 //! Another request gets `error` and a reason, and changes nothing. The end of the input means `quit`.
@@ -20,6 +21,7 @@ pub enum Request {
     Clear { source: usize, target: usize },
     ClearAll,
     Count,
+    Record { path: String },
     Quit,
 }
 
@@ -45,8 +47,9 @@ pub fn parse(line: &str, ports: &[String]) -> Result<Request, String> {
         }
         ["clear"] => Ok(Request::ClearAll),
         ["count"] => Ok(Request::Count),
+        ["record", _, ..] => Ok(Request::Record { path: line.strip_prefix("record ").unwrap_or(line).to_owned() }),
         ["quit"] => Ok(Request::Quit),
-        _ => Err(format!("expected set, clear, count or quit, not {line:?}")),
+        _ => Err(format!("expected set, clear, count, record or quit, not {line:?}")),
     }
 }
 
@@ -127,6 +130,12 @@ mod tests {
             cut: true,
         };
         assert_eq!(parse(line, &ports()), Ok(Request::Set { source: 1, target: 2, rule }));
+    }
+
+    #[test]
+    fn a_path_may_have_spaces() {
+        let path = String::from("/a b/packets.pcap");
+        assert_eq!(parse("record /a b/packets.pcap", &ports()), Ok(Request::Record { path }));
     }
 
     #[test]
