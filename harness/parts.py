@@ -430,7 +430,10 @@ def completed(
     without = "; ".join(f"{part} ({why})" for part, why in left_out.items())
     also = f" Left out: {without}." if without else ""
     if error is not None:
-        return Part(name=name, verdict=Verdict.UNKNOWN, reason=f"The run broke off: {error}{also}", details=details)
+        stop = "." if also and not error.endswith((".", "!", "?")) else ""
+        return Part(
+            name=name, verdict=Verdict.UNKNOWN, reason=f"The run broke off: {error}{stop}{also}", details=details
+        )
     if interrupted:
         reason = f"The run was interrupted; its workload had run {seconds:.0f} s of {planned_s:.0f} s.{also}"
         return Part(name=name, verdict=Verdict.UNKNOWN, reason=reason, details=details)

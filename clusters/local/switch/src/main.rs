@@ -46,8 +46,11 @@ fn run(words: &[String]) -> io::Result<()> {
     let ends = [kernel::signals()?, kernel::watch(pid)?];
     kernel::go_first()?;
     let bridge = Bridge::new(bridge)?;
-    let carried = begun(&bridge, host, ports).and_then(|mut carrier| serve(&mut carrier, &ends));
-    let mut done = carried.map(drop);
+    let mut done = begun(&bridge, host, ports).and_then(|mut carrier| {
+        let served = serve(&mut carrier, &ends);
+        carrier.clear(); // what waits goes out
+        served
+    });
     for port in ports {
         done = done.and(bridge.give_back(port));
     }
