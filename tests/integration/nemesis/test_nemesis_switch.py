@@ -87,8 +87,8 @@ def ended(pid: int) -> bool:
         return True
 
 
-def test_a_cut_link_and_a_killed_run_and_a_killed_switch() -> None:
-    """A cut stops one direction. The switch ends with its run, and another run repairs what a killed switch left."""
+def test_a_cut_link_and_a_killed_run_and_a_killed_switch(tmp_path: Path) -> None:
+    """A cut stops one direction; a recording has the packets; the switch ends with its run; a killed one is repaired."""
     with LocalCluster.up(f"test-switch-{os.getpid()}", nodes=2) as cluster:
         knock = f"timeout 1 bash -c '</dev/tcp/{cluster.nodes[1].address}/22' && echo open || echo silent"
 
@@ -105,8 +105,12 @@ def test_a_cut_link_and_a_killed_run_and_a_killed_switch() -> None:
         assert cluster.switch.counts()["n1", "n2"]["cut"] > 0
         cluster.switch.clear()
         assert knocked() == "open"
+        cluster.switch.recording = recording = tmp_path / "the last.pcap"
         cluster.switch.stop()
         assert masters(cluster) == before
+        recorded = recording.read_bytes()
+        assert recorded[:4] == bytes.fromhex("4d3cb2a1")
+        assert b"SSH-2.0-OpenSSH" in recorded
 
         for victim in ("run", "switch"):
             with subprocess.Popen(
