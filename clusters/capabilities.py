@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 PROBE_TIMEOUT_S = 30.0
 SHARED_CLOCK = "the node shares this machine's clock; only a virtual or real machine has its own"
+NO_SWITCH = "only nodes of a local cluster have a switch of Labrys between them"
 MAX_REASON = 200
 
 # Each line of the output is `name<TAB>status<TAB>output`. Each probe first removes what an interrupted probe left.
@@ -81,13 +82,14 @@ probe drop-caches caches
 """
 
 
-def probe(remote: Remote, *, own_clock: bool) -> Capabilities:
+def probe(remote: Remote, *, own_clock: bool, no_switch: str = NO_SWITCH) -> Capabilities:
     """Probes one node.
 
     Args:
         remote: The shell on the node.
         own_clock: Whether the node has a clock of its own. If False, it shares the clock of this machine, and the capability
             to set the clock is missing whatever its probe finds.
+        no_switch: Why there can be no switch between the nodes; empty: there can be one.
 
     Raises:
         NodeError: The node does not answer, or its answer has an unexpected form.
@@ -101,12 +103,14 @@ def probe(remote: Remote, *, own_clock: bool) -> Capabilities:
     if not seen and answer.status != 0:
         reason = f"no command runs as root there:  {answer.stderr.strip()[:MAX_REASON]}"
         return Capabilities(available=frozenset(), missing=dict.fromkeys(cap.NAMES, reason))
-    if set(seen) != set(cap.NAMES):
-        lacking = ", ".join(sorted(set(cap.NAMES) - set(seen)))
+    if set(seen) != set(cap.PROBED):
+        lacking = ", ".join(sorted(set(cap.PROBED) - set(seen)))
         raise NodeError(
             remote.node, f"the probe of its capabilities gave no answer for {lacking}: {answer.stderr.strip()}"
         )
     missing = {name: output or f"status {status}" for name, (status, output) in seen.items() if status != "0"}
     if not own_clock:
         missing[cap.CLOCK] = SHARED_CLOCK
+    if no_switch:
+        missing[cap.SWITCH] = no_switch
     return Capabilities(available=frozenset(cap.NAMES) - set(missing), missing=missing)

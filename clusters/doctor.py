@@ -44,12 +44,13 @@ FIXES: Mapping[str, str] = {
     cap.IPTABLES: "apt-get install iptables, on the node",
     cap.IP6TABLES: "apt-get install iptables, on the node; a kernel with IPv6 tables",
     cap.IPTABLES_STATISTIC: "a kernel with xt_statistic; `modprobe xt_statistic`",
-    cap.NETEM: "a kernel with sch_netem; `modprobe sch_netem`, or virtual machines (--cluster vagrant)",
+    cap.NETEM: "a kernel with sch_netem; `modprobe sch_netem`; a `switch` does without it",
     cap.TBF: "a kernel with sch_tbf; `modprobe sch_tbf`",
     cap.CLOCK: "virtual machines (--cluster vagrant)",
     cap.FAKETIME: "apt-get install faketime, on the node",
     cap.LOOP_DEVICES: "a kernel with loop devices; `modprobe loop`",
     cap.DROP_CACHES: "a node whose /proc/sys can be written",
+    cap.SWITCH: "a local cluster; `apt-get install cargo gcc`, and /dev/net/tun (`modprobe tun`)",
     cap.ROOT: "a login as root, or sudo without a password",
 }
 

@@ -172,11 +172,15 @@ class Build:
                 f"{self.name} cannot be built: {error}; if the disk is full, set XDG_CACHE_HOME to another folder"
             ) from error
 
-    def _artifact(self, say: Say) -> Artifact:
-        shelf = cache() / "builds"
-        shelf.mkdir(exist_ok=True)
-        by_sources = self._key()
-        by_tools = self._tools_key()
+    def lacking_tools(self) -> list[str]:
+        """Returns the tools that this machine lacks to build the artifact; none if it is there. It starts no program."""
+        if self._there(self._tools_key()) is not None:
+            return []
+        return [tool.name for tool in self.tools if shutil.which(tool.name) is None]
+
+    def _there(self, by_tools: str | None) -> tuple[Artifact, str] | None:
+        """Returns the artifact that is there already, and where; None if there is none."""
+        shelf, by_sources = cache() / "builds", self._key()
         anything = f"{by_sources}-{'?' * KEY_DIGITS}/"  # whatever the tools
         own = None if by_tools is None else shelf / f"{by_sources}-{by_tools}"
         others = [] if own is not None else sorted(shelf.glob(anything), key=lambda each: each.stat().st_mtime)
@@ -188,11 +192,19 @@ class Build:
         ):
             found = _read(entry)
             if found is not None:
-                say(f"{_called(found)} comes from {where}")
-                return found
+                return found, where
+        return None
+
+    def _artifact(self, say: Say) -> Artifact:
+        shelf = cache() / "builds"
+        shelf.mkdir(exist_ok=True)
+        by_tools = self._tools_key()
+        there = self._there(by_tools)
+        if there is not None:
+            say(f"{_called(there[0])} comes from {there[1]}")
+            return there[0]
         versions = self._tool_versions()
-        if own is None:  # a tool appeared this very moment
-            own = shelf / f"{by_sources}-{self._tools_key()}"
+        own = shelf / f"{self._key()}-{by_tools or self._tools_key()}"  # a tool may have appeared this very moment
         lock = own.with_name(f"{own.name}.lock")
         wait_s = self.timeout_s + MORE_FOR_LOCK_S
         with locked(lock, timeout_s=wait_s, waits=lambda: say(f"waiting for another process that builds {self.name}")):

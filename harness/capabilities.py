@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# The capabilities that a fault may need. Each node is probed for all of them.
+# The capabilities that a fault may need.
 IPTABLES = "iptables"
 IP6TABLES = "ip6tables"
 IPTABLES_STATISTIC = "iptables-statistic"
@@ -20,7 +20,12 @@ LOOP_DEVICES = "loop-devices"
 DROP_CACHES = "drop-caches"
 ROOT = "root"  # commands run as root, or sudo without a password
 
-NAMES = (IPTABLES, IP6TABLES, IPTABLES_STATISTIC, NETEM, TBF, CLOCK, FAKETIME, LOOP_DEVICES, DROP_CACHES, ROOT)
+# What each node is probed for.
+PROBED = (IPTABLES, IP6TABLES, IPTABLES_STATISTIC, NETEM, TBF, CLOCK, FAKETIME, LOOP_DEVICES, DROP_CACHES, ROOT)
+
+SWITCH = "switch"  # a process of Labrys can carry the node's packets; see `harness.switch`
+
+NAMES = (*PROBED, SWITCH)
 
 # The capabilities of the system: it reports a leader, it moves the leadership, and its processes are JVMs. No node is probed
 # for them, so a node only lacks them if `missing` has a reason.

@@ -431,7 +431,8 @@ def completed(
     also = f" Left out: {without}." if without else ""
     untested = None
     if error is not None:
-        untested = f"The run broke off: {error}{also}"
+        stop = "." if also and not error.endswith((".", "!", "?")) else ""
+        untested = f"The run broke off: {error}{stop}{also}"
     elif interrupted:
         untested = f"The run was interrupted; its workload had run {seconds:.0f} s of {planned_s:.0f} s.{also}"
     return Part.of("completed", details, held=f"The run went through all of its phases.{also}", untested=untested)

@@ -45,6 +45,7 @@ from harness.pace import RECOVERY, WORKLOAD, Pace, Pacer
 from harness.phases import Phases
 from harness.schedule import conduct
 from harness.slowness import slowed
+from harness.switch import SwitchEnded
 from harness.tasks import ended
 from harness.units import NS_PER_S
 from harness.watch import Positions, Sighting, Watch
@@ -536,6 +537,8 @@ class _Run:
         try:
             with self.phases.during(ph.HEAL):
                 await asyncio.wait_for(self.test.nemesis.heal(), slowed(HEAL_TIMEOUT_S))
+        except SwitchEnded as error:
+            self._broke_off(str(error))
         except (LabrysError, TimeoutError) as error:
             self._problem(f"healing failed; `labrys cluster heal` tries again: {error}")
 

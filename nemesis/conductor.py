@@ -7,24 +7,26 @@ which records it and continues. `heal` does not depend on the state of this obje
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from harness.blame import Plugin, blaming
-from harness.capabilities import CLOCK, JAVA, SIMULATED_POWER
+from harness.capabilities import CLOCK, JAVA, SIMULATED_POWER, SWITCH
 from harness.errors import InputError
 from harness.faults import lasting, unseen_at_the_end
 from harness.healing import detach_volume, forget_environment, undo_everything
 from harness.slowness import slowed
+from harness.switch import SwitchEnded
 from harness.targets import ByLeader, names_of
 from harness.world import world_of
 from nemesis import fakeclock, threadholds
 from nemesis import targets as tgt
 from nemesis.errors import FaultError
 from nemesis.evidence import STOPPED
-from nemesis.fault import Occupied, brief, sentence, too_damaged
+from nemesis.fault import Occupied, brief, instead_of, sentence, too_damaged
 from nemesis.field import Field
 from nemesis.kinds import find_kind, members_of, missing_capabilities
 from nemesis.triggers import find_trigger
@@ -52,17 +54,17 @@ logger = logging.getLogger(__name__)
 class Conductor:
     """The nemesis of a run; see `harness.faults.Nemesis`."""
 
-    def __init__(self, *, cluster: Cluster, system: System) -> None:
+    def __init__(self, *, cluster: Cluster, system: System, seed: int = 0) -> None:
         self._world = world_of(cluster)
         self._effects: dict[int, Effect] = {}  # in a simulated world, by the fault's id
-        self._field = Field(cluster=cluster, system=system)
+        self._field = Field(cluster=cluster, system=system, seed=seed)
         self._damaged: dict[str | None, frozenset[str]] = {}  # the nodes of each role; None: all roles
         self._ending: set[int] = set()  # the ids of faults in healing
         self._met: dict[int, str | None] = {}  # the node that the trigger of a fault named, by the fault's id
         self._prepared = False
 
     async def prepare(self, plan: Sequence[PlannedFault]) -> None:
-        """Puts the system's data on volumes, and gives its processes their own clocks and debuggers, if the plan needs this.
+        """Starts the switch, makes volumes for the system's data, and gives processes clocks and debuggers, as the plan needs.
 
         The system must be installed, and must not run. Healing keeps all of these; `release` removes them.
 
@@ -79,6 +81,11 @@ class Conductor:
                 self._world.prepare_loss()
             return
         planned = [(find_kind(fault.kind).fault, fault.role) for fault in plan]
+        perhaps_switched = [kind for kind, _ in planned if SWITCH in kind.INSTEAD.values()]
+        if perhaps_switched:
+            can = await self._field.capabilities()
+            if any(SWITCH in instead_of(kind, can) for kind in perhaps_switched):
+                await self._field.switch()
         on_volumes = {role for kind, role in planned if kind.PREPARES}
         if on_volumes:
             await self._prepare_volumes(on_volumes)
@@ -251,6 +258,7 @@ class Conductor:
 
         Raises:
             FaultError: A node still has an effect, or is unreachable.
+            SwitchEnded: The switch had ended by itself. All else is healed.
         """
         if self._world is not None:
             self._world.heal()
@@ -260,6 +268,7 @@ class Conductor:
             logger.warning(
                 "some commands on nodes are still under way after %g s; healing anyway", slowed(QUIESCE_TIMEOUT_S)
             )
+        ended = await self._stop_switch()
         waiting: dict[str, str] = dict.fromkeys(self._field.names, "was not looked at")
 
         async def healed() -> bool:
@@ -272,6 +281,22 @@ class Conductor:
             texts = "; ".join(f"{node}: {text}" for node, text in waiting.items())
             raise FaultError(f"healing is not complete: {texts}")
         self._field.faults.clear()
+        if ended is not None:
+            raise ended
+
+    async def _stop_switch(self) -> SwitchEnded | None:
+        """Gives the nodes their bridge again. Returns that the switch had ended by itself.
+
+        A run observes the recovery over the bridge. So no death of the switch looks like a system that does not recover.
+        """
+        switch = self._field.switch_on()
+        if switch is None:
+            return None
+        try:
+            await asyncio.to_thread(switch.stop)
+        except SwitchEnded as error:
+            return error
+        return None
 
     def _heal_node(self, node: Node) -> None:
         remote = self._field.shell(node)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from random import Random
     from typing import TypeVar
 
+    from harness.capabilities import Capabilities
     from harness.faults import Begun, PlannedFault
     from harness.node import Node
     from harness.op import Value
@@ -372,6 +373,15 @@ class Fault(Actor):
         if outcomes.failed and not outcomes.done:
             raise FaultError(f"fault {self.name}: {what} failed on every node: {sentence(outcomes.failed)}")
         return outcomes
+
+
+def instead_of(kind: type[Fault], capabilities: Mapping[str, Capabilities]) -> frozenset[str]:
+    """Returns the alternative capabilities that a kind of fault uses, because a node lacks those in whose place they are."""
+    return frozenset(
+        other
+        for capability, other in kind.INSTEAD.items()
+        if any(capability not in can.available for can in capabilities.values())
+    )
 
 
 def draw_nodes(drawing: Drawing) -> Drawn:

@@ -17,7 +17,9 @@ from harness.cluster import on_nodes
 from harness.leaders import leader_of
 from harness.service import described
 from harness.slowness import slowed
+from harness.switch import switch_of
 from harness.system import nodes_by_role
+from nemesis.errors import FaultError
 from nemesis.targets import layout
 
 if TYPE_CHECKING:
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from harness.node import Node
     from harness.remote import Remote
     from harness.service import NodeStatus, Service
+    from harness.switch import Switch
     from harness.system import System
     from nemesis.fault import Fault, Occupied
 
@@ -56,6 +59,7 @@ class Field:
 
     Attributes:
         system: The system under test.
+        seed: The root seed of the run.
         nodes: All nodes, in order.
         names: Their names, in order.
         layout: The nodes of each role.
@@ -63,8 +67,9 @@ class Field:
         over: The ids of ended faults, healed or not; they affect no node any more.
     """
 
-    def __init__(self, *, cluster: Cluster, system: System) -> None:
+    def __init__(self, *, cluster: Cluster, system: System, seed: int = 0) -> None:
         self._cluster = cluster
+        self.seed = seed
         # An own pool, so that commands to a silent node cannot use up the threads of other work.
         self._threads = ThreadPoolExecutor(max_workers=THREADS, thread_name_prefix="nemesis")
         self._under_way: set[asyncio.Future[Any]] = set()
@@ -93,6 +98,23 @@ class Field:
         """Returns the capabilities of the nodes. Only the first call probes them, and calls at the same time wait for it."""
         async with self._probing:
             return await asyncio.to_thread(self._cluster.capabilities)
+
+    async def switch(self) -> Switch:
+        """Returns the switch between the nodes. Starts it if it is not on.
+
+        Raises:
+            InfrastructureError: The cluster can have none, or it does not start.
+        """
+        switch = switch_of(self._cluster)
+        if switch is None:
+            raise FaultError(f"the cluster {self._cluster.name!r} cannot have a switch between its nodes")
+        await asyncio.to_thread(switch.start)
+        return switch
+
+    def switch_on(self) -> Switch | None:
+        """Returns the switch if it is on."""
+        switch = switch_of(self._cluster)
+        return switch if switch is not None and switch.is_on else None
 
     def others(self, fault: Fault) -> list[Fault]:
         """Returns the other faults that are on."""

@@ -10,6 +10,7 @@ The parts of a node end with the first process of its pid namespace. The state f
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import subprocess
 import time
@@ -21,6 +22,7 @@ from clusters.errors import ClusterError
 from clusters.local import namespaces
 from clusters.local.keys import write_key_pair, write_private
 from clusters.local.state import State, check_name, claimed, forget, forget_remains, held, load, load_all, reserve
+from clusters.local.switching import BRIDGE, LocalSwitch, lacking, rejoin
 from harness.cluster import on_all
 from harness.errors import InfrastructureError, NodeUnreachable
 from harness.remote.fabric import Endpoint, FabricRemote
@@ -41,6 +43,8 @@ NODE_SCRIPT = Path(__file__).with_name("node.sh")
 PACKAGES = {"ip": "iproute2", "unshare": "util-linux", "sshd": "openssh-server", "iptables": "iptables"}
 LOG_TAIL_CHARACTERS = 2000
 
+logger = logging.getLogger(__name__)
+
 
 class LocalCluster:
     """Nodes n1..nN on this machine. As a context manager, it takes the cluster down at the end.
@@ -48,11 +52,13 @@ class LocalCluster:
     Attributes:
         name: The cluster's name.
         nodes: Its nodes.
+        switch: What carries their packets in place of the bridge, while it is on.
     """
 
     def __init__(self, state: State) -> None:
         self.name = state.name
         self.nodes = state.members()
+        self.switch = LocalSwitch(state)
         self._state = state
         self._first_processes: dict[str, NodeProcess] = {}
         self._capabilities: dict[str, Capabilities] | None = None
@@ -107,6 +113,11 @@ class LocalCluster:
         cluster = cls(load(name))
         if for_test:
             cluster._reservation = reserve(cluster._state)
+            try:
+                rejoin(cluster._state)  # a killed switch of an earlier run left the nodes without a network
+            except BaseException:
+                cluster.close()
+                raise
         return cluster
 
     def endpoint(self, node: Node) -> Endpoint:
@@ -123,7 +134,10 @@ class LocalCluster:
     def capabilities(self) -> Mapping[str, Capabilities]:
         """Returns the capabilities of each node. The first call probes the nodes."""
         if self._capabilities is None:
-            self._capabilities = on_all(self.nodes, lambda node: probe(self.remote(node), own_clock=False))
+            reason = lacking()
+            self._capabilities = on_all(
+                self.nodes, lambda node: probe(self.remote(node), own_clock=False, no_switch=reason)
+            )
         return self._capabilities
 
     @contextlib.contextmanager
@@ -146,7 +160,11 @@ class LocalCluster:
             return subprocess.run(command, check=False).returncode
 
     def close(self) -> None:
-        """Closes the shells, and ends the reservation. The nodes stay."""
+        """Stops the switch, closes the shells, and ends the reservation. The nodes stay."""
+        try:
+            self.switch.stop()
+        except InfrastructureError as error:  # a run says this itself; the nodes may be gone
+            logger.warning("%s", error)
         for remote in self._remotes.values():
             remote.close()
         if self._reservation is not None:
@@ -267,11 +285,13 @@ def _make_network(state: State, lock: int) -> None:
     members = state.members()
     outside = [f"netns add {state.control}", *(f"netns add {state.namespace(node)}" for node in members)]
     namespaces.ip_batch(outside, lock=lock)
-    control = ["link set lo up", "link add name bridge type bridge", "link set bridge up"]
-    control.append(f"address add {state.control_address}/24 dev bridge")
+    # The address is fixed, or it would change when the switch takes the nodes' devices out of the bridge.
+    address = f"02:00:0a:37:{state.subnet:02x}:01"
+    control = ["link set lo up", f"link add name {BRIDGE} address {address} type bridge", f"link set {BRIDGE} up"]
+    control.append(f"address add {state.control_address}/24 dev {BRIDGE}")
     for node in members:
         control.append(f"link add {node.name} type veth peer name eth0 netns {state.namespace(node)}")
-        control.append(f"link set {node.name} master bridge up")
+        control.append(f"link set {node.name} master {BRIDGE} up")
     namespaces.ip_batch(control, namespace=state.control, lock=lock)
     for node in members:
         inside = ["link set lo up", f"address add {node.address}/24 dev eth0", "link set eth0 up"]

@@ -35,19 +35,20 @@ def find_program(name: str) -> str | None:
     return shutil.which(name, path=f"{os.environ.get('PATH', '')}:{SYSTEM_PATH}")
 
 
-def ip_batch(lines: Sequence[str], *, namespace: str | None = None, lock: int) -> None:
+def ip_batch(lines: Sequence[str], *, namespace: str | None = None, lock: int | None = None) -> None:
     """Runs many `ip` commands in one process, in a namespace if one is given.
 
     Args:
         lines: The commands.
         namespace: The network namespace to run in; None: the current one.
         lock: The descriptor of a lock. The `ip` process inherits it, so the lock is held until that process ends.
+            None: there is none.
 
     Raises:
         ClusterError: A command failed.
     """
     inside = ["-n", namespace] if namespace is not None else []
-    _run(["ip", *inside, "-batch", "-"], stdin="\n".join(lines) + "\n", inherited=(lock,))
+    _run(["ip", *inside, "-batch", "-"], stdin="\n".join(lines) + "\n", inherited=() if lock is None else (lock,))
 
 
 def exists(namespace: str) -> bool:

@@ -27,6 +27,8 @@ from harness.outcome import RunOutcome
 from harness.phases import Phases
 from harness.run import run
 from harness.suites.thresholds import measured
+from harness.switch import switch_of
+from harness.verdict import Verdict
 from results.live.progress import Progress, announce_phase
 from results.measure.measures import measure, why_missing
 from results.publish import announce, publish
@@ -150,9 +152,15 @@ def carry_out(
                 from clusters.sim.linux.cluster import log_calls
 
                 log_calls(test.cluster, folder.calls_log)
-            return _run_and_judge(
+            switch = switch_of(test.cluster)
+            if switch is not None:
+                switch.recording = folder.packets_pcap
+            session = _run_and_judge(
                 test, info, folder, console, Phases() if phases is None else phases, again=again, edn=edn
             )
+            if session.outcome.verdict is not Verdict.INVALID:
+                folder.packets_pcap.unlink(missing_ok=True)
+            return session
     finally:
         store.finish(folder)
         root.removeHandler(handler)

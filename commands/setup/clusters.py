@@ -252,7 +252,7 @@ def _opened(name: str, inventory: Path | None, *, vagrant: bool) -> Iterator[Clu
     else:
         from clusters.local import LocalCluster
 
-        one = LocalCluster.attach(name)
+        one = LocalCluster.attach(name, for_test=True)
     try:
         yield one
     finally:

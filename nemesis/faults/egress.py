@@ -1,8 +1,9 @@
-"""Faults of a node's sending side, by a queueing discipline: delay, duplicates, reordering, damage, limited rate.
+"""Faults of a node's sending side: delay, duplicates, reordering, damage, limited rate.
 
-The discipline is at the root of the device that leads to the other nodes. It has a handle of Labrys, and shapes all packets
-that the node sends there. The proof measures the time of TCP connections, and the datagrams that arrive at the other nodes: how
-many, how often, and how many are damaged. It compares this with the same measurement just before the fault.
+A queueing discipline of the kernel shapes all packets that the node sends to the others. A local cluster whose kernel lacks the
+discipline has its switch do the same; see `nemesis.faults.shaping`. The proof measures the time of TCP connections, and the
+datagrams that arrive at the other nodes: how many, how often, and how many are damaged. It compares this with the same
+measurement just before the fault. The switch also counts what it did.
 """
 
 from __future__ import annotations
@@ -12,36 +13,34 @@ import statistics
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from harness.capabilities import NETEM, ROOT, TBF
+from harness.capabilities import NETEM, ROOT, SWITCH, TBF
 from harness.faults import Begun, Proof
 from harness.slowness import slowed
+from harness.switch import Bandwidth, Rule
+from harness.units import NS_PER_MS
+from harness.world import Disturbance
 from nemesis import options as opt
 from nemesis.datagrams import SMALL_BYTES, Arrivals, read_arrivals, send
 from nemesis.errors import FaultError
-from nemesis.fault import EGRESS, Fault, sentence
+from nemesis.fault import EGRESS, Fault, instead_of, sentence
+from nemesis.faults.shaping import AtSwitch, Discipline
 from nemesis.probes import connect_times_ms
 from nemesis.simulated import network
-from nemesis.undo import SHELL_TIMEOUT_S, making, undoing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from harness.faults import PlannedFault
     from harness.node import Node
+    from harness.op import Value
+    from nemesis.faults.shaping import Shaper
     from nemesis.field import Field
     from nemesis.simulated.effect import Effect
 
-HANDLE = "1ab:"
 CONNECTS = 8
+BURST_BYTES = 16 << 10
+LEAST_WAIT_MS = 0.1
 END_TIMEOUT_S = 20.0
-_UNDO = f"""
-for dev in $(tc qdisc show | sed -n 's/^qdisc [a-z]* {HANDLE} dev \\([^ ]*\\) root.*/\\1/p'); do
-  tc qdisc del dev $dev root handle {HANDLE}
-done
-[ -z "$(tc qdisc show | grep ' {HANDLE} ')" ]
-"""
-# The second line of a discipline's statistics ends with `requeues N)`.
-_AHEAD = f"tc -s qdisc show | sed -n '/ {HANDLE} / {{ n; s/.*requeues \\([0-9]*\\)).*/\\1/p }}'"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +52,7 @@ class Sample:
         sent: The number of sent datagrams.
         arrived: The number of undamaged arrivals, duplicates included.
         damaged: The number of arrivals with a wrong checksum.
-        ahead: The number of packets that the discipline sent ahead of earlier ones.
+        ahead: The number of packets that were sent ahead of earlier ones.
     """
 
     connect_ms: tuple[float, ...]
@@ -74,24 +73,37 @@ class Sample:
 
 
 class Egress(Fault):
-    """A queueing discipline on the targets. Subclasses define the discipline, and how its effect shows."""
+    """What the targets send is shaped. Subclasses define how, and how the effect shows.
+
+    Attributes:
+        COUNTED: The counter of the switch that shows the effect.
+        DID: What the switch did to these packets, as a verb.
+    """
 
     PROOF: ClassVar[str] = "connection times and datagrams that arrive at the other nodes, before and during the fault"
     NEEDS: ClassVar[frozenset[str]] = frozenset({ROOT, NETEM})
+    INSTEAD: ClassVar[Mapping[str, str]] = {NETEM: SWITCH}
     GROUPS: ClassVar[frozenset[str]] = frozenset({EGRESS})
     LEAST_NODES: ClassVar[int] = 2
     WHOLE_NODE: ClassVar[str | None] = "it shapes all that a node sends, whichever process sends it"
     DATAGRAMS: ClassVar[int] = 100
     SIZE: ClassVar[int] = SMALL_BYTES
     REORDERS: ClassVar[bool] = False
+    COUNTED: ClassVar[str]
+    DID: ClassVar[str]
 
     def __init__(self, *, planned: PlannedFault, targets: tuple[str, ...], field: Field) -> None:
         super().__init__(planned=planned, targets=targets, field=field)
         self.before: dict[str, Sample] = {}
+        self.shaper: Shaper = Discipline(field, self.name, self.discipline())
 
     @abc.abstractmethod
     def discipline(self) -> str:
         """Returns the discipline as arguments of `tc`."""
+
+    @abc.abstractmethod
+    def rule(self, seed: int) -> Rule:
+        """Returns the same as a rule of the switch."""
 
     @abc.abstractmethod
     def seen(self, before: Sample, during: Sample) -> tuple[bool, str]:
@@ -102,22 +114,17 @@ class Egress(Fault):
         return frozenset(self.targets)
 
     async def begin(self) -> Begun:
-        """Measures without the fault, then sets the discipline on every target."""
+        """Measures without the fault, then shapes what every target sends."""
+        if instead_of(type(self), await self.field.capabilities()):
+            self.shaper = AtSwitch(self.field, self.name, await self.field.switch(), self.rule)
         self.before = await self._sample()
-        await self.act(self.targets, self._set, f"setting `{self.discipline()}`")
-        return Begun(targets=self.targets, details={"discipline": self.discipline(), "problems": dict(self.problems)})
-
-    def _set(self, node: Node) -> None:
-        peer = next(other for other in self.field.nodes if other.name != node.name)
-        effect = (
-            f"dev=$(ip -o route get {peer.address} | sed -n 's/.* dev \\([^ ]*\\).*/\\1/p')\n"
-            f"tc qdisc add dev $dev root handle {HANDLE} {self.discipline()}"
-        )
-        self.field.shell(node).run(making(self.name, effect=effect, undo=_UNDO), timeout_s=SHELL_TIMEOUT_S)
+        await self.act(self.targets, self.shaper.set, f"setting `{self.shaper.means}`")
+        return Begun(targets=self.targets, details={"discipline": self.shaper.means, "problems": dict(self.problems)})
 
     async def prove(self) -> Proof:
         """Measures again with the fault on, and compares."""
         during = await self._sample()
+        counted = (await self.act(self.targets, self.shaper.counted, "reading the counters")).done
         texts = []
         effective = bool(during)
         for name, sample in sorted(during.items()):
@@ -125,6 +132,9 @@ class Egress(Fault):
             good, text = self.seen(before, sample) if before else (False, "was not measured before the fault")
             effective = effective and good
             texts.append(f"{name} {text}")
+            if counted.get(name):
+                effective = effective and counted[name].get(self.COUNTED, 0) > 0
+                texts[-1] += f" (the switch {self._shown(counted[name])})"
         texts += [f"{node}: {text}" for node, text in self.problems.items()]
         measured = {
             name: {
@@ -135,11 +145,19 @@ class Egress(Fault):
                 "damaged": sample.damaged,
             }
             | ({"ahead": sample.ahead} if self.REORDERS else {})
+            | ({"switch": counted[name]} if counted.get(name) else {})
             for name, sample in sorted(during.items())
         }
         return Proof(
             effective=effective, reason=f"{'; '.join(texts) or 'nothing could be measured'}.", measured=measured
         )
+
+    def _shown(self, counts: Mapping[str, int]) -> str:
+        """Returns what the switch did, and how long packets waited on average, as a clause."""
+        ruled = counts.get("ruled", 0)
+        waited_ms = counts.get("held_us", 0) / ruled / 1000 if ruled else 0.0
+        wait = f", and packets waited {waited_ms:.1f} ms on average" if waited_ms >= LEAST_WAIT_MS else ""
+        return f"{self.DID} {counts.get(self.COUNTED, 0)} of {ruled} packets{wait}"
 
     async def _sample(self) -> dict[str, Sample]:
         """Measures the targets one after another, so that their datagrams do not mix."""
@@ -178,20 +196,13 @@ class Egress(Fault):
         }
 
     def _ahead(self, node: Node) -> int:
-        """Returns how many packets the discipline has sent ahead of earlier ones.
-
-        netem puts such a packet at the head of its queue, and counts it as a requeue (net/sched/sch_netem.c of Linux).
-        """
-        if not self.REORDERS:
-            return 0
-        found = self.field.shell(node).run(_AHEAD, timeout_s=SHELL_TIMEOUT_S).stdout.split()
-        return sum(map(int, found))
+        return self.shaper.ahead(node) if self.REORDERS else 0
 
     def _arrivals(self, node: Node) -> Arrivals:
         return read_arrivals(self.field.shell(node))
 
     async def end(self) -> Proof | None:
-        """Removes the discipline from every target.
+        """Ends the shaping of every target.
 
         Raises:
             FaultError: A node still has it, or cannot be reached.
@@ -199,11 +210,8 @@ class Egress(Fault):
         waiting = set(self.targets)
         failed: dict[str, Exception] = {}
 
-        def undo(node: Node) -> None:
-            self.field.shell(node).run(undoing(self.name), timeout_s=SHELL_TIMEOUT_S)
-
         async def undone() -> bool:
-            outcomes = await self.field.each(sorted(waiting), undo)
+            outcomes = await self.field.each(sorted(waiting), self.shaper.remove)
             waiting.difference_update(outcomes.done)
             failed.clear()
             failed.update(outcomes.failed)
@@ -212,6 +220,10 @@ class Egress(Fault):
         if not await self.field.until(undone, slowed(END_TIMEOUT_S)):
             raise FaultError(f"fault {self.name} is not healed: {sentence(failed)}")
         return None
+
+
+def _ns(time_ms: Value) -> int:
+    return round(float(time_ms) * NS_PER_MS)
 
 
 def _shown(sample: Sample) -> str:
@@ -232,6 +244,14 @@ class Delay(Egress):
             50, 0, 10_000, "The variation of the delay.", hunted=(10, 50, 200), drawn_with="delay_ms"
         ),
     }
+
+    COUNTED: ClassVar[str] = "delayed"
+    DID: ClassVar[str] = "delayed"
+
+    def rule(self, seed: int) -> Rule:
+        """Returns the same delay, normally distributed if it varies."""
+        delay_ns, jitter_ns = _ns(self.options["delay_ms"]), _ns(self.options["jitter_ms"])
+        return Rule(seed=seed, disturbance=Disturbance(delay_ns=delay_ns, jitter_ns=jitter_ns))
 
     def discipline(self) -> str:
         """Returns netem's delay, normally distributed if it varies."""
@@ -256,6 +276,13 @@ class Duplicate(Egress):
         "percent": opt.number(20, 1, 100, "The share of packets that is duplicated.", hunted=(20, 80))
     }
 
+    COUNTED: ClassVar[str] = "duplicated"
+    DID: ClassVar[str] = "duplicated"
+
+    def rule(self, seed: int) -> Rule:
+        """Returns the same share of duplicates."""
+        return Rule(seed=seed, disturbance=Disturbance(duplicate=self.options["percent"] / 100))
+
     def discipline(self) -> str:
         """Returns netem's duplication."""
         return f"netem duplicate {self.options['percent']:g}%"
@@ -276,6 +303,12 @@ class Corrupt(Egress):
         "percent": opt.number(5, 1, 100, "The share of packets that is corrupted.")
     }
     DATAGRAMS: ClassVar[int] = 400
+    COUNTED: ClassVar[str] = "damaged"
+    DID: ClassVar[str] = "damaged"
+
+    def rule(self, seed: int) -> Rule:
+        """Returns the same share of damaged packets."""
+        return Rule(seed=seed, disturbance=Disturbance(damage=self.options["percent"] / 100))
 
     def discipline(self) -> str:
         """Returns netem's corruption."""
@@ -293,15 +326,20 @@ class Reorder(Egress):
 
     EFFECT: ClassVar[str] = "{nodes} sent packets out of order"
     SUMMARY: ClassVar[str] = "Delays most of the packets that the target sends, so that the rest overtake them."
-    PROOF: ClassVar[str] = (
-        "connection times before and during the fault, and packets that the discipline sent ahead of others"
-    )
+    PROOF: ClassVar[str] = "connection times before and during the fault, and packets that were sent ahead of others"
     SIMULATED: ClassVar[type[Effect] | None] = network.Reorder
     OPTIONS: ClassVar[Mapping[str, opt.Option]] = {
         "percent": opt.number(25, 1, 99, "The share of packets without a delay."),
         "delay_ms": opt.number(20, 1, 10_000, "The delay of the other packets.", hunted=(20, 200)),
     }
     REORDERS: ClassVar[bool] = True
+    COUNTED: ClassVar[str] = "ahead"
+    DID: ClassVar[str] = "sent ahead"
+
+    def rule(self, seed: int) -> Rule:
+        """Returns the same delay, and the share of packets without it."""
+        hurry = self.options["percent"] / 100
+        return Rule(seed=seed, disturbance=Disturbance(delay_ns=_ns(self.options["delay_ms"]), hurry=hurry))
 
     def discipline(self) -> str:
         """Returns netem's reordering."""
@@ -323,16 +361,26 @@ class Rate(Egress):
     EFFECT: ClassVar[str] = "{nodes} had little bandwidth"
     SUMMARY: ClassVar[str] = "Limits the target's sending rate and drops the packets beyond it."
     NEEDS: ClassVar[frozenset[str]] = frozenset({ROOT, TBF})
+    INSTEAD: ClassVar[Mapping[str, str]] = {TBF: SWITCH}
     OPTIONS: ClassVar[Mapping[str, opt.Option]] = {
         "kbit": opt.number(1000, 64, 1_000_000, "The rate in kbit/s."),
         "latency_ms": opt.number(50, 1, 10_000, "The maximum time that a packet waits before it is dropped."),
     }
     DATAGRAMS: ClassVar[int] = 200
     SIZE: ClassVar[int] = 1400
+    COUNTED: ClassVar[str] = "limited"
+    DID: ClassVar[str] = "dropped"
+
+    def rule(self, seed: int) -> Rule:
+        """Returns the same rate, burst and latency."""
+        bits_per_s, patience_ns = int(self.options["kbit"] * 1000), _ns(self.options["latency_ms"])
+        return Rule(
+            seed=seed, bandwidth=Bandwidth(bits_per_s=bits_per_s, burst_bytes=BURST_BYTES, patience_ns=patience_ns)
+        )
 
     def discipline(self) -> str:
         """Returns a token bucket with a burst of a few packets."""
-        return f"tbf rate {self.options['kbit']:g}kbit burst 16kb latency {self.options['latency_ms']:g}ms"
+        return f"tbf rate {self.options['kbit']:g}kbit burst {BURST_BYTES} latency {self.options['latency_ms']:g}ms"
 
     def seen(self, before: Sample, during: Sample) -> tuple[bool, str]:
         """Requires that a burst loses at least a tenth more than before."""

@@ -103,6 +103,11 @@ class Run:
         return self.path / "results.edn"
 
     @property
+    def packets_pcap(self) -> Path:
+        """Returns the path of the last packets that a switch carried; only an invalid run keeps it."""
+        return self.path / "packets.pcap"
+
+    @property
     def calls_log(self) -> Path:
         """Returns the path of the log of calls of programs in virtual time; see `labrys test --calls`."""
         return self.path / "calls.log"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
+from harness.capabilities import SWITCH
 from nemesis.errors import FaultError
 from nemesis.kinds import missing_capabilities
 from tests.integration.nemesis.bench import planned
@@ -50,8 +52,13 @@ def test_a_narrow_link_drops_a_burst(bench: Bench) -> None:
     assert "qdisc noqueue" in bench.shell("n4", "tc qdisc show dev eth0")
 
 
-def test_netem_is_refused_where_the_kernel_lacks_it(bench: Bench) -> None:
+def test_a_delay_is_refused_without_netem_and_without_a_switch(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """On any kernel, a fault is either refused with a reason or effective."""
+    able = {
+        name: replace(can, available=can.available - {SWITCH}, missing={**can.missing, SWITCH: "no tun"})
+        for name, can in bench.cluster.capabilities().items()
+    }
+    monkeypatch.setattr(bench.cluster, "capabilities", lambda: able)
     sentences = missing_capabilities(
         [planned("packet-delay", "all")], bench.cluster.capabilities(), bench.cluster.nodes
     )

@@ -34,6 +34,7 @@ from harness.outcome import RunOutcome
 from harness.process_clock import LogClock
 from harness.run import RunResult, Test, go
 from harness.service import NodeStatus, ReplicaState
+from harness.switch import SwitchEnded
 from harness.system import OneServiceSystem
 from harness.targets import AllNodes
 from harness.verdict import Verdict
@@ -477,6 +478,27 @@ def test_nodes_are_watched_until_the_replicas_were_compared(tmp_path: Path) -> N
     assert all(end_ns - 2_000_000_000 < seen.last_ns <= end_ns + 1_000_000_000 for seen in result.sightings)
     assert len(result.positions.time_ns) == len(result.positions.applied["n2"])
     assert end_ns - 2_000_000_000 < result.positions.time_ns[-1]
+
+
+class LostSwitch(Nemesis):
+    """A nemesis whose switch has ended by itself when the run heals."""
+
+    async def heal(self) -> None:
+        """Heals, and tells that the nodes had no network."""
+        await super().heal()
+        if "begin 0" in self.calls:
+            raise SwitchEnded("the switch ended")
+
+
+def test_a_run_whose_switch_ended_breaks_off(tmp_path: Path) -> None:
+    """Its network was no network, so it observes no recovery and no final reads, and cannot be valid; its records stay."""
+    system = Registers()
+    result, history, screen = perform(system, tmp_path, nemesis=LostSwitch(system.calls))
+    assert result.error == "the switch ended"
+    assert "the switch ended" in screen.problems
+    assert result.recovery is None
+    assert result.final_reads is None or result.final_reads.missing
+    assert len(history.ops) > 10
 
 
 def test_an_error_after_healing_keeps_the_records(tmp_path: Path) -> None:

@@ -296,7 +296,8 @@ def test_impossible_faults_are_refused_before_anything_starts() -> None:
     """The error has every kind and node, and the missing capability."""
     nodes = [Node(name=name, address=f"10.0.0.{index}") for index, name in enumerate(NODES, 1)]
     can = {
-        name: Capabilities(available=frozenset(NAMES) - {"netem"}, missing={"netem": "no such qdisc"}) for name in NODES
+        name: Capabilities(available=frozenset(NAMES) - {"netem", "switch"}, missing={"netem": "no such qdisc"})
+        for name in NODES
     }
     refuse_impossible(make(), can, nodes)
     with pytest.raises(InputError, match="n5 lacks netem, which packet-delay needs: no such qdisc"):

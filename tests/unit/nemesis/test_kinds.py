@@ -144,9 +144,14 @@ def test_all_means_all_that_these_nodes_can_have() -> None:
 
 def test_what_is_left_out_names_each_node_and_each_reason_once() -> None:
     """A common reason occurs once; different reasons have their nodes; the alternative capability is named too."""
-    other = Capabilities(available=frozenset(NAMES) - {"netem"}, missing={"netem": "no tc"})
-    reasons = {left.kind: left.reason for left in left_out({"n1": without("netem"), "n2": other, "n3": ABLE})}
-    assert reasons["packet-delay"] == "n1, n2 lack netem (n1: kernel says no; n2: no tc)"
+    other = Capabilities(
+        available=frozenset(NAMES) - {"netem", "switch"}, missing={"netem": "no tc", "switch": "no tun"}
+    )
+    reasons = {left.kind: left.reason for left in left_out({"n1": without("netem", "switch"), "n2": other, "n3": ABLE})}
+    assert reasons["packet-delay"] == (
+        "n1, n2 lack netem (n1: kernel says no; n2: no tc) and switch (n1: kernel says no; n2: no tun)"
+    )
+    assert left_out({"n1": without("netem")}) == ()
     clockless = without("clock", "faketime")
     (skew, strobe) = left_out({"n1": clockless, "n2": clockless})
     assert (skew.kind, strobe.kind) == ("clock-skew", "clock-strobe")

@@ -13,7 +13,7 @@ from harness.targets import Named
 from nemesis import grudges, packet_rules, pagecache
 from nemesis.errors import FaultError
 from nemesis.evidence import parse_listeners
-from nemesis.faults import egress
+from nemesis.faults import shaping
 from nemesis.faults.egress import Reorder, Sample
 from nemesis.faults.partition import Evidence, in_the_end, judge
 from nemesis.probes import Answer, Probe, parse_probes
@@ -174,7 +174,7 @@ qdisc netem 1ab: dev eth1 root refcnt 2 limit 1000 delay 20ms reorder 25% 50% ga
 @pytest.mark.parametrize(("text", "count"), [(DISCIPLINES, "2"), (DISCIPLINES.replace("1ab:", "8001:"), "")])
 def test_packets_ahead_are_those_of_our_discipline(text: str, count: str) -> None:
     """The script reads the statistics of the discipline with our handle, and no other."""
-    script = f"tc() {{ printf '%s' '{text}'; }}\n{egress._AHEAD}"
+    script = f"tc() {{ printf '%s' '{text}'; }}\n{shaping._AHEAD}"
     assert subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True).stdout.strip() == count
 
 

@@ -566,7 +566,9 @@ def test_what_all_leaves_out_is_told_before_the_run(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A line for each kind, after the nodes were probed; the plan and test.json hold the same."""
-    can = Capabilities(available=frozenset(NAMES) - {"netem"}, missing={"netem": "no\x1b[2J tc"})
+    can = Capabilities(
+        available=frozenset(NAMES) - {"netem", "switch"}, missing={"netem": "no\x1b[2J tc", "switch": "no tun"}
+    )
     nodes = tuple(Node(name=f"n{number}", address=f"10.0.0.{number}") for number in range(1, 4))
     cluster = SimpleNamespace(nodes=nodes, capabilities=lambda: dict.fromkeys(["n1", "n2", "n3"], can))
     monkeypatch.setattr(clusters.options, "open_cluster", lambda *_, **__: contextlib.nullcontext(cluster))
@@ -592,7 +594,7 @@ def test_what_all_leaves_out_is_told_before_the_run(
     assert code == ExitCode.INTERNAL
     kinds = ["packet-delay", "packet-duplicate", "packet-reorder", "packet-corrupt"]
     told = [line for line in err.splitlines() if line.startswith("left out")]
-    assert told == [f"left out   {kind}: n1, n2, n3 lack netem (no\\x1b[2J tc)" for kind in kinds]
+    assert told == [f"left out   {kind}: n1, n2, n3 lack netem (no\\x1b[2J tc) and switch (no tun)" for kind in kinds]
     ((info, plan),) = begun
     assert list(info.left_out) == kinds
     assert [left["kind"] for left in json.loads(plan)["left_out"]] == kinds

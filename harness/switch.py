@@ -1,0 +1,127 @@
+"""The interface of a switch: a process of Labrys that carries the packets between nodes, and can disturb those of each link.
+
+A cluster that can have one has an attribute `switch`. A link is directed, from one port to another. The ports are the nodes,
+and `CONTROL` for this machine. A rule draws what happens to each packet from its own seed. So the n-th packet on a link with
+the same rule has the same fate.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, cast
+
+from harness.errors import InfrastructureError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+    from harness.cluster import Cluster
+    from harness.world import Disturbance, Pair
+
+CONTROL = "control"
+
+
+class SwitchEnded(InfrastructureError):  # noqa: N818 - a state, and named so in messages
+    """The switch ended before the run did, so the nodes had no network from then on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bandwidth:
+    """A limit of the rate of a link.
+
+    Attributes:
+        bits_per_s: The rate.
+        burst_bytes: What may pass at once after a pause.
+        patience_ns: How long a packet may wait; a packet that would wait longer is lost.
+    """
+
+    bits_per_s: int
+    burst_bytes: int
+    patience_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """What happens to the packets of a link.
+
+    Attributes:
+        seed: The seed of its random numbers.
+        disturbance: What is drawn for each packet; None: nothing.
+        bandwidth: The limit of the rate; None: there is none.
+        cut: Whether no packet passes.
+    """
+
+    seed: int
+    disturbance: Disturbance | None = None
+    bandwidth: Bandwidth | None = None
+    cut: bool = False
+
+
+class Switch(Protocol):
+    """A switch. Its methods block, and can be called from several threads.
+
+    Attributes:
+        recording: The file that `stop` writes with the last packets that went out, as pcap; None: none. It must not be there.
+    """
+
+    recording: Path | None
+
+    @property
+    def is_on(self) -> bool:
+        """Returns whether it has been started, and not stopped. It is on even if it has ended by itself."""
+        ...
+
+    def ports(self) -> tuple[str, ...]:
+        """Returns the names of its ports: the nodes, and `CONTROL`."""
+        ...
+
+    def start(self) -> None:
+        """Lets it carry the packets from now on. Does nothing if it is on.
+
+        Raises:
+            InfrastructureError: It cannot be built or started here.
+        """
+        ...
+
+    def set(self, rules: Mapping[Pair, Rule]) -> None:
+        """Gives each of these links this rule in place of its own.
+
+        Raises:
+            SwitchEnded: It has ended.
+        """
+        ...
+
+    def clear(self, links: Iterable[Pair] | None = None) -> None:
+        """Takes the rules of these links, or of all links. Packets that wait go out at once.
+
+        Raises:
+            SwitchEnded: It has ended.
+        """
+        ...
+
+    def counts(self) -> Mapping[Pair, Mapping[str, int]]:
+        """Returns the counters of each link that carried a frame, since the start.
+
+        `frames` and `bytes` came to the link, large segments as one frame. `ruled` packets were under a rule: `cut`, `lost`,
+        `limited` (by the rate), `duplicated`, `damaged`, `delayed`, `ahead` (sent while an earlier one waited). `held_us` is
+        the sum of the times that they waited, `held_max_us` the longest. `full` and `refused` are lost for want of room.
+
+        Raises:
+            SwitchEnded: It has ended.
+        """
+        ...
+
+    def stop(self) -> None:
+        """Gives the packets back to the bridge. Does nothing if it is not on.
+
+        Raises:
+            SwitchEnded: It had ended by itself. The nodes have their network again.
+            InfrastructureError: The nodes cannot have their network again.
+        """
+        ...
+
+
+def switch_of(cluster: Cluster) -> Switch | None:
+    """Returns the switch of a cluster; None if it cannot have one."""
+    return cast("Switch | None", getattr(cluster, "switch", None))

@@ -1,0 +1,151 @@
+"""Shaped packets on nodes whose kernel lacks the queueing disciplines: the switch does the same, and the receivers see it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from clusters.local import LocalCluster
+from harness.capabilities import NETEM, TBF
+from harness.switch import CONTROL, Rule, SwitchEnded
+from nemesis.conductor import Conductor
+from tests.integration.nemesis.bench import planned
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.integration.nemesis.bench import Bench
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+def switched(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
+    """The nodes, on any machine as on one without queueing disciplines; afterwards the bridge joins them again."""
+    capabilities = {
+        name: replace(can, available=can.available - {NETEM, TBF}, missing={NETEM: "hidden", TBF: "hidden"})
+        for name, can in bench.cluster.capabilities().items()
+    }
+    monkeypatch.setattr(bench.cluster, "capabilities", lambda: capabilities)
+    yield bench
+    bench.cluster.switch.stop()
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "counter"),
+    [
+        ("packet-delay", {"delay_ms": 60, "jitter_ms": 10}, "delayed"),
+        ("packet-duplicate", {"percent": 50}, "duplicated"),
+        ("packet-reorder", {"percent": 25, "delay_ms": 30}, "ahead"),
+        ("packet-corrupt", {"percent": 10}, "damaged"),
+        ("packet-rate", {"kbit": 1000}, "limited"),
+    ],
+)
+def test_the_receivers_and_the_switch_see_each_kind(
+    switched: Bench, kind: str, options: dict[str, Any], counter: str
+) -> None:
+    """The counters of the receiving kernels show the effect, and those of the switch agree."""
+    begun, proof, _ = switched.through(planned(kind, ["n3"], **options))
+    assert begun.details is not None
+    assert begun.details["discipline"] == "rules of the switch"
+    assert proof.effective, proof.reason
+    assert proof.measured["n3"]["switch"][counter] > 0
+
+
+HOLDER = """
+import sys, time
+from clusters.local import LocalCluster
+cluster = LocalCluster.attach(sys.argv[1], for_test=True)
+cluster.switch.start()
+print(cluster.switch._process.pid, flush=True)
+time.sleep(60)
+"""
+
+
+def masters(cluster: LocalCluster) -> list[str]:
+    """The devices in the bridge of a cluster."""
+    with cluster.entered():
+        shown = subprocess.run(
+            ["ip", "-o", "link", "show", "master", "bridge"], capture_output=True, text=True, check=True
+        )
+    return sorted(line.split(": ")[1].split("@")[0] for line in shown.stdout.splitlines())
+
+
+def ended(pid: int) -> bool:
+    """Whether a process is gone, or a zombie that nobody waits for."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].startswith("Z")
+    except FileNotFoundError:
+        return True
+
+
+def test_a_cut_link_and_a_killed_run_and_a_killed_switch(tmp_path: Path) -> None:
+    """A cut stops one direction; a recording has the packets; the switch ends with its run; a killed one is repaired."""
+    with LocalCluster.up(f"test-switch-{os.getpid()}", nodes=2) as cluster:
+        knock = f"timeout 1 bash -c '</dev/tcp/{cluster.nodes[1].address}/22' && echo open || echo silent"
+
+        def knocked() -> str:
+            with cluster.entered():
+                return cluster.remote(cluster.nodes[0]).run(knock).stdout.strip()
+
+        before = masters(cluster)
+        cluster.switch.start()
+        assert masters(cluster) == [CONTROL]
+        assert knocked() == "open"
+        cluster.switch.set({("n1", "n2"): Rule(seed=1, cut=True)})
+        assert knocked() == "silent"
+        assert cluster.switch.counts()["n1", "n2"]["cut"] > 0
+        cluster.switch.clear()
+        assert knocked() == "open"
+        cluster.switch.recording = recording = tmp_path / "the last.pcap"
+        cluster.switch.stop()
+        assert masters(cluster) == before
+        recorded = recording.read_bytes()
+        assert recorded[:4] == bytes.fromhex("4d3cb2a1")
+        assert b"SSH-2.0-OpenSSH" in recorded
+
+        for victim in ("run", "switch"):
+            with subprocess.Popen(
+                [sys.executable, "-c", HOLDER, cluster.name], stdout=subprocess.PIPE, text=True
+            ) as holder:
+                assert holder.stdout is not None
+                pid = int(holder.stdout.readline())
+                os.kill(holder.pid if victim == "run" else pid, signal.SIGKILL)
+                deadline_s = time.monotonic() + 10
+                while not ended(pid) and time.monotonic() < deadline_s:
+                    time.sleep(0.02)
+                assert ended(pid)
+                assert masters(cluster) == (before if victim == "run" else [])
+                holder.kill()
+        cluster.close()
+        again = LocalCluster.attach(cluster.name, for_test=True)
+        assert masters(cluster) == before
+        assert knocked() == "open"
+        again.close()
+
+
+def test_a_run_learns_that_its_switch_has_ended(switched: Bench) -> None:
+    """Healing gives the nodes their bridge again, and raises that the switch ended, so that no verdict hides it."""
+
+    async def work() -> None:
+        conductor = Conductor(cluster=switched.cluster, system=switched.system)
+        await conductor.prepare([planned("packet-delay", ["n3"])])
+        process = switched.cluster.switch._process
+        assert process is not None
+        process.kill()
+        with pytest.raises(SwitchEnded, match="status -9"):
+            await conductor.heal()
+        assert not switched.cluster.switch.is_on
+        await conductor.heal()
+        await conductor.release()
+
+    switched.run(work())
+    switched.assert_clean()
