@@ -19,6 +19,7 @@ from harness.console.sources import DefaultsCommand
 from harness.console.terminal import echo, open_console
 from harness.declare import build
 from harness.errors import InputError
+from results.causes.known import KNOWN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 PROGRESS_S: Final = 5.0
 MAX_BUDGET_S: Final = 7 * 86_400.0
 BUDGET_S: Final = 120.0
-KNOWN: Final = Path("known")
 NOT_GIVEN: Final = (choosing.SYSTEM, choosing.WORKLOAD, "bin", "cluster_kind", "fault", "inventory", "test_name")
 
 
@@ -63,13 +63,13 @@ def triage(
     symptoms are a group. For runs of simulated systems with known defects, experiments decide within --budget: a run again with
     one defect repaired. The exit code is 0; `labrys suite --fail-on new` fails by new causes.
     """
-    from results.causes.html import html_of
+    from results.causes.html import html_of, links_from
     from results.causes.texts import json_of, markdown_of, text_of
 
     page = page_of_stores(ctx, stores, budget_s=budget_s, known=known, console=open_console())
     if html is not None:
         try:
-            html.write_text(html_of(page, html.parent), encoding="utf-8")
+            html.write_text(html_of(page, links_from(html.parent)), encoding="utf-8")
         except OSError as error:
             raise InputError(f"--html: {html} could not be written: {error.strerror or error}") from error
     if output == "json":

@@ -1,8 +1,8 @@
 """Decides causes by experiments in the simulator: a run as it was, and the same run with one known defect repaired.
 
 The simulator repeats a run by its seed, so one replay shows whether the run is still as it was. If it is not, as after a change
-of Labrys, the experiment says so and decides nothing. A repair changes the program, and so the order of events: a run can then be
-as expected by luck. So the repairs of runs that are alike are tried first, and several runs of a group are decided.
+of Labrys, the experiment says so and decides nothing. A repair changes the program, and so the order of events: a run can then
+be as expected by luck. So the repairs of runs that are alike are tried first, and several runs of a group are decided.
 """
 
 from __future__ import annotations

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from datetime import date
+    from datetime import date, datetime
 
     from results.causes.symptoms import Symptom
     from results.record.signatures import Signature
     from results.store.store import Run
+
+NIGHT: Final = timedelta(hours=12)  # a night goes from noon to noon, UTC
+
+
+def night_of(started_utc: datetime) -> date:
+    """Returns the night of a run: the date on which it began, from noon to noon, UTC."""
+    return (started_utc - NIGHT).date()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

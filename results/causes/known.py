@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from datetime import date, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 from msgspec import Meta, Struct
@@ -23,10 +24,10 @@ from results.causes.symptoms import DIGITS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from results.causes.grouping import Group
 
+KNOWN: Final = Path("known")
 MAX_FILES: Final = 1_000
 MAX_SIGNATURES: Final = 200
 Text = Annotated[str, Meta(max_length=500)]

@@ -10,14 +10,13 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from harness.console.members import read, written
 from harness.console.plain import one_line
 from harness.errors import InputError
 from harness.verdict import Verdict
-from results.causes.cases import Case, Trial
+from results.causes.cases import Case, Trial, night_of
 from results.causes.symptoms import symptom_of
 from results.record.record import TestInfo, test_from_document
 from results.record.signatures import Signature, WarningClasses
@@ -29,7 +28,6 @@ from results.stored.load import load_record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from datetime import date, datetime
     from pathlib import Path
 
     from results.store.store import Run
@@ -41,7 +39,6 @@ MAX_PLAN_BYTES: Final = 1 << 20
 MAX_COMMAND_BYTES: Final = 1 << 16
 MAX_RUNS: Final = 200_000
 MAX_OLD_VALID: Final = 20  # valid runs of earlier versions whose logs are read, for each program
-NIGHT: Final = timedelta(hours=12)  # a night goes from noon to noon, UTC
 SHRUNK: Final = "shrunk.json"
 SHRUNK_COMMAND: Final = "shrunk-command.txt"
 SIMULATED: Final = "sim"
@@ -85,11 +82,6 @@ class _Read:
     signature: Signature | None
     warnings: Mapping[str, int] | None
     computed: bool = False
-
-
-def night_of(started_utc: datetime) -> date:
-    """Returns the night of a run: the date on which it began, from noon to noon, UTC."""
-    return (started_utc - NIGHT).date()
 
 
 def read_stores(

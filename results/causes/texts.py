@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 
 from harness.console.members import written
-from harness.console.plain import counted, counted_of, one_line
+from harness.console.plain import counted, one_line
 from results.causes.standing import Cause  # noqa: TC001 - members are read by their annotations
-from results.words.formatting import percent
 from results.words.markdown import quoted
+from results.words.rates import rate_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -100,8 +100,7 @@ def head_of(page: Page) -> Iterator[str]:
 
 def rate_of(cause: Cause) -> str:
     """Returns the rate of a cause with its confidence interval."""
-    runs = counted_of(cause.runs, cause.trials, "run")
-    return f"{runs}, {percent(cause.runs, cause.trials)} ({percent(cause.low, 1)} to {percent(cause.high, 1)})"
+    return rate_text(cause.runs, cause.trials)
 
 
 def state_of(cause: Cause) -> str:
@@ -163,7 +162,8 @@ def markdown_of(page: Page) -> Iterator[str]:
     yield "# Causes"
     yield ""
     for sentence in head_of(page):
-        yield quoted(sentence, MAX_COMMAND)
+        own, colon, foreign = sentence.partition(": ")
+        yield f"- {own}{colon}{quoted(foreign, MAX_COMMAND)}" if colon else f"- {own}"
     if page.causes:
         yield ""
         yield "| state | what it shows | in | runs | seen | run again |"
@@ -181,5 +181,6 @@ def markdown_of(page: Page) -> Iterator[str]:
 
 
 def _state(cause: Cause) -> str:
+    """Returns the state; what follows it is foreign, such as a link."""
     state, colon, why = state_of(cause).partition(": ")
-    return f"{state}{colon}{quoted(why)}" if colon else quoted(state)
+    return f"{state}{colon}{quoted(why)}" if colon else state

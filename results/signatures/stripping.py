@@ -23,9 +23,7 @@ _WITH_DIGIT: Final = re.compile(r"[^\s,;:()\[\]'\"]*\d[^\s,;:()\[\]'\"]*")
 _UNIT: Final = re.compile(r"# (?:s|ms|µs|%|MB|bytes)(?![A-Za-z])")
 _LIST_OF_NODES: Final = re.compile(r"NODE(?:(?:, | and |, and )NODE)+")
 _LIST_OF_NUMBERS: Final = re.compile(r"#(?:(?:, | and |, and )#)+")
-_PLURALS: Final = re.compile(
-    r"\b(key|read|write|value|replica|operation|node|line|fault|element|entr|message)(?:s|ies|y)\b"
-)
+_PLURALS: Final = re.compile(r"\b(key|read|write|value|replica|operation|node|line|fault|element|message|case)s\b")
 _OF_SEVERAL: Final = {"are": "is", "were": "was", "have": "has"}
 _VERB: Final = re.compile(r"\b(?:are|were|have)\b")
 _SPACES: Final = re.compile(r"\s+")

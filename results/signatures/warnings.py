@@ -16,7 +16,8 @@ from results.record.signatures import MAX_CLASSES
 from results.signatures.stripping import Stripper
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
 
     from results.store.store import Run
 
@@ -26,21 +27,27 @@ MAX_FORMS: Final = 5_000  # different lines, before their classes
 
 
 def warning_classes(run: Run, nodes: Sequence[str]) -> dict[str, int]:
-    """Returns the number of lines of each class in the logs of a run, the most frequent class first.
+    """Returns the number of lines of each class in the logs of a run; see `classes_in`."""
+    return classes_in(run.path, log_files(run), nodes)
+
+
+def classes_in(root: Path, files: Iterable[Path], nodes: Sequence[str]) -> dict[str, int]:
+    """Returns the number of lines of each class in log files, the most frequent class first.
 
     Args:
-        run: The folder of the run, with the logs of its nodes.
+        root: The folder that no link may lead out of.
+        files: The files.
         nodes: The names of the nodes.
     """
     stripper = Stripper(nodes)
     counts: dict[str, int] = {}
     classes: dict[bytes, str] = {}
     left = MAX_TOTAL_BYTES
-    for path in log_files(run):
+    for path in files:
         if path.name == TRANSCRIPT:
             continue
         try:
-            with below.open_file(run.path, path) as file:
+            with below.open_file(root, path) as file:
                 room = min(left, MAX_BYTES)
                 while file.tell() < room and (raw := file.readline(MAX_LINE)):
                     if not is_severe(raw):
