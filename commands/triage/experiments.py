@@ -111,7 +111,7 @@ class Replays:
         """Returns what the experiments took; empty if there were none."""
         if not self.runs and not self.refused:
             return ""
-        text = f"Experiments: {counted(self.runs, 'run')} in {self.seconds:.0f} s of {self._budget_s:.0f} s."
+        text = f"Experiments took {counted(self.runs, 'run')} and {self.seconds:.0f} s of {self._budget_s:.0f} s."
         if self._ended_early:
             text += " The budget ended before all doubts were decided."
         for why, number in self.refused.most_common(2):

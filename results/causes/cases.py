@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from results.record.signatures import Signature
     from results.store.store import Run
 
+# What `labrys shrink` leaves in the folder of a run: the smallest plan, and the command that carries it out.
+SHRUNK: Final = "shrunk.json"
+SHRUNK_COMMAND: Final = "shrunk-command.txt"
 NIGHT: Final = timedelta(hours=12)  # a night goes from noon to noon, UTC
 
 

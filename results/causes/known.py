@@ -3,7 +3,7 @@
     link = "https://example.org/issues/17"
     signatures = ["c56146b91a9d", "402aeeaa10ba"]
     cause = "--mend 4"        # optional: what an experiment showed
-    expires = 2027-03-01
+    expires = "2027-03-01"
 
 `signatures` are keys of symptoms, as `labrys triage` shows them. After `expires`, the entry counts no more: nobody forgets it.
 """
@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 import re
-from datetime import date, datetime
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -88,14 +88,13 @@ def read_known(folder: Path) -> list[Known]:
 def _read(path: Path) -> Known:
     if not _NAME.fullmatch(path.stem):
         raise InputError(f"{path}: expected a name of letters, digits and `._-` for a known cause")
-    document = read_toml(path)
-    expires = document.get("expires")
-    if type(expires) is not date or isinstance(expires, datetime):
-        raise InputError(f"{path}: expires: expected a date such as 2027-03-01, after which the cause is new again")
     try:
-        found = read({**document, "expires": str(expires)}, _File, "")
+        found = read(read_toml(path), _File, "")
+        expires = date.fromisoformat(found.expires)
+    except ValueError:
+        raise InputError(f"{path}: expires: expected a date such as 2027-03-01, in quotes") from None
     except InputError as error:
-        raise InputError(f"{path}: {error}") from error
+        raise InputError(str(error) if str(path) in str(error) else f"{path}: {error}") from error
     return Known(
         name=path.stem, link=found.link, signatures=frozenset(found.signatures), expires=expires, cause=found.cause
     )

@@ -16,7 +16,7 @@ from harness.console.members import read, written
 from harness.console.plain import one_line
 from harness.errors import InputError
 from harness.verdict import Verdict
-from results.causes.cases import Case, Trial, night_of
+from results.causes.cases import SHRUNK, SHRUNK_COMMAND, Case, Trial, night_of
 from results.causes.symptoms import symptom_of
 from results.record.record import TestInfo, test_from_document
 from results.record.signatures import Signature, WarningClasses
@@ -39,8 +39,6 @@ MAX_PLAN_BYTES: Final = 1 << 20
 MAX_COMMAND_BYTES: Final = 1 << 16
 MAX_RUNS: Final = 200_000
 MAX_OLD_VALID: Final = 20  # valid runs of earlier versions whose logs are read, for each program
-SHRUNK: Final = "shrunk.json"
-SHRUNK_COMMAND: Final = "shrunk-command.txt"
 SIMULATED: Final = "sim"
 _MEMBERS: Final = ("valid", "thresholds", "signature", "warnings")
 _FAR: Final = (1 << 30, 0.0)  # the size of a run without a readable plan: others come first

@@ -12,19 +12,27 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from harness.ends import PROCESSES
+from harness.indexes import RAFT_INVARIANTS
+from harness.parts import LOG_PATTERNS, ONE_LEADER, RECOVERED, REPLICAS_EQUAL
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from results.record.signatures import NodeThen, Signature
 
 DIGITS: Final = 12  # of a key
-COMPLETED: Final = "completed"
 
 # The sentences of these parts tell of a violation that another part explains better, if that is invalid too.
-_FOLLOWING: Final = frozenset(
-    {"order-agrees", "replicas-equal", "final-reads", "recovered", "log-patterns", "processes"}
-)
+_FOLLOWING: Final = frozenset({"order-agrees", REPLICAS_EQUAL, "final-reads", RECOVERED, LOG_PATTERNS, PROCESSES})
 
+# Parts that are invalid or not by the state of the nodes, and not by the operations that happened to look.
+_OF_STATE: Final = frozenset({REPLICAS_EQUAL, RAFT_INVARIANTS, ONE_LEADER})
+
+# What a user lost, from the words of first sentences; `results.circumstances.losses` has them.
+_LOST: Final = ("seen before", "never seen again", "gone", "missed")
+
+_CLAUSE: Final = re.compile(r"[.:;] ")
 _CHANGE: Final = re.compile(
     r"\b(?:write of #|cas from # to #|cas to #|compare-and-set to #|put of #|append of #|write|cas|compare-and-set)(?![\w-])"
 )
@@ -100,17 +108,24 @@ def bare(sentence: str) -> str:
 
 
 def _said(signature: Signature) -> str:
-    """Returns the words that decide the groups: of an invalid run the anomaly, else the decisive part with its sentence."""
+    """Returns the words that decide the groups.
+
+    Of an invalid run, these are the first part that explains itself, its anomaly or the first clause of its sentence, what a
+    user lost, and the parts about the state of the nodes that are invalid too.
+    """
     if signature.ended == "broken off":
         return f"{signature.phase or 'no phase'}: {bare(_first(signature.sentences))}"
     if signature.ended != "invalid":
         return f"{', '.join(signature.parts)}: {bare(_first(signature.sentences))}"
     part = next((each for each in signature.parts if each not in _FOLLOWING), _first(signature.parts))
+    beside = [each for each in signature.parts if each in _OF_STATE and each != part]
+    also = f"; also {', '.join(beside)}" if beside else ""
     if signature.anomaly:
-        return f"{part}: {signature.anomaly}{_outcome(signature.sentences)}"
+        lost = next((word for word in _LOST if word in signature.lost.lower()), bare(signature.lost))
+        return f"{part}: {signature.anomaly}{_outcome(signature.sentences)}{f', {lost}' if lost else ''}{also}"
     sentences = signature.sentences[len(signature.sentences) - len(signature.parts) :]
-    own = dict(zip(signature.parts, sentences, strict=False)).get(part, "")
-    return f"{part}: {bare(own).partition('. ')[0]}"
+    own = bare(dict(zip(signature.parts, sentences, strict=False)).get(part, ""))
+    return f"{part}: {own if part == LOG_PATTERNS else _CLAUSE.split(own)[0]}{also}"
 
 
 def _outcome(sentences: Iterable[str]) -> str:

@@ -95,7 +95,8 @@ def head_of(page: Page) -> Iterator[str]:
         yield f"{counted(page.running, 'run')} left out: still running."
     if page.left_out:
         name, why = next(iter(page.unread.items()))
-        yield f"{counted(page.left_out, 'run')} left out, because a file cannot be read; the first is {one_line(name)}: {why}"
+        first = f"{one_line(name)}: {one_line(why)}"
+        yield f"{counted(page.left_out, 'run')} left out, because a file cannot be read; the first: {first}"
 
 
 def rate_of(cause: Cause) -> str:

@@ -45,7 +45,7 @@ def signature_of(record: RunRecord, shown: Shown) -> Signature | None:
         sentences = [stripper.sentence(each) for each in crossed] or [stripper.sentence(reason_of(record.parts))]
         return Signature(
             ended="crossed" if crossed else "valid",
-            parts=[each.partition(" ")[0][:MAX_CLASS] for each in sentences[:MAX_LISTED]] if crossed else [],
+            parts=[each.partition(" ")[0][:MAX_CLASS] for each in list(crossed)[:MAX_LISTED]],
             sentences=sentences[:MAX_LISTED],
             plan=plan,
         )

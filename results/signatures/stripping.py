@@ -19,7 +19,8 @@ MAX_READ: Final = 4_000  # characters of a text; more are not looked at
 MAX_NODES: Final = 64
 
 _QUOTED: Final = re.compile(r"'[^']{0,400}'(?![A-Za-z])|\"[^\"]{0,400}\"|\[[^\[\]]{0,400}\]|\{[^{}]{0,400}\}")
-_WITH_DIGIT: Final = re.compile(r"[^\s,;:()\[\]'\"]*\d[^\s,;:()\[\]'\"]*")
+_TOKEN: Final = re.compile(r"[^\s,;:()\[\]'\"]++")
+_DIGIT: Final = re.compile(r"\d")
 _UNIT: Final = re.compile(r"# (?:s|ms|µs|%|MB|bytes)(?![A-Za-z])")
 _LIST_OF_NODES: Final = re.compile(r"NODE(?:(?:, | and |, and )NODE)+")
 _LIST_OF_NUMBERS: Final = re.compile(r"#(?:(?:, | and |, and )#)+")
@@ -48,7 +49,7 @@ class Stripper:
     def sentence(self, text: str) -> str:
         """Returns a sentence without values, names and times."""
         words = self._named(text[:MAX_READ])
-        words = _UNIT.sub("#", _WITH_DIGIT.sub("#", _QUOTED.sub("…", words)))
+        words = _UNIT.sub("#", _without_numbers(_QUOTED.sub("…", words)))
         words = _LIST_OF_NUMBERS.sub("#", _LIST_OF_NODES.sub("NODE", words))
         words = _PLURALS.sub(r"\1", words).replace("entries", "entry")
         words = _VERB.sub(lambda verb: _OF_SEVERAL[verb[0]], words)
@@ -58,8 +59,13 @@ class Stripper:
         """Returns the class of a log line: from the word that says how severe it is, without values, names and times."""
         severity = _SEVERITY.search(text)
         words = self._named(text[severity.start() if severity else 0 :][:MAX_READ])
-        words = _LIST_OF_NODES.sub("NODE", _WITH_DIGIT.sub("#", _QUOTED.sub("…", words)))
+        words = _LIST_OF_NODES.sub("NODE", _without_numbers(_QUOTED.sub("…", words)))
         return _SPACES.sub(" ", words).strip()[:MAX_CLASS]
 
     def _named(self, text: str) -> str:
         return text if self._nodes is None else self._nodes.sub("NODE", text)
+
+
+def _without_numbers(text: str) -> str:
+    """Returns a text with `#` for each word with a digit. Each character is looked at twice at most, in a hostile text too."""
+    return _TOKEN.sub(lambda word: "#" if _DIGIT.search(word[0]) else word[0], text)
