@@ -19,9 +19,18 @@ def by_nights(rows: Sequence[Mapping[str, Any]]) -> dict[date, tuple[int, int]]:
     """
     nights: dict[date, tuple[int, int]] = {}
     for row in rows:
-        if row["started"] is None or row["outcome"] in {None, CaseOutcome.UNDECIDED}:
+        started = _instant(row["started"])
+        if started is None or row["outcome"] in {None, CaseOutcome.UNDECIDED}:
             continue
-        night = night_of(datetime.fromisoformat(row["started"]))
+        night = night_of(started)
         hits, runs = nights.get(night, (0, 0))
         nights[night] = (hits + (row["outcome"] != CaseOutcome.EXPECTED), runs + 1)
     return nights
+
+
+def _instant(text: str | None) -> datetime | None:
+    """Returns the time of a start; None if a table of an earlier night has another text."""
+    try:
+        return None if text is None else datetime.fromisoformat(text)
+    except ValueError:
+        return None
