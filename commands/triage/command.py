@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from commands.options.compose import Settled
     from commands.triage.experiments import Replays
     from results.causes.cases import Case
+    from results.causes.reading import ReadRun
     from results.causes.texts import Page
     from results.record.record import TestInfo
 
@@ -59,9 +60,10 @@ def triage(
 ) -> None:
     """Puts the runs of stores that are not as expected into groups, one for each cause.
 
-    Give the stores of several nights to see the rate of each cause, since when it is there, and what is new. Runs with alike
-    symptoms are a group. For runs of simulated systems with known defects, experiments decide within --budget: a run again with
-    one defect repaired. The exit code is 0; `labrys suite --fail-on new` fails by new causes.
+    Give the stores of several nights, or the output folder of `labrys analyze` with earlier nights, to see the rate of each
+    cause, since when it is there, and what is new. Runs with alike symptoms are a group. For runs of simulated systems with
+    known defects, experiments decide within --budget: a run again with one defect repaired. The exit code is 0; `labrys suite
+    --fail-on new` fails by new causes.
     """
     from results.causes.html import html_of, links_from
     from results.causes.texts import json_of, markdown_of, text_of
@@ -101,13 +103,28 @@ def page_of_stores(
     from results.causes.texts import page_of
 
     entries = read_known(known)
-    seen = read_stores(stores, repairs=_repairs, progress=_progress(console))
+    tables = {store: read for store in stores if (read := _trend(store)) is not None}
+    before = [run for runs, _ in tables.values() for run in runs]
+    only_stores = [store for store in stores if store not in tables]
+    seen = read_stores(only_stores, before=before, repairs=_repairs, progress=_progress(console))
+    seen.unread |= {name: why for _, unread in tables.values() for name, why in unread.items()}
     replays: Replays | None = None
     if budget_s > 0 and any(case.repairs for case in seen.cases):
         replays = Replays(_recalling(ctx), budget_s, lambda text: console.print(f"· {one_line(text)}", style="dim"))
     groups = grouped(seen.cases, replays)
     causes = causes_of(seen, groups, entries, datetime.now(UTC).date())
     return page_of([str(store) for store in stores], seen, causes, "" if replays is None else replays.sentence())
+
+
+def _trend(folder: Path) -> tuple[list[ReadRun], dict[str, str]] | None:
+    """Returns the runs of a trend folder, and those that are left out; None for a store."""
+    from results.pipeline.write.output import MANIFEST
+
+    if not (folder / MANIFEST).is_file():
+        return None  # a store needs no library of tables
+    from results.pipeline.read.trend_runs import read_trend
+
+    return read_trend(folder)
 
 
 def _progress(console: Console) -> Callable[[int, int], None]:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 # What `labrys shrink` leaves in the folder of a run: the smallest plan, and the command that carries it out.
 SHRUNK: Final = "shrunk.json"
 SHRUNK_COMMAND: Final = "shrunk-command.txt"
+SIMULATED: Final = "sim"  # the kind of cluster whose runs their seeds repeat
 NIGHT: Final = timedelta(hours=12)  # a night goes from noon to noon, UTC
 
 

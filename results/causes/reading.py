@@ -10,15 +10,16 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from harness.console.members import read, written
 from harness.console.plain import one_line
 from harness.errors import InputError
 from harness.verdict import Verdict
-from results.causes.cases import SHRUNK, SHRUNK_COMMAND, Case, Trial, night_of
+from results.causes.cases import SHRUNK, SHRUNK_COMMAND, SIMULATED, Case, Trial, night_of
 from results.causes.symptoms import symptom_of
-from results.record.record import TestInfo, test_from_document
+from results.record.record import test_from_document
 from results.record.signatures import Signature, WarningClasses
 from results.signatures.warnings import warning_classes
 from results.store.errors import BadRecord
@@ -28,8 +29,8 @@ from results.stored.load import load_record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
 
+    from results.record.record import TestInfo
     from results.store.store import Run
 
 T = TypeVar("T")
@@ -39,7 +40,6 @@ MAX_PLAN_BYTES: Final = 1 << 20
 MAX_COMMAND_BYTES: Final = 1 << 16
 MAX_RUNS: Final = 200_000
 MAX_OLD_VALID: Final = 20  # valid runs of earlier versions whose logs are read, for each program
-SIMULATED: Final = "sim"
 _MEMBERS: Final = ("valid", "thresholds", "signature", "warnings")
 _FAR: Final = (1 << 30, 0.0)  # the size of a run without a readable plan: others come first
 
@@ -64,19 +64,21 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Read:
+class ReadRun:
     """A run that was read.
 
     Attributes:
         trial: The run.
-        test: Its test.
+        nodes: The names of its nodes.
+        repairs: The known defects of its build; see `Case.repairs`.
         signature: Its signature; None if it is as expected.
         warnings: The classes of warnings in its logs; None if they are unknown.
         computed: Whether the signature was computed.
     """
 
     trial: Trial
-    test: TestInfo
+    nodes: Sequence[str]
+    repairs: Sequence[str]
     signature: Signature | None
     warnings: Mapping[str, int] | None
     computed: bool = False
@@ -85,6 +87,7 @@ class _Read:
 def read_stores(
     stores: Sequence[Path],
     *,
+    before: Sequence[ReadRun] = (),
     repairs: Callable[[TestInfo], Sequence[str]] = lambda _: (),
     progress: Callable[[int, int], None] = lambda _, __: None,
 ) -> Seen:
@@ -92,19 +95,22 @@ def read_stores(
 
     Args:
         stores: The folders.
+        before: Runs of earlier nights, e.g. of a trend folder; the name of each is its folder. Those that a store has, too, are
+            left out.
         repairs: Returns the known defects of a test's build that a rebuild can repair; see `Case.repairs`.
         progress: Is called with the number of runs so far, and of all.
     """
     seen = Seen()
     runs = list(_runs(stores))[:MAX_RUNS]
-    found: list[_Read] = []
+    folders = {run.path.resolve() for _, run in runs}
+    found = [each for each in before if Path(each.trial.name).resolve() not in folders]
     for number, (name, run) in enumerate(runs, 1):
         progress(number, len(runs))
         if run.is_running():
             seen.running += 1
             continue
         try:
-            found.append(_read(name, run))
+            found.append(_read(name, run, repairs))
         except (InputError, OSError) as error:
             seen.unread[name] = one_line(str(error))
     usual = _usual(found)
@@ -115,8 +121,7 @@ def read_stores(
             continue
         telling = [kind for kind in each.warnings or () if kind not in usual[each.trial.software]]
         symptom = symptom_of(each.signature, each.trial.software, telling)
-        own = repairs(each.test) if each.trial.repeats else ()
-        seen.cases.append(Case(trial=each.trial, signature=each.signature, symptom=symptom, repairs=own))
+        seen.cases.append(Case(trial=each.trial, signature=each.signature, symptom=symptom, repairs=each.repairs))
     return seen
 
 
@@ -131,25 +136,33 @@ def _runs(stores: Iterable[Path]) -> Iterator[tuple[str, Run]]:
                 yield f"{store}/{run.test_name}/{run.stamp}", run
 
 
-def _read(name: str, run: Run) -> _Read:
+def _read(name: str, run: Run, repairs: Callable[[TestInfo], Sequence[str]]) -> ReadRun:
     """Reads a run.
 
     Raises:
         InputError: A file of it is missing or malformed.
     """
     test = test_from_document(_json(run, run.test_json, MAX_TEST_BYTES), str(run.test_json))
-    trial = _trial(name, run, test)
     head = read_head(run.results_json, _MEMBERS)
+    computed = False
     if "signature" in head and "warnings" in head and Verdict.from_json(head.get("valid")) is not None:
         warnings = _member(head, "warnings", WarningClasses)
         signature = _member(head, "signature", Signature)
-        return _Read(trial=trial, test=test, signature=_with_plan(signature, run), warnings=warnings)
-    if _is_plainly_valid(head, test):
-        return _Read(trial=trial, test=test, signature=None, warnings=None)
-    warnings = warning_classes(run, test.nodes)
-    document = build(load_record(run), warnings=warnings)
-    signature = _member(document, "signature", Signature)
-    return _Read(trial=trial, test=test, signature=_with_plan(signature, run), warnings=warnings, computed=True)
+    elif _is_plainly_valid(head, test):
+        warnings = signature = None
+    else:
+        computed = True
+        warnings = warning_classes(run, test.nodes)
+        signature = _member(build(load_record(run), warnings=warnings), "signature", Signature)
+    trial = _trial(name, run, test)
+    return ReadRun(
+        trial=trial,
+        nodes=test.nodes,
+        repairs=repairs(test) if trial.repeats and signature is not None else (),
+        signature=_with_plan(signature, run),
+        warnings=warnings,
+        computed=computed,
+    )
 
 
 def _member(document: Mapping[str, Any], name: str, form: type[T]) -> T | None:
@@ -213,7 +226,7 @@ def _json(run: Run, path: Path, most: int) -> Any:
         raise BadRecord(f"{path} is not JSON: {error}") from error
 
 
-def _usual(found: Iterable[_Read]) -> dict[str, set[str]]:
+def _usual(found: Iterable[ReadRun]) -> dict[str, set[str]]:
     """Returns the classes of warnings that runs as expected of each program have."""
     usual: dict[str, set[str]] = defaultdict(set)
     old: Counter[str] = Counter()
@@ -223,6 +236,6 @@ def _usual(found: Iterable[_Read]) -> dict[str, set[str]]:
         warnings = each.warnings
         if warnings is None and each.trial.run is not None and old[each.trial.software] < MAX_OLD_VALID:
             old[each.trial.software] += 1
-            warnings = warning_classes(each.trial.run, each.test.nodes)
+            warnings = warning_classes(each.trial.run, each.nodes)
         usual[each.trial.software].update(warnings or ())
     return usual

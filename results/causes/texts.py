@@ -96,7 +96,7 @@ def head_of(page: Page) -> Iterator[str]:
     if page.left_out:
         name, why = next(iter(page.unread.items()))
         first = f"{one_line(name)}: {one_line(why)}"
-        yield f"{counted(page.left_out, 'run')} left out, because a file cannot be read; the first: {first}"
+        yield f"{counted(page.left_out, 'run')} left out; the first: {first}"
 
 
 def rate_of(cause: Cause) -> str:
