@@ -43,6 +43,7 @@ GROUPS = {
     "Judge": {
         "check": ("commands.check.command:check", "Check a history."),
         "analyze": ("commands.check.analyze:analyze", "Check and plot many histories, with Spark if they are large."),
+        "triage": ("commands.triage.command:triage", "Put runs that are not as expected into groups by their causes."),
     },
     "Look at a run": {
         "report": ("commands.look.report:report", "Write the report of a run again."),

@@ -75,6 +75,8 @@ class Declared:
         hunted: The values that each run of `labrys hunt` draws one of, unless the user gives one; empty: the default.
         shrinks_to: The value of the smallest run, for a number; `labrys shrink` tries to reach it. None: the number stays.
         needs: For each value that plants a bug, what a run needs to show the bug.
+        repairs: Returns for a value the known defects of the program that it leaves, each with the value that repairs it too;
+            None if the option repairs nothing.
         flag: The flag, if it has another name than the field, or if a `bool` has no `--no-` form.
         kind: The type of click, if the type of the field does not determine it.
         shown: Whether the help has the default; None: if there is one.
@@ -94,6 +96,7 @@ class Declared:
     hunted: Sequence[Any]
     shrinks_to: float | None
     needs: Mapping[str, Needs]
+    repairs: Callable[[Any], Mapping[str, Any]] | None
     flag: str | None
     kind: click.ParamType[Any] | None
     shown: bool | None
@@ -137,6 +140,7 @@ def option(
     hunted: Sequence[Any] = (),
     shrinks_to: float | None = None,
     needs: Mapping[str, Needs] | None = None,
+    repairs: Callable[[Any], Mapping[str, Any]] | None = None,
     flag: str | None = None,
     kind: click.ParamType[Any] | None = None,
     shown: bool | None = None,
@@ -157,6 +161,7 @@ def option(
         hunted=tuple(hunted),
         shrinks_to=shrinks_to,
         needs=needs or {},
+        repairs=repairs,
         flag=flag,
         kind=kind,
         shown=shown,
@@ -273,6 +278,29 @@ def planted(options: type, values: Mapping[str, Any]) -> dict[str, Needs]:
         for name, each in declared.items()
         if each is not None and values.get(name) in each.needs
     }
+
+
+def repairs(options: type, values: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Returns the known defects of the program that a run has and that other values repair, e.g. `--mend 4`.
+
+    Args:
+        options: The dataclass.
+        values: The values of the run by parameter name.
+
+    Returns:
+        For each defect, the changed values by parameter name. The repair of a planted bug is the default of its option.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for field in dataclasses.fields(options):
+        declared = field.metadata.get(_META)
+        if declared is None or field.name not in values:
+            continue
+        value, flag = values[field.name], declared.flag or f"--{field.name.replace('_', '-')}"
+        if value in declared.needs and declared.needs[value].plants:
+            found[f"{flag} {value}"] = {field.name: field.default}
+        if declared.repairs is not None:
+            found |= {f"{flag} {name}": {field.name: other} for name, other in declared.repairs(value).items()}
+    return found
 
 
 def _declaration(name: str, kind: Any, default: Any, declared: Declared, owner: str) -> tuple[str, dict[str, Any]]:

@@ -12,6 +12,7 @@ from checker.formats.jepsen import write_history
 from harness.console.members import written
 from harness.phases import WRITE, Phases
 from results.record.record import test_document
+from results.signatures.warnings import warning_classes
 from results.store.edn import results_edn
 from results.stored.document import build, phases_of
 
@@ -72,7 +73,7 @@ def publish(
         StoreError: `results.json` itself could not be written.
     """
     with (Phases() if phases is None else phases).during(WRITE):
-        first = document = build(record)
+        first = document = build(record, warnings=warning_classes(run, record.test.nodes))
         run.write_json(run.results_json, document)
         problems = [
             *([] if events is None else write_edn(run, events, first)),

@@ -68,6 +68,19 @@ class Mends:
             )
         return sorted(map(int, numbers))
 
+    def further(self, text: str) -> Mapping[str, str]:
+        """Returns each finding that a value of `--mend` leaves, with the value that mends it too.
+
+        Args:
+            text: As `chosen` takes it.
+
+        Raises:
+            InputError: It is something else.
+        """
+        chosen = self.chosen(text)
+        left = [number for number in self.texts if number not in chosen]
+        return {str(number): ",".join(map(str, sorted([*chosen, number]))) for number in left}
+
     def mended(
         self, released: Artifact, jar: str | None, numbers: Sequence[int], say: Callable[[str], object]
     ) -> Artifact:

@@ -34,6 +34,7 @@ def report(run: str, store: Path, *, edn: bool) -> None:
     from harness.history import read_history
     from results.live.terminal import print_summary
     from results.publish import draw, write_edn
+    from results.signatures.warnings import warning_classes
     from results.store.store import Store
     from results.stored.document import build
     from results.stored.load import load_record
@@ -44,7 +45,7 @@ def report(run: str, store: Path, *, edn: bool) -> None:
             f"{found.path} is still running, and writes its report at the end; `labrys serve` shows it live at /live"
         )
     record = load_record(found)
-    document = build(record)
+    document = build(record, warnings=warning_classes(found, record.test.nodes))
     draw(found, record, document)
     if edn:
         problems = write_edn(found, read_history(found.history_jsonl, within=found.path).ops, document)

@@ -18,8 +18,8 @@ from commands.options.compose import composed, info_of
 from commands.run.again import repeated
 from commands.run.executions import compared
 from commands.run.judging import EarlyJudge
+from commands.run.records import record_of
 from harness import parts
-from harness import phases as ph
 from harness.console.plain import counted, one_line
 from harness.console.terminal import PlainFormatter
 from harness.history import HistoryWriter
@@ -32,7 +32,6 @@ from harness.verdict import Verdict
 from results.live.progress import Progress, announce_phase
 from results.measure.measures import measure, why_missing
 from results.publish import announce, publish
-from results.record.record import WORLD, RunRecord
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -208,25 +207,14 @@ def _run_and_judge(
                 verdicts.append(again(result, folder))
             checked_s = time.monotonic()
             progress.phase("writing the report")
-            record = RunRecord(
-                test=info,
+            record = record_of(
+                info,
+                result,
+                verdicts,
+                operations,
                 duration_s=checked_s - began_s,
-                parts=verdicts,
-                faults=result.faults,
-                operations=operations,
-                sightings=result.sightings,
-                other_sightings=result.other_sightings,
-                positions=result.positions,
-                clocks=result.clocks,
-                execution=result.execution,
-                timings={
-                    "ready": result.ready_s or 0.0,
-                    **({} if result.world_s is None else {WORLD: result.world_s}),
-                    "workload": result.workload_s,
-                    "check": sum(phase.seconds for phase in phases.done if phase.name == ph.JUDGE),
-                },
-                phases=list(phases.done),
-                problems=[*result.problems, *judged.problems],
+                phases=phases.done,
+                problems=judged.problems,
             )
             document = publish(folder, record, drawn=judged.drawn, phases=phases, events=history.ops if edn else None)
     finally:

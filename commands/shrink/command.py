@@ -27,6 +27,7 @@ from harness.outcome import RunOutcome
 from harness.randomness import repeat_seed
 from harness.verdict import Verdict
 from nemesis.choices import FAULT_OPTION, PLAN_FILE
+from results.causes.cases import SHRUNK, SHRUNK_COMMAND
 from results.store.naming import RunCommand, RunName
 
 if TYPE_CHECKING:
@@ -130,7 +131,7 @@ def shrink_run(
             )
         console.print(f"{found.path}: {found_out}", soft_wrap=True)
         ctx.exit(ExitCode.INTERRUPTED if runner.interrupted else ExitCode.UNKNOWN)
-    path = found.path / "shrunk.json"
+    path = found.path / SHRUNK
     smaller = _plan_of(plan, best)
     found.write_text(path, to_json(smaller))
     ended = " The time was over before all steps were tried." if runner.ended_early else ""
@@ -143,7 +144,9 @@ def shrink_run(
             result, sources, plan=to_json(smaller), part=runner.part, path=keep, by_chance=by_chance
         )
         console.print(f"kept    {kept}", soft_wrap=True)
-    echo(reproduce_line(result, sources))
+    line = reproduce_line(result, sources)
+    found.write_text(found.path / SHRUNK_COMMAND, f"{line}\n")
+    echo(line)
     ctx.exit(ExitCode.INTERRUPTED if runner.interrupted else ExitCode.INVALID)
 
 

@@ -19,7 +19,7 @@ from commands.options.suite_case import SUITE_CASE
 from commands.run.test import run_test
 from harness.console import plugins
 from harness.console import sources as opt
-from harness.console.parameters import MAX_SEED, SuiteFile, Whole, existing_folder
+from harness.console.parameters import MAX_SEED, Choice, SuiteFile, Whole, existing_folder, folder
 from harness.console.plain import counted
 from harness.console.plain import name as plain_name
 from harness.console.selection import read_selection
@@ -29,9 +29,12 @@ from harness.errors import ExitCode, InputError
 from harness.randomness import fresh_seed
 from harness.suites.case import THRESHOLD
 from harness.suites.expectation import Expectation, SuiteCase
+from results.causes.known import KNOWN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+
+    from rich.console import Console
 
     from commands.suite.jobs import Place
     from harness.suites.case import Case
@@ -75,6 +78,14 @@ NOT_OF_CASES = flags_of(RepeatOptions) | {THRESHOLD, SUITE_CASE.replace("_", "-"
     help="Run the cases that were not as expected in the newest run of this suite in the store.",
 )
 @click.option("--dry-run", is_flag=True, help="List the cases with their commands, and run nothing.")
+@click.option(
+    "--fail-on", type=Choice(["any", "new"]), default="any", show_default=True,
+    help="any: a case that is not as expected. new: a cause that is new in the store, or came back.",
+)  # fmt: skip
+@click.option(
+    "--known", type=folder(), metavar="FOLDER", default=KNOWN, show_default=True,
+    help="The folder of known causes, for --fail-on new.",
+)  # fmt: skip
 @with_option(OutputOptions, "store_dir")
 @with_option(OutputOptions, "output")
 @click.pass_context
@@ -89,6 +100,8 @@ def run_whole_suite(
     only: str | None,
     last_failed: bool,
     dry_run: bool,
+    fail_on: str,
+    known: Path,
     store_dir: Path,
     output: str,
 ) -> None:
@@ -97,7 +110,7 @@ def run_whole_suite(
     FILE is a suite, or a folder of regressions: each file of the folder is a suite, with its plans beside it.
 
     The exit code is the worst of all cases. Exit codes, the worst first: 1 an unexpected verdict or a crossed threshold,
-    255 a case that broke off, 2 an unknown verdict, 0 all cases as expected.
+    255 a case that broke off, 2 an unknown verdict, 0 all cases as expected. With --fail-on new, causes count, and not cases.
     """
     chosen = _choose(file, seed=seed, resume=resume, only=only, last_failed=last_failed, store=store_dir)
     if not chosen.cases:
@@ -112,6 +125,7 @@ def run_whole_suite(
     from commands.suite.cases import run_suite
     from commands.suite.folder import SuiteFolder
     from commands.suite.jobs import Jobs
+    from commands.suite.rates import with_rates
     from harness.suites.case_result import exit_code
 
     suite, console = chosen.suite, open_console()
@@ -141,8 +155,23 @@ def run_whole_suite(
     except KeyboardInterrupt:
         echo(f"interrupted; `{shlex.join([*again, '--resume', str(folder.path)])}` continues the suite", err=True)
         raise
+    if rated := with_rates(suite, folder, store_dir, results):
+        results = rated
+        folder.save(suite, {result.case.name: result for result in results}, selected={*selected, *before})
     _print(suite, folder.path, results, counts=(len({*selected, *before}), len(suite.cases)), output=output)
-    ctx.exit(exit_code(results))
+    ctx.exit(exit_code(results) if fail_on == "any" else _by_causes(store_dir, results, known, console))
+
+
+def _by_causes(store: Path, results: Sequence[CaseResult], known: Path, console: Console) -> ExitCode:
+    """Prints the causes of the cases that are not as expected, and returns the exit code by those that are new."""
+    from commands.suite.new_causes import causes_of_suite, exit_code, lines_of
+
+    causes = causes_of_suite(store, results, known)
+    for line in lines_of(causes):
+        console.print(line, soft_wrap=True, markup=False, highlight=False)
+    new = sum(cause.fails for cause in causes)
+    console.print(f"{counted(len(causes), 'cause')}, {new} of them new or back")
+    return exit_code(causes, results)
 
 
 def _print(suite: Suite, folder: Path, results: Sequence[CaseResult], *, counts: tuple[int, int], output: str) -> None:

@@ -33,7 +33,7 @@ from results.store.suites import FILE, FORMAT, VERSION, StoredCaseResult, Stored
 from results.stored.junit import junit_xml, of_cases
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
 
     from harness.suites.case import Case
@@ -111,8 +111,15 @@ class SuiteFolder:
         if (stored.suite, stored.seed) != (suite.name, str(suite.seed)):
             raise InputError(f"{self.path / FILE} belongs to another suite or seed: {stored.suite}, seed {stored.seed}")
         changed = _changes(stored, suite).changed
-        cases = {case.name: case for case in suite.cases if case.name not in changed}
-        return {name: _result(cases[name], result) for name, result in stored.results.items() if name in cases}
+        return _results(stored, [case for case in suite.cases if case.name not in changed])
+
+    def results_of(self, cases: Iterable[Case]) -> dict[str, CaseResult]:
+        """Returns the results of some cases, by name, as this folder has them.
+
+        Raises:
+            InputError: The folder cannot be read.
+        """
+        return _results(self.read(), cases)
 
     def changes(self, suite: Suite) -> Changes:
         """Returns how the suite's file differs from the one that this folder's cases are from.
@@ -256,6 +263,11 @@ def _changes(stored: StoredSuite, suite: Suite) -> Changes:
         ),
         removed=tuple(name for name in stored.cases if name not in now),
     )
+
+
+def _results(stored: StoredSuite, cases: Iterable[Case]) -> dict[str, CaseResult]:
+    named = {case.name: case for case in cases}
+    return {name: _result(named[name], result) for name, result in stored.results.items() if name in named}
 
 
 def _result(case: Case, stored: StoredCaseResult) -> CaseResult:

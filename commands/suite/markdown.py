@@ -1,17 +1,13 @@
-"""The results of a suite as Markdown, which CI servers show beside a build.
-
-Names and reasons come from the system under test. GitHub and GitLab read markup, HTML, mentions (`@name`) and references (`#7`)
-in Markdown. So each foreign text is in `<code>`, with its punctuation as character references.
-"""
+"""The results of a suite as Markdown, which CI servers show beside a build."""
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from commands.suite.summary import SIGNS, standing_of
-from harness.console.plain import name, one_line
+from harness.console.plain import one_line
 from results.words.formatting import seconds
+from results.words.markdown import MAX_REASON, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -19,9 +15,7 @@ if TYPE_CHECKING:
     from harness.suites.case_result import CaseResult
 
 MAX_ROWS = 100
-MAX_REASON = 300
 MAX_COMMAND = 2000
-_MARKUP = re.compile(r"[^A-Za-z0-9 .,=/-]")
 
 
 def suite_markdown(suite: str, seed: int, results: Sequence[CaseResult], *, counts: tuple[int, int]) -> str:
@@ -38,7 +32,7 @@ def suite_markdown(suite: str, seed: int, results: Sequence[CaseResult], *, coun
 
 def _lines(suite: str, seed: int, results: Sequence[CaseResult], counts: tuple[int, int]) -> Iterator[str]:
     failed = [result for result in results if not result.passed]
-    yield f"## {_quoted(suite)}: {standing_of(results, counts)}"
+    yield f"## {quoted(suite)}: {standing_of(results, counts)}"
     yield ""
     yield f"The seed of the suite is {seed}."
     if results:
@@ -48,8 +42,8 @@ def _lines(suite: str, seed: int, results: Sequence[CaseResult], counts: tuple[i
     shown = sorted(results, key=lambda result: result.passed)[:MAX_ROWS]
     for result in shown:
         yield (
-            f"| {SIGNS[result.passed]} | {_quoted(result.case.name)} | {result.ended} "
-            f"| {seconds(result.seconds)} | {_quoted(one_line(result.why), MAX_REASON)} |"
+            f"| {SIGNS[result.passed]} | {quoted(result.case.name)} | {result.ended} "
+            f"| {seconds(result.seconds)} | {quoted(one_line(result.why), MAX_REASON)} |"
         )
     if len(results) > len(shown):
         yield ""
@@ -59,8 +53,4 @@ def _lines(suite: str, seed: int, results: Sequence[CaseResult], counts: tuple[i
         yield "These commands run the failed cases again:"
         yield ""
     for result in failed[:MAX_ROWS]:
-        yield f"- {_quoted(result.case.reproduce, MAX_COMMAND)}"
-
-
-def _quoted(text: str, max_length: int = MAX_REASON) -> str:
-    return f"<code>{_MARKUP.sub(lambda found: f'&#{ord(found[0])};', name(text, max_length))}</code>"
+        yield f"- {quoted(result.case.reproduce, MAX_COMMAND)}"

@@ -31,6 +31,7 @@ class Case:
         expect_during_fault: Whether a violation must be during or after a fault.
         expect_parts: The parts of the verdict that must be invalid.
         thresholds: The limits for numbers of the run.
+        expect_rate: The share of runs that may be unexpected, over all nights; None: none may.
         runs: The number of runs, each with its own seed.
         at_least: The minimum number of runs that must end as expected.
         repetition: The number of the repetition of its combination, from 1; None if the combination runs once.
@@ -46,6 +47,7 @@ class Case:
     expect_during_fault: bool = False
     expect_parts: frozenset[str] = frozenset()
     thresholds: Sequence[Threshold] = ()
+    expect_rate: float | None = None
     runs: int = 1
     at_least: int = 1
     repetition: int | None = None
@@ -63,6 +65,7 @@ class Case:
             during_fault=self.expect_during_fault,
             known_failures=self.known_failures,
             parts=self.expect_parts,
+            rate=self.expect_rate,
         )
 
     def arguments(self) -> list[str]:

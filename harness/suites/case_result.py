@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from harness.outcome import RunOutcome
     from harness.suites.case import Case
+    from harness.suites.rates import RateDecision
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +32,7 @@ class CaseResult:
         run: The folder of the run; None if there is none.
         left_out: The kinds of faults that `all` asked for and that are not in the plan.
         fault_violations: The number of violations during or after a fault; None if it is unknown.
+        rate: What all runs of the case say about its rate, if the suite expects one; None: nobody decided.
     """
 
     case: Case
@@ -40,6 +42,7 @@ class CaseResult:
     run: str | None
     left_out: Sequence[str] = ()
     fault_violations: int | None = None
+    rate: RateDecision | None = None
 
     @property
     def exit_code(self) -> int:
@@ -68,6 +71,8 @@ class CaseResult:
         """Returns the exit code of a suite with this case alone."""
         if self.passed:
             return ExitCode.VALID
+        if self.too_often:
+            return ExitCode.INVALID
         if self.undecided:
             return ExitCode.UNKNOWN
         return ExitCode.INTERNAL if self.verdict is None and not self.outcome.crossed else ExitCode.INVALID
@@ -78,10 +83,10 @@ class CaseResult:
         shown = self.shown
         if shown is None:
             return f"error {self.exit_code}"
-        if shown.crossed:
+        if shown.crossed and not self.too_often:
             return shown.words
-        if self.failed_as_known:
-            return f"{self.verdict}, as known"
+        if self.too_often or self.failed_as_known:
+            return f"{self.verdict}, {'too often' if self.too_often else 'as known'}"
         if self.verdict is not self.case.expect:
             return f"{self.verdict}, expected {self.case.expect}"
         if self.verdict is Verdict.VALID:
@@ -95,13 +100,25 @@ class CaseResult:
 
     @property
     def passed(self) -> bool:
-        """Returns whether it is as expected, or a known failure."""
-        return self.agreement in {CaseOutcome.EXPECTED, CaseOutcome.KNOWN}
+        """Returns whether it is as expected, or a known failure, and its rate is not too high."""
+        return self.agreement in {CaseOutcome.EXPECTED, CaseOutcome.KNOWN} and not self.too_often
+
+    @property
+    def unexpected(self) -> bool | None:
+        """Returns whether its run alone is unexpected, whatever rate the suite expects; None if the run decides nothing."""
+        shown = self.shown
+        alone = None if shown is None else self.case.expectation.of_one(shown)
+        return None if alone in {None, CaseOutcome.UNDECIDED} else alone is CaseOutcome.UNEXPECTED
+
+    @property
+    def too_often(self) -> bool:
+        """Returns whether the runs of the case decide that its rate is too high."""
+        return self.rate is not None and self.rate.too_high is True
 
     @property
     def undecided(self) -> bool:
         """Returns whether the result is unknown: by its verdict, or because its control node was behind."""
-        return self.agreement is CaseOutcome.UNDECIDED
+        return self.agreement is CaseOutcome.UNDECIDED and not self.too_often
 
     @property
     def without_fault(self) -> str | None:
@@ -123,6 +140,12 @@ class CaseResult:
     @property
     def why(self) -> str:
         """Returns the reason of the verdict, after why it does not count or which threshold it crosses."""
+        if self.rate is not None and (self.unexpected or self.too_often):
+            return f"{self.rate}. {self._why}"
+        return self._why
+
+    @property
+    def _why(self) -> str:
         if self.without_fault or self.without_parts:
             return f"{self.without_fault or self.without_parts}: {self.outcome.reason}"
         if not self.outcome.crossed:

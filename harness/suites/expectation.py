@@ -76,15 +76,23 @@ class Expectation:
         during_fault: Whether a violation must be during or after a fault; only if `invalid` is expected.
         known_failures: Parts with their verdicts, `name=verdict`, that do not count if `valid` is expected.
         parts: The parts of the verdict that must be invalid; only if `invalid` is expected.
+        rate: The share of runs that may be unexpected; None: none may. One run alone is a known failure then, and the suite
+            decides by all runs of the case; see `harness.suites.rates`.
     """
 
     verdict: Verdict = Verdict.VALID
     during_fault: bool = False
     known_failures: frozenset[str] = field(default_factory=frozenset)
     parts: frozenset[str] = field(default_factory=frozenset)
+    rate: float | None = None
 
     def outcome(self, shown: Shown) -> CaseOutcome:
-        """Returns the outcome of a run.
+        """Returns the outcome of a run; with a rate, an unexpected one is a known failure."""
+        alone = self.of_one(shown)
+        return CaseOutcome.KNOWN if self.rate is not None and alone is CaseOutcome.UNEXPECTED else alone
+
+    def of_one(self, shown: Shown) -> CaseOutcome:
+        """Returns the outcome of a run, whatever rate is expected.
 
         A run that crosses a threshold is unexpected with any verdict. If its control node was behind, the crossed threshold
         decides nothing, and the outcome is undecided unless the verdict is unexpected.

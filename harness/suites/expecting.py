@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 from harness.console.documents import shown
 from harness.console.suggest import did_you_mean
 from harness.errors import InputError
+from harness.suites.rates import EXPECT_RATE, rate_from
 from harness.suites.thresholds import Threshold, read_threshold
 from harness.verdict import Verdict
 
@@ -33,7 +34,7 @@ KNOWN_FAILURES: Final = "known-failures"
 DURING_FAULT: Final = "expect-during-fault"
 EXPECT_PARTS: Final = "expect-parts"
 THRESHOLDS: Final = "thresholds"
-KEYS: Final = frozenset({EXPECT, DURING_FAULT, EXPECT_PARTS, KNOWN_FAILURES, THRESHOLDS})
+KEYS: Final = frozenset({EXPECT, DURING_FAULT, EXPECT_PARTS, KNOWN_FAILURES, THRESHOLDS, EXPECT_RATE})
 WHERE: Final = "where"
 
 
@@ -47,6 +48,7 @@ class Expected:
         known_failures: The parts with their verdicts, `name=verdict`, that do not count.
         parts: The parts that must be invalid.
         thresholds: The limits for numbers of the run.
+        rate: The share of runs that may be unexpected; None: none may.
     """
 
     verdict: Verdict
@@ -54,6 +56,7 @@ class Expected:
     known_failures: frozenset[str]
     parts: frozenset[str]
     thresholds: Sequence[Threshold]
+    rate: float | None
 
 
 def expected_of(place: str, table: Mapping[str, Any]) -> Expected:
@@ -86,6 +89,7 @@ def expected_of(place: str, table: Mapping[str, Any]) -> Expected:
         known_failures=frozenset(parts),
         parts=_expected_parts(place, table, verdict),
         thresholds=_thresholds(place, table),
+        rate=rate_from(place, table.get(EXPECT_RATE)),
     )
 
 

@@ -1,9 +1,13 @@
-"""Estimates a proportion from a number of runs: confidence intervals, and a sequential test."""
+"""Estimates a proportion from a number of runs: confidence intervals, changes, and a sequential test."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 CONFIDENCE = 0.95
 _Z = 1.959964  # the quantile of the normal distribution for a confidence of 95 %
@@ -36,6 +40,77 @@ def interval_of_first_hit(runs: int) -> tuple[float, float]:
     tail = (1 - CONFIDENCE) / 2
     high = 1.0 if runs == 1 else 1 - tail ** (1 / (runs - 1))
     return 1 - (1 - tail) ** (1 / runs), high
+
+
+def chance_of_none(hits: int, runs: int, further: int) -> float:
+    """Returns the probability that further runs have no hit by chance, given the hits of earlier runs.
+
+    Each proportion is equally likely before the first run, so that the few hits of a few runs leave it open. The probability is
+    the predictive one of T. Bayes, "An essay towards solving a problem in the doctrine of chances" (1763): B(h+1, n-h+1+m) /
+    B(h+1, n-h+1) for h hits of n runs and m further runs.
+    """
+    misses = runs - hits
+    terms = (math.lgamma(misses + 1 + further), -math.lgamma(misses + 1), math.lgamma(runs + 2))
+    return min(1.0, math.exp(sum(terms) - math.lgamma(runs + 2 + further)))
+
+
+def chance_of_difference(hits: int, runs: int, other_hits: int, other_runs: int) -> float:
+    """Returns the probability that chance alone makes two shares of hits differ so much, or more.
+
+    Algorithm: the exact test of R. A. Fisher, "On the interpretation of chi-squared from contingency tables" (1922), two-sided:
+    the sum over all tables with the same margins that are no more likely.
+    """
+    both, all_runs = hits + other_hits, runs + other_runs
+
+    def log_likely(first: int) -> float:
+        return _log_choose(runs, first) + _log_choose(other_runs, both - first) - _log_choose(all_runs, both)
+
+    bound = log_likely(hits) + 1e-9
+    tables = (log_likely(first) for first in range(max(0, both - other_runs), min(runs, both) + 1))
+    return min(1.0, sum(math.exp(each) for each in tables if each <= bound))
+
+
+def _log_choose(whole: int, part: int) -> float:
+    return math.lgamma(whole + 1) - math.lgamma(part + 1) - math.lgamma(whole - part + 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """A change of a share of hits between two of several successive groups of runs.
+
+    Attributes:
+        since: The number of the first group after the change.
+        before: The hits and the runs before it.
+        after: The hits and the runs since then.
+        chance: The probability that chance alone shows such a change anywhere, or a greater one.
+    """
+
+    since: int
+    before: tuple[int, int]
+    after: tuple[int, int]
+    chance: float
+
+
+def change_of(groups: Sequence[tuple[int, int]]) -> Change | None:
+    """Returns the clearest change of a share of hits; None if there are fewer than two groups.
+
+    The split with the smallest probability of `chance_of_difference` counts. This probability is multiplied by the number of
+    splits (C. E. Bonferroni, 1936), because the smallest of several is small by chance.
+
+    Args:
+        groups: The hits and the runs of each group, e.g. of each night, in the order of time.
+    """
+    best: Change | None = None
+    for place in range(1, len(groups)):
+        before, after = _sum(groups[:place]), _sum(groups[place:])
+        chance = min(1.0, chance_of_difference(*before, *after) * (len(groups) - 1))
+        if best is None or chance < best.chance:
+            best = Change(since=place, before=before, after=after, chance=chance)
+    return best
+
+
+def _sum(groups: Sequence[tuple[int, int]]) -> tuple[int, int]:
+    return sum(hits for hits, _ in groups), sum(runs for _, runs in groups)
 
 
 @dataclass(slots=True, kw_only=True)

@@ -32,6 +32,8 @@ Further keys of a test:
 - `thresholds = ["p99_ms < 200", "availability > 0.9"]`: limits for numbers of the run; `harness.suites.thresholds` has the
   grammar. A case that crosses one fails with any verdict. If the control node was behind, it is unknown whether the case
   passes.
+- `expect-rate = "<= 0.05"`: the share of runs that may be unexpected. A sequential test decides by the runs of the case over
+  all nights; see `harness.suites.rates`.
 
 Further tables `[[test.where]]` of a test expect something else of some combinations; `harness.suites.expecting` has an example.
 
@@ -67,6 +69,7 @@ from harness.suites.expecting import (
     wheres_of,
 )
 from harness.suites.paths import from_file, moved_code
+from harness.suites.rates import EXPECT_RATE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -208,6 +211,7 @@ def _cases(
                 expect_during_fault=expected.during_fault,
                 expect_parts=expected.parts,
                 thresholds=expected.thresholds,
+                expect_rate=expected.rate,
                 runs=1 if at_least is None else repeat,
                 at_least=at_least or 1,
                 repetition=None if turns == 1 else turn,
@@ -235,7 +239,7 @@ def _expected(where: str, table: Mapping[str, Any], applying: Sequence[Where], a
     """
     own = {**table, **{key: value for each in applying for key, value in each.table.items()}}
     place = applying[-1].place if applying else where
-    others = [key for key in (DURING_FAULT, KNOWN_FAILURES, THRESHOLDS) if own.get(key)]
+    others = [key for key in (DURING_FAULT, KNOWN_FAILURES, THRESHOLDS, EXPECT_RATE) if own.get(key)]
     if at_least is not None and others:
         raise InputError(f"{place}: {AT_LEAST} counts verdicts only, so it does not go with {others[0]}")
     return expected_of(place, own)

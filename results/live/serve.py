@@ -29,6 +29,7 @@ from harness.console import below
 from harness.console.plain import message, name, plain
 from harness.errors import InputError
 from harness.verdict import Verdict
+from results.live.causes import causes_page
 from results.live.tail import Tail, refusals_of, run_state, suite_state
 from results.page.compare import comparison
 from results.page.overlay import overlay
@@ -222,10 +223,8 @@ class _Handler(BaseHTTPRequestHandler):
         match parts:
             case []:
                 self._send(self._list(query))
-            case ["live"]:
-                self._send(self._page("live.html"))
-            case ["live.json"]:
-                self._send(_Answer(body=json.dumps(self.server.live()), kind=_TYPES[".json"]))
+            case ["live" | "live.json" | "causes" as name]:
+                self._send(self._whole(name))
             case ["compare"]:
                 self._send(self._compare(fields.get("run", [])))
             case ["suites", *rest]:
@@ -243,6 +242,17 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _page(self, name: str, **values: object) -> _Answer:
         return _Answer(body=self.server.pages.get_template(name).render(**values))
+
+    def _whole(self, name: str) -> _Answer:
+        """Returns a page about the whole store, or its live state as JSON."""
+        match name:
+            case "live":
+                return self._page("live.html")
+            case "live.json":
+                return _Answer(body=json.dumps(self.server.live()), kind=_TYPES[".json"])
+            case _:
+                with self.server.comparing:  # it reads many files, as a comparison does
+                    return _Answer(body=causes_page(self.server.store, _report_folder))
 
     def _list(self, query: Mapping[str, str]) -> _Answer:
         words = query.get("q", "").lower().split()
@@ -450,6 +460,10 @@ def _matches(row: RunSummary, words: Sequence[str]) -> bool:
         + ([] if row.shown is None else [row.shown.words])
     ).lower()
     return all(word == verdict or (word in text and word not in {"valid", "invalid"}) for word in words)
+
+
+def _report_folder(test: str, stamp: str) -> str:
+    return f"/run/{_quoted(test)}/{_quoted(stamp)}/"
 
 
 def _place(run: Run) -> str:

@@ -95,6 +95,10 @@ RUNS: Final = pa.schema(
         pa.field("said_fault_violations", _WHOLE),  # violations during or after a fault
         pa.field("said_behind", _TEXT),  # the sentence of `control-node` if it was behind; else null
         pa.field("said_crossed", _TEXTS),  # a sentence for each threshold that the run crossed
+        pa.field("said_signature", _TEXT),  # what the run showed, as JSON; null if it is as expected
+        pa.field("said_warnings", _TEXT),  # the classes of warnings in its logs, as JSON; null if they are unknown
+        pa.field("software", _TEXT),  # the program that the system is a view of
+        pa.field("repeats", _FLAG),  # whether the simulator repeats the run by its seed
         pa.field("suite", _TEXT),  # the suite that ran it; without one, this and the next six are null
         pa.field("suite_case", _TEXT),  # e.g. faults[nemesis=kill]#2
         pa.field("line", _TEXT),  # the case without the number of its repetition

@@ -19,6 +19,7 @@ from harness.watch import Sighting  # noqa: TC001 - likewise
 from results.measure.availability import FaultAvailability, Window  # noqa: TC001 - likewise
 from results.measure.leadership import Leadership  # noqa: TC001 - likewise
 from results.record.record import Observations
+from results.record.signatures import Signature, WarningClasses  # noqa: TC001 - likewise
 
 Valid = bool | Literal["unknown"]
 
@@ -163,6 +164,9 @@ class Results(Observations):
         seed: The root seed; up to 63 bits, which is more than a double holds.
         reproduce: The command that runs the same again.
         thresholds: The limits of --threshold or of the suite, in their order.
+        signature: What a run that is not as expected showed, without values, names and times; null for other runs.
+        warnings: The classes of warnings and errors in the logs of the nodes, with their numbers of lines; null if nobody read
+            the logs.
         started_utc: The time of its start.
         counts: The operations by their outcome.
         availability: How available the system was over the whole workload; null if nothing was asked.
@@ -194,6 +198,8 @@ class Results(Observations):
     seed: int
     reproduce: str
     thresholds: list[StoredThreshold]
+    signature: Signature | None
+    warnings: WarningClasses | None
     started_utc: Instant
     counts: Counts
     availability: Window | None

@@ -94,13 +94,18 @@ class TestInfo:
         return Expectation() if self.suite is None else self.suite.expectation
 
     @property
-    def system_version(self) -> str | None:
-        """Returns the version of the system: that of its own name, else of a name that its name begins with, before a dash.
+    def software(self) -> str:
+        """Returns the name of the program under test: the longest name with a version that the system's name begins with.
 
-        `dledger-log` is a view of `dledger`, and `rocketmq-controller` a part of `rocketmq`. None if there is no such name.
+        `dledger-log` is a view of `dledger`, and `rocketmq-controller` a part of `rocketmq`. Without such a name, the system's.
         """
         names = [name for name in self.versions if f"{self.system}-".startswith(f"{name}-")]
-        return self.versions[max(names, key=len)] if names else None
+        return max(names, key=len) if names else self.system
+
+    @property
+    def system_version(self) -> str | None:
+        """Returns the version of the program under test; None if it is unknown."""
+        return self.versions.get(self.software)
 
     @property
     def codes(self) -> Codes:

@@ -24,6 +24,7 @@ from results.measure.availability import around, overall
 from results.measure.leadership import Elections
 from results.measure.measures import measure, why_missing
 from results.measure.op_outcomes import OUTCOMES, error_code, outcome
+from results.measure.outcome import shown
 from results.measure.series import latency_points, latency_table, main_phase
 from results.record.counterexample import counterexamples_of
 from results.record.forms import (
@@ -38,6 +39,7 @@ from results.record.forms import (
     StoredThreshold,
 )
 from results.record.record import Observations
+from results.signatures.signature import signature_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -55,11 +57,27 @@ if TYPE_CHECKING:
 FORMAT: Final = "labrys-results"
 VERSION: Final = 3
 MAX_RIVALS: Final = 20
-HEAD: Final = ("format", "version", "valid", "reason", "test", "seed", "reproduce", "thresholds")
+HEAD: Final = (
+    "format",
+    "version",
+    "valid",
+    "reason",
+    "test",
+    "seed",
+    "reproduce",
+    "thresholds",
+    "signature",
+    "warnings",
+)
 
 
-def build(record: RunRecord) -> dict[str, Value]:
-    """Returns the whole document."""
+def build(record: RunRecord, *, warnings: Mapping[str, int] | None = None) -> dict[str, Value]:
+    """Returns the whole document.
+
+    Args:
+        record: The run.
+        warnings: The classes of warnings in its logs, as `results.signatures.warnings` returns them; None: nobody read them.
+    """
     test = record.test
     elections = {service: Elections(seen) for service, seen in record.all_sightings().items()}
     windows = around(record.faults, record.operations, test.codes)
@@ -82,6 +100,8 @@ def build(record: RunRecord) -> dict[str, Value]:
         seed=test.seed,
         reproduce=test.reproduce,
         thresholds=[],  # they need the numbers below; see the end
+        signature=None,  # likewise
+        warnings=None if warnings is None else dict(warnings),
         started_utc=test.started_utc,
         counts=counts(record.operations, test.codes),
         availability=overall(record.operations, test.codes),
@@ -105,6 +125,7 @@ def build(record: RunRecord) -> dict[str, Value]:
     document = {name: members.pop(name) for name in HEAD} | members
     limits = measured(test.thresholds, partial(measure, document), partial(why_missing, document))
     document["thresholds"] = written(_thresholds(limits, was_behind=behind(record.parts) is not None))
+    document["signature"] = written(signature_of(record, shown(document, verdict_of(record.parts), record.parts)))
     return document
 
 

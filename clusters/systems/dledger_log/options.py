@@ -50,7 +50,7 @@ class DLedgerLogOptions:
     library_version: Literal["0.4.0", "0.3.1.2"] = option(
         "0.4.0", "The version of DLedger. RocketMQ 5.3.3 uses 0.3.1.2; the node has its remoting too."
     )
-    mend: str = option("", mends.DLEDGER.help, metavar="FINDINGS", shown=False)
+    mend: str = option("", mends.DLEDGER.help, repairs=mends.DLEDGER.further, metavar="FINDINGS", shown=False)
 
     def __post_init__(self) -> None:
         mends.BY_VERSION[self.library_version].chosen(self.mend)

@@ -15,14 +15,17 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from checker.deciders import MODEL_HINT
+from harness.console.members import written
 from harness.errors import InputError, LabrysError
 from harness.fault_events import fault_event
 from harness.faults import FaultRecord
 from harness.outcome import behind, failures
+from results.causes.cases import SIMULATED
 from results.measure.outcome import crossed, fault_violations
 from results.pipeline.read.sources import TEST
 from results.pipeline.schema import FAULTS, MOST_NS, RUNS, SIGHTINGS
 from results.record.record import test_from_document
+from results.record.signatures import Signature, WarningClasses
 from results.stored.reading import (
     checked,
     member,
@@ -54,6 +57,7 @@ PARSED: Final = pa.schema(
         pa.field("options", pa.string()),  # the options of the test, as JSON
         *(RUNS.field(name) for name in ("said_recovery_s", "said_restarted", "said_recovery_error")),
         *(RUNS.field(name) for name in ("said_failures", "said_fault_violations", "said_behind", "said_crossed")),
+        *(RUNS.field(name) for name in ("said_signature", "said_warnings", "software", "repeats")),
         *(RUNS.field(name) for name in ("suite", "suite_case", "line", "expects", "expects_in_fault")),
         *(RUNS.field(name) for name in ("known_failures", "expects_parts")),
         pa.field("fault_rows", pa.list_(pa.struct(list(FAULTS)[1:]))),
@@ -209,6 +213,8 @@ def _of_test(document: Any, file: str) -> dict[str, Any]:
         "answers": [str(code) for code in test.answers],
         "refusals": [str(code) for code in test.refusals],
         "options": json.dumps(dict(test.options)),
+        "software": _plain(test.software),
+        "repeats": test.options.get("cluster_kind") == SIMULATED,
         **({} if test.suite is None else _of_suite(test.suite)),
     }
 
@@ -233,6 +239,8 @@ def _of_results(document: Any, file: str) -> dict[str, Any]:
         "duration_s": float(document["duration_s"]),
         **_recovery(document),
         **_failures(document),
+        "said_signature": _as_json(document, "signature", Signature),
+        "said_warnings": _as_json(document, "warnings", WarningClasses),
         "fault_rows": [
             {
                 "fault": fault.planned.id,
@@ -256,6 +264,13 @@ def _of_results(document: Any, file: str) -> dict[str, Any]:
             for sighting in workload_sightings_from(document)
         ],
     }
+
+
+def _as_json(document: Mapping[str, Any], name: str, form: Any) -> str | None:
+    """Returns a member as JSON, after a check of its type; None if it is null, or if a run of an earlier version lacks it."""
+    if document.get(name) is None:
+        return None
+    return json.dumps(written(member(document, name, form)))
 
 
 def event_row(f: Value, value: Value) -> dict[str, Any] | None:

@@ -22,8 +22,10 @@ from results.measure.op_outcomes import OUTCOMES
 from results.measure.series import Line, Shade
 from results.page.drawing import Picture
 from results.page.rows import Cell, Strip, Trend, TrendRun, short
+from results.pipeline.measure.rates import by_nights
 from results.pipeline.measure.trends import FIGURES, LINE
 from results.words.bounds import shown_shades
+from results.words.rates import change_text, rate_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -178,10 +180,14 @@ class LineOfRuns:
     Attributes:
         title: Their suite and case, or their test, and their system.
         rows: Their rows of trends, the latest last.
+        rate: How many of all runs of the line were not as expected, with the confidence interval.
+        change: Since which night the rate has changed; empty if it has not.
     """
 
     title: str
     rows: Sequence[Mapping[str, Any]]
+    rate: str = ""
+    change: str = ""
 
     @property
     def latest(self) -> Mapping[str, Any]:
@@ -195,9 +201,20 @@ def lines_of(trends: Sequence[Mapping[str, Any]]) -> list[LineOfRuns]:
     for row in trends:
         if row["line"] is not None:
             lines.setdefault(tuple(row[name] for name in LINE), []).append(row)
-    found = [LineOfRuns(title=_title(rows[0]), rows=_latest(rows)[::-1]) for rows in lines.values()]
+    found = [_line(rows) for rows in lines.values()]
     return sorted(
         found, key=lambda line: (-_severity(line.latest["outcome"]), -len(line.latest["regressions"]), line.title)
+    )
+
+
+def _line(rows: Sequence[Mapping[str, Any]]) -> LineOfRuns:
+    nights = by_nights(rows)
+    hits, runs = sum(hits for hits, _ in nights.values()), sum(runs for _, runs in nights.values())
+    return LineOfRuns(
+        title=_title(rows[0]),
+        rows=_latest(rows)[::-1],
+        rate=rate_text(hits, runs) if runs else "",
+        change=change_text(nights),
     )
 
 

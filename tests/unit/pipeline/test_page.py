@@ -221,3 +221,19 @@ def test_lines_with_a_bad_latest_run_come_first() -> None:
     assert lines[0].latest["outcome"] == "unexpected"
     assert len(lines) == 13
     assert len(of_lines(lines, {})) == SHOWN_LINES
+
+
+def test_a_line_has_its_rate_and_since_when_it_has_changed(tmp_path: Path) -> None:
+    """The runs of a line are a sequence of trials, night by night; the clearest change is shown with its night."""
+    bad = {"said_verdict": "invalid", "said_failures": ["recovered=invalid"]}
+    rows = [
+        of_case(
+            f"2026-11-{night:02d}T2{run}:00:00+00:00",
+            **(bad if (night, run) == (2, 0) or (night > 8 and run < 4) else {}),
+        )
+        for night in range(1, 11)
+        for run in range(4)
+    ]
+    shown = page(tmp_path, trends(rows), unexpected=9)[PAGE].decode()
+    assert "not as expected: 9 of 40 runs, 22.5 % (12.3 % to 37.5 %)" in shown
+    assert "from 1 of 32 to 8 of 8, p &lt; 0.0001, since the night of 2026-11-09" in shown

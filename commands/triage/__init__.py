@@ -1,0 +1,1 @@
+"""Puts the runs of stores into groups by their causes."""

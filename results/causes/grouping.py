@@ -1,0 +1,188 @@
+"""Puts runs that are not as expected into groups, one for each cause as far as symptoms and experiments tell.
+
+1. Runs with the same key of their symptoms are a group, and groups whose symptoms are alike are joined.
+2. Where the system runs in the simulator and its build has known defects that a rebuild can repair, symptoms leave doubt, and
+   experiments decide. An experiment carries out a run of the group again, as it was and with one defect repaired. If the first
+   is not as expected in the same part, and the second is not, then this defect is the cause of the run.
+3. Of the runs of a group whose builds have the same defects, the smallest is decided, then the run that is least like those
+   that are decided, until enough of them have one cause; else all. A run that is not decided goes to the decided run that it is
+   most like, of those whose cause its own build has.
+4. Groups with one cause become one group.
+
+The groups depend only on the runs and on the results of experiments, not on the order of the runs.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from results.causes.cases import Case
+
+ALIKE: Final = 0.75  # symptoms from this likeness on are of one group
+SAME: Final = (
+    3  # decided runs with one cause that settle a group; two of up to ten runs, or of builds with one known defect
+)
+SMALL: Final = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decided:
+    """The result of an experiment.
+
+    Attributes:
+        cause: The defect whose repair cures the run; None if none of those tried does.
+        why: A sentence, with the runs that were carried out.
+    """
+
+    cause: str | None
+    why: str
+
+
+class Experiments(Protocol):
+    """Decides the causes of runs by carrying them out again."""
+
+    def decide(self, case: Case, first: Sequence[str]) -> Decided | None:
+        """Returns the result for a run; None if the budget is used up.
+
+        Args:
+            case: The run.
+            first: The repairs to try first, because they cure runs that are like it.
+        """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """Runs with one cause, as far as it is known.
+
+    Attributes:
+        cases: The runs, the smallest first.
+        cause: The defect that experiments show; None if none decided.
+        decided: The runs that experiments decided, by name.
+        keys: The keys of the symptoms, the most frequent first.
+    """
+
+    cases: Sequence[Case]
+    cause: str | None = None
+    decided: Mapping[str, Decided] = field(default_factory=dict)
+
+    @property
+    def keys(self) -> Sequence[str]:
+        """Returns the keys of its symptoms, the most frequent first."""
+        counts: dict[str, int] = defaultdict(int)
+        for case in self.cases:
+            counts[case.symptom.key] += 1
+        return sorted(counts, key=lambda key: (-counts[key], key))
+
+    @property
+    def name(self) -> str:
+        """Returns the first key of its symptoms; with a cause, this too, because two causes can share a symptom."""
+        return self.keys[0] if self.cause is None else f"{self.keys[0]} {self.cause}"
+
+
+def grouped(cases: Iterable[Case], experiments: Experiments | None = None) -> list[Group]:
+    """Returns the groups, that with the most runs first.
+
+    Args:
+        cases: The runs.
+        experiments: Carries out experiments; None: symptoms alone decide.
+    """
+    found = [Group(cases=each) for each in _by_symptoms(cases)]
+    if experiments is not None:
+        found = _by_experiments(found, experiments)
+    return sorted(found, key=lambda group: (-len(group.cases), group.name, group.cases[0].name))
+
+
+def _smallest_first(cases: Iterable[Case]) -> list[Case]:
+    return sorted(cases, key=lambda case: (case.trial.size, case.name))
+
+
+def _by_symptoms(cases: Iterable[Case]) -> list[list[Case]]:
+    """Returns the runs with alike symptoms: by keys, then by the likeness of the typical runs of two keys."""
+    by_key: dict[str, list[Case]] = defaultdict(list)
+    for case in _smallest_first(cases):
+        by_key[case.symptom.key].append(case)
+    joined: list[list[list[Case]]] = []
+    for key in sorted(by_key, key=lambda key: (-len(by_key[key]), key)):
+        own = by_key[key]
+        home = next((each for each in joined if all(_alike(own, other) for other in each)), None)
+        if home is None:
+            joined.append([own])
+        else:
+            home.append(own)
+    return [_smallest_first(case for own in each for case in own) for each in joined]
+
+
+def _alike(cases: Sequence[Case], others: Sequence[Case]) -> bool:
+    """Returns whether the runs of two keys are alike: they end alike, and their most alike smallest runs are."""
+    if cases[0].signature.ended != others[0].signature.ended or cases[0].trial.software != others[0].trial.software:
+        return False
+    return max(a.symptom.likeness(b.symptom) for a in cases[:SMALL] for b in others[:SMALL]) >= ALIKE
+
+
+def _by_experiments(groups: Sequence[Group], experiments: Experiments) -> list[Group]:
+    causes: dict[tuple[str, str], list[Case]] = defaultdict(list)
+    decided: dict[str, Decided] = {}
+    found: list[Group] = []
+    for group in sorted(groups, key=lambda group: (-len(group.cases), group.name)):
+        own = _decided(group, experiments, known=[cause for _, cause in causes])
+        decided |= own
+        shown = {name: each.cause for name, each in own.items() if each.cause is not None}
+        left = []
+        for case in group.cases:
+            cause = shown.get(case.name) if case.name in own else _nearest(case, group.cases, shown)
+            if cause is None:
+                left.append(case)
+            else:
+                causes[case.trial.software, cause].append(case)
+        if left:
+            found.append(Group(cases=left, decided={name: own[name] for name in own if name not in shown}))
+    for (_, cause), cases in causes.items():
+        names = {case.name for case in cases}
+        kept = {name: each for name, each in decided.items() if name in names}
+        found.append(Group(cases=_smallest_first(cases), cause=cause, decided=kept))
+    return found
+
+
+def _decided(group: Group, experiments: Experiments, known: Sequence[str]) -> dict[str, Decided]:
+    """Returns the results of the experiments that a group needs.
+
+    Runs of builds with the same defects are decided together: a few of them if these have one cause, else all.
+    """
+    found: dict[str, Decided] = {}
+    by_build: dict[tuple[str, ...], list[Case]] = defaultdict(list)
+    for case in group.cases:
+        if case.repairs:
+            by_build[tuple(case.repairs)].append(case)
+    for repairs in sorted(by_build, key=lambda repairs: (-len(by_build[repairs]), repairs)):
+        cases = by_build[repairs]
+        needed = SAME if len(cases) > SMALL and len(repairs) > 1 else SAME - 1
+        open_cases, own = list(cases), dict[str, Decided]()
+        while open_cases and not (len(own) >= needed and len({each.cause for each in own.values()}) == 1):
+            case = _least_alike(open_cases, [each for each in cases if each.name in own])
+            shown = [each.cause for each in reversed([*found.values(), *own.values()]) if each.cause is not None]
+            result = experiments.decide(case, [each for each in dict.fromkeys([*shown, *known]) if each in repairs])
+            if result is None:
+                return found | own
+            own[case.name] = result
+            open_cases.remove(case)
+        found |= own
+    return found
+
+
+def _least_alike(cases: Sequence[Case], decided: Sequence[Case]) -> Case:
+    """Returns the smallest run at first, and then the run that is least like those that are decided."""
+    if not decided:
+        return cases[0]
+    return min(cases, key=lambda case: max(case.symptom.likeness(other.symptom) for other in decided))
+
+
+def _nearest(case: Case, cases: Sequence[Case], causes: Mapping[str, str]) -> str | None:
+    """Returns the cause of the decided run that a run is most like, of the causes that its own build has; None without one."""
+    near = [other for other in cases if other.name in causes and causes[other.name] in case.repairs]
+    best = max(near, key=lambda other: case.symptom.likeness(other.symptom), default=None)
+    return None if best is None else causes[best.name]

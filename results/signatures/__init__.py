@@ -1,0 +1,1 @@
+"""Makes the signatures of runs that are not as expected."""
