@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 FORMAT: Final = "labrys-analysis"
-VERSION: Final = 7
+VERSION: Final = 8
 
 # A hundred years. Sums and differences of smaller times fit into 64 bits, and Spark's arithmetic fails on an overflow.
 MOST_NS: Final = 100 * 366 * 86_400 * NS_PER_S
