@@ -219,7 +219,7 @@ class Fault(Actor):
         self.planned = planned
         self.targets = targets
         self.field = field
-        self.options = opt.settle(planned.kind, self.OPTIONS, planned.options)
+        self.options = self.settle(planned.kind, planned.options)
         self.role = planned.role
         self.problems: dict[str, str] = {}
         self.in_force = False
@@ -229,6 +229,25 @@ class Fault(Actor):
     def needs(cls, nodes: Sequence[Node], *, at_role: bool = False) -> frozenset[str]:  # noqa: ARG003
         """Returns the capabilities that every node needs, by the nodes' addresses, and whether the target is a role."""
         return cls.NEEDS
+
+    @classmethod
+    def settle(cls, kind: str, options: Mapping[str, Value]) -> dict[str, Value]:
+        """Returns the options with the defaults of those that are not given.
+
+        Raises:
+            PlanError: An option is unknown or has an impossible value, or some options do not go together.
+        """
+        settled = opt.settle(kind, cls.OPTIONS, options)
+        cls.check_options(kind, settled)
+        return settled
+
+    @classmethod
+    def check_options(cls, kind: str, options: Mapping[str, Value]) -> None:
+        """Refuses options that do not go together.
+
+        Raises:
+            PlanError: There are such options; the message has those to give.
+        """
 
     @classmethod
     def draw(cls, drawing: Drawing) -> Drawn:

@@ -5,14 +5,15 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
+from clusters.sim.damage import Edit, changed, edits, picked, reader, unable
 from clusters.sim.host import DiskFull
-from harness.errors import NodeError
-from harness.randomness import stream
-from harness.world import Changed, Lost, Unsynced
+from harness.damage import How
+from harness.world import Lost, Unsynced
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
+    from harness.damage import Changed, Damaging
     from harness.world import Losing
 
 DATA_DIRECTORY = "/data"
@@ -81,6 +82,7 @@ class SimDisk:
         self._steps = 0
         self._changes: list[_Change] = []
         self._held: tuple[dict[str, _File], list[_Change]] | None = None
+        self._kept: dict[str, bytes] = {}
 
     def names(self) -> list[str]:
         """Returns the names of all files, sorted."""
@@ -222,36 +224,49 @@ class SimDisk:
         self.wipe()
         return Lost(files=len(sizes), changed=len(sizes), bytes=sum(sizes))
 
-    def cut_end(self, *, pattern: str, pick: float, amount: int) -> Changed:
-        """Cuts the last written bytes off a file; see `harness.world.World.truncate_file`."""
-        name = self._picked(pattern, pick)
-        data = bytearray(self._data(name))
-        after = data[: max(0, _written(data) - amount)]
-        self._damage(name, after)
-        return Changed(file=_path(name), before_bytes=len(data), after_bytes=len(self._data(name)))
+    def keep(self) -> int:
+        """Remembers the durable content of each file, for a roll-back. Returns the number of files."""
+        self._kept = {name: bytes(file.durable) for name, file in self._files.items() if file.durable is not None}
+        return len(self._kept)
 
-    def flip(self, *, pattern: str, pick: float, amount: int, seed: int) -> Changed:
-        """Flips bits in a file; see `harness.world.World.flip_bits`."""
-        name = self._picked(pattern, pick)
+    def damage(self, damaging: Damaging) -> Changed:
+        """Damages one file, and reads it back; see `harness.world.World.damage_file`."""
+        found = [name for name in self.names() if fnmatchcase(name, damaging.pattern)]
+        able = [(name, planned) for name in found if (planned := self._planned(name, damaging)) is not None]
+        if not able:
+            raise unable(self._node, damaging, DATA_DIRECTORY, matching=len(found))
+        name, (after, made) = able[picked(damaging.pick, len(able))]
         before = bytes(self._data(name))
-        after = bytearray(before)
-        flipped = flips(_written(before), amount, seed)
-        for place, bit in flipped.items():
-            after[place] ^= bit
-        self._damage(name, after)
-        now = self._data(name)
-        differ = tuple(place for place in sorted(flipped) if now[place] != before[place])
-        return Changed(file=_path(name), before_bytes=len(before), after_bytes=len(now), places=differ)
-
-    def _damage(self, name: str, data: bytearray) -> None:
         file = self._files[name]
-        file.data, file.durable, file.rewritten = data, bytearray(data), False
+        file.data, file.durable, file.rewritten = after, bytearray(after), False
+        now = self._data(name)
+        return changed(
+            damaging,
+            f"{DATA_DIRECTORY}/{name}",
+            made,
+            written_bytes=_written(before),
+            before=reader(before),
+            now=reader(now),
+            sizes=(len(before), len(now)),
+        )
 
-    def _picked(self, pattern: str, pick: float) -> str:
-        found = [name for name in self.names() if fnmatchcase(name, pattern) and _written(self._data(name))]
-        if not found:
-            raise NodeError(self._node, f"no file with data matches {pattern} in {DATA_DIRECTORY}")
-        return found[min(int(pick * len(found)), len(found) - 1)]
+    def _planned(self, name: str, damaging: Damaging) -> tuple[bytearray, list[Edit]] | None:
+        """Returns a file after a damage, and what was written there; None if it cannot have it."""
+        data = self._data(name)
+        written = _written(data)
+        kept = self._kept.get(name)
+        if not written or (damaging.how is How.ROLL_BACK and (kept is None or kept == data)):
+            return None
+        if damaging.how is How.CUT:
+            return data[: max(0, written - damaging.amount)], []
+        if damaging.how is How.ROLL_BACK and not damaging.chunk_bytes:
+            return bytearray(kept or b""), [Edit(0, kept or b"")]
+        after = bytearray(data)
+        earlier = None if kept is None else reader(kept)
+        made = edits(damaging, written, reader(data), earlier)
+        for edit in made:
+            after[edit.at : edit.at + len(edit.content)] = edit.content
+        return (after, made) if made else None
 
     def _put(self, name: str, content: bytes) -> None:
         self._need_room(name, content)
@@ -275,26 +290,9 @@ class SimDisk:
         return file
 
 
-def flips(size: int, amount: int, seed: int) -> Mapping[int, int]:
-    """Returns the bits that change in a file: for each place, the value to which only its bit is set.
-
-    Args:
-        size: The size of the part of the file that was written.
-        amount: The number of places; at most `size` are returned.
-        seed: The seed of the draws.
-    """
-    draws = stream(seed, "bits")
-    places = draws.sample(range(size), min(amount, size))
-    return {place: 1 << draws.randrange(8) for place in places}
-
-
 def _written(data: Sequence[int]) -> int:
     """Returns the size up to the last byte that is not zero."""
     size = len(data)
     while size and not data[size - 1]:
         size -= 1
     return size
-
-
-def _path(name: str) -> str:
-    return f"{DATA_DIRECTORY}/{name}"

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from clusters.sim.steps import StepsOfDisks
-    from harness.world import Changed, DiskStep, DiskSteps, Disturbance, Losing, Lost, Pair, RareMessage
+    from harness.damage import Changed, Damaging
+    from harness.world import DiskStep, DiskSteps, Disturbance, Losing, Lost, Pair, RareMessage
 
 T = TypeVar("T")
 
@@ -353,13 +354,13 @@ class SimWorld:
         """Removes all files from a node's disk."""
         return self.machines[node].disk.lose_all()
 
-    def truncate_file(self, node: str, *, pattern: str, pick: float, amount: int) -> Changed:
-        """Cuts the last written bytes off one file."""
-        return self.machines[node].disk.cut_end(pattern=pattern, pick=pick, amount=amount)
+    def keep_files(self, node: str) -> int:
+        """Remembers the files of a node as they are durable now."""
+        return self.machines[node].disk.keep()
 
-    def flip_bits(self, node: str, *, pattern: str, pick: float, amount: int, seed: int) -> Changed:
-        """Flips bits in one file."""
-        return self.machines[node].disk.flip(pattern=pattern, pick=pick, amount=amount, seed=seed)
+    def damage_file(self, node: str, damaging: Damaging) -> Changed:
+        """Damages one file of a node."""
+        return self.machines[node].disk.damage(damaging)
 
     def heal(self) -> None:
         """Removes the effects of all faults."""
