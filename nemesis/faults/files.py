@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 SEEDS: Final = 2**31 - 1
 MOST: Final = 0.999999
 SECTOR_BYTES: Final = 512  # the least that a disk writes
+MAX_REASON: Final = 300
 SHOWN: Final = 8  # offsets in a text
 _FILE: Final = opt.text("*", "A glob pattern of file names or paths in the data directory.")
 _PICK: Final = opt.number(None, 0, MOST, "Selects one of the files that can have it, from 0 to 1; drawn if not given.")
@@ -89,11 +90,16 @@ class FileFault(Kill):
         running = {pid for seen in self.sights(node).values() for pid in seen.pids}
         if running.intersection(self.pids_noted(node)):
             raise FaultError(f"{node.name}: its process still runs, so its files are left alone")
+        asked = self.damaging(node.name)
         for label, role in self.labels(node).items():
-            asked = self.damaging(node.name)
             command = damaging(asked, self.field.system.data_dir(node, role), self.kept(role))
-            said = self.field.shell(node).run(command, timeout_s=SHELL_TIMEOUT_S).stdout
-            self.damages[label] = parse_changed(said, 1 if asked.how is How.FLIP else asked.chunk_bytes)
+            done = self.field.shell(node).run(command, timeout_s=SHELL_TIMEOUT_S, check=False)
+            if not done.status:
+                self.damages[label] = parse_changed(done.stdout, 1 if asked.how is How.FLIP else asked.chunk_bytes)
+            else:
+                self.problems[label] = f"no file was damaged: {done.stderr.strip()[-MAX_REASON:]}"
+        if not self.damages.keys() & self.labels(node).keys():
+            raise FaultError("; ".join(self.problems[label] for label in self.labels(node)))
 
     def kept(self, role: str) -> str:
         """Returns the folder on a node for the earlier files of a role."""

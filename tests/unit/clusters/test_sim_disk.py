@@ -6,6 +6,7 @@ import pytest
 
 from clusters.sim.disk import SimDisk
 from clusters.sim.host import DiskFull
+from harness.damage import Damaging, How
 from harness.errors import NodeError
 
 
@@ -74,7 +75,7 @@ def test_damage_is_the_same_for_the_same_numbers_and_outlives_power() -> None:
         disk = SimDisk("n1")
         disk.write("a.log", bytes(range(1, 101)) + bytes(50))
         disk.sync("a.log")
-        changed = disk.flip(pattern="*.log", pick=0.5, amount=8, seed=3)
+        changed = disk.damage(Damaging(how=How.FLIP, pattern="*.log", pick=0.5, amount=8, seed=3))
         assert len(changed.places) == 8
         assert max(changed.places) < 100
         disk.lose_power()
@@ -84,10 +85,10 @@ def test_damage_is_the_same_for_the_same_numbers_and_outlives_power() -> None:
 
 
 def test_the_end_that_was_written_is_cut_off() -> None:
-    """`cut_end` counts from the last byte that is not zero; without a matching file it raises an error."""
+    """A cut counts from the last byte that is not zero; without a matching file it raises an error."""
     disk = SimDisk("n1")
     disk.write("log", b"abcdef\0\0")
-    changed = disk.cut_end(pattern="*", pick=0.0, amount=2)
+    changed = disk.damage(Damaging(how=How.CUT, pattern="*", pick=0.0, amount=2))
     assert (disk.read("log"), changed.before_bytes, changed.after_bytes) == (b"abcd", 8, 4)
     with pytest.raises(NodeError, match="n1: no file with data matches"):
-        disk.cut_end(pattern="snapshot*", pick=0.0, amount=2)
+        disk.damage(Damaging(how=How.CUT, pattern="snapshot*", pick=0.0, amount=2))

@@ -22,6 +22,8 @@ OF_PROGRAMS = {"disk-error"}  # the toy makes no system calls
 UNSUITED = {"leadership-transfer", "leaders-kill"}  # n1 is always the leader
 NAMED = {
     "file-bitflip": "n1",
+    "file-copy": "n1",
+    "file-rollback": "n1",
     "file-truncate": "n1",
     "fixed-kill": "n2",
     "fixed-pause": "n2",
@@ -30,6 +32,7 @@ NAMED = {
     "partition-fixed": "n2",
     "wipe": "n1",  # the only node with a file
 }
+OPTIONS = {"file-copy": "file-copy.chunk_bytes=1", "file-rollback": "file-rollback.back=1"}  # the file is short
 
 
 def test_kinds_without_a_simulated_effect_are_left_out_with_a_reason() -> None:
@@ -43,7 +46,8 @@ def test_kinds_without_a_simulated_effect_are_left_out_with_a_reason() -> None:
 def test_a_kind_takes_effect_and_heals(kind: str) -> None:
     """Each fault is effective, there is no error, and the system works afterwards."""
     aim = f"{kind}:{NAMED[kind]}" if kind in NAMED else kind
-    found = trial(*TOY, "--nemesis", aim, "--in-turn", "--fault-on", "2-3", "--fault-off", "1-2")
+    own = ("--fault-options", OPTIONS[kind]) if kind in OPTIONS else ()
+    found = trial(*TOY, "--nemesis", aim, "--in-turn", "--fault-on", "2-3", "--fault-off", "1-2", *own)
     (record,) = found.result.faults
     assert record.error is None
     assert record.proof is not None

@@ -10,6 +10,7 @@ from clusters.sim.disk import SimDisk
 from clusters.systems.sim_raft.bugs import Bug
 from clusters.systems.sim_raft.messages import Entry, Snapshot
 from clusters.systems.sim_raft.storage import LOG, PROMISES, SNAPSHOT, DamagedDiskError, Storage
+from harness.damage import Damaging, How
 
 
 def started(disk: SimDisk, bug: Bug = Bug.NONE) -> Storage:
@@ -79,7 +80,7 @@ def test_a_log_that_lost_its_end_is_noticed(cut: int) -> None:
     """A node that has lost acknowledged entries repairs its log first, also after another restart."""
     disk = SimDisk("n1")
     filled(disk)
-    disk.cut_end(pattern=LOG, pick=0.0, amount=cut)
+    disk.damage(Damaging(how=How.CUT, pattern=LOG, pick=0.0, amount=cut))
     storage = started(disk)
     assert storage.last < 5
     assert storage.repairs_until == 5
@@ -104,7 +105,7 @@ def test_the_repair_ends_when_all_is_there_and_committed() -> None:
     """After the repair, a restart finds nothing missing."""
     disk = SimDisk("n1")
     filled(disk)
-    disk.cut_end(pattern=LOG, pick=0.0, amount=50)
+    disk.damage(Damaging(how=How.CUT, pattern=LOG, pick=0.0, amount=50))
     storage = started(disk)
     storage.append(entries(*[2] * (5 - storage.last)))
     assert started(disk).repairs_until == 0
@@ -161,7 +162,7 @@ def test_a_snapshot_that_is_damaged_is_a_log_without_beginning() -> None:
     disk = SimDisk("n1")
     storage = filled(disk)
     storage.keep_snapshot(Snapshot(4, 2, b"{}"), trailing=0)
-    disk.flip(pattern=SNAPSHOT, pick=0.0, amount=1, seed=3)
+    disk.damage(Damaging(how=How.FLIP, pattern=SNAPSHOT, pick=0.0, amount=1, seed=3))
     found = started(disk)
     assert (found.base, found.last, found.snapshot, found.repairs_until) == (0, 0, None, 5)
 
