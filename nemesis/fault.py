@@ -187,6 +187,8 @@ class Fault(Actor):
         GROUPS: Its groups. Two faults of one group never share a node.
         DISABLES: Whether its targets cannot take part in a quorum during the fault.
         DAMAGES: Whether the damage is permanent; then it hits at most a minority.
+        SILENT: Whether the damaged content can look whole to the process, because it was so once. Then a hunt draws the kind
+            only if the user names it.
         PREPARES: Whether the system's data must be on a volume of Labrys from the start of the run.
         LEAST_NODES: The fewest nodes with which it can have an effect. A fault between nodes needs two.
         TARGETS: The possible targets; names are always possible if this is not empty.
@@ -208,6 +210,7 @@ class Fault(Actor):
     GROUPS: ClassVar[frozenset[str]] = frozenset()
     DISABLES: ClassVar[bool] = False
     DAMAGES: ClassVar[bool] = False
+    SILENT: ClassVar[bool] = False
     PREPARES: ClassVar[bool] = False
     LEAST_NODES: ClassVar[int] = 1
     TARGETS: ClassVar[tuple[Target, ...]] = tgt.EVERY

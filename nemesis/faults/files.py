@@ -205,6 +205,7 @@ class Copy(ChunkFault):
 
     EFFECT: ClassVar[str] = "{nodes} {were} killed and had a part of a file in a wrong place"
     SUMMARY: ClassVar[str] = "Kills the process and copies parts of one of its data files over other parts."
+    SILENT: ClassVar[bool] = True
     HOW: ClassVar[How] = How.COPY
     AMOUNT: ClassVar[str] = "chunks"
     OPTIONS: ClassVar[Mapping[str, opt.Option]] = {
@@ -230,6 +231,7 @@ class RollBack(ChunkFault):
 
     EFFECT: ClassVar[str] = "{nodes} {were} killed and had an earlier content of a file"
     SUMMARY: ClassVar[str] = "Kills the process and gives one of its data files, or parts of it, an earlier content."
+    SILENT: ClassVar[bool] = True
     SIMULATED: ClassVar[type[Effect] | None] = process.RolledBack
     HOW: ClassVar[How] = How.ROLL_BACK
     AMOUNT: ClassVar[str] = "chunks"

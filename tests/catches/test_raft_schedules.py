@@ -106,6 +106,20 @@ def second_vote(bug: Bug) -> bool:
     return True if not stage.leads("n2") else two_leaders(stage)
 
 
+def promises_rolled_back(bug: Bug) -> bool:
+    """A voter meets a second candidate of the same term; in between, one file of its promises is that of an earlier time."""
+    stage = Stage(bug)
+    stage.nodes["n2"].elections._campaign(pre=False)
+    disk = stage.hosts["n3"].disk
+    earlier = disk.read("promises")
+    assert stage.campaign("n1", "n3", "n4")
+    disk.write("promises", earlier)
+    disk.sync("promises")
+    stage.restart("n3")
+    stage.exchange("n2", "n3", "n5", kinds=(AskVote, Vote))
+    return True if not stage.leads("n2") else two_leaders(stage)
+
+
 def late_vote(bug: Bug) -> bool:
     """Votes of a first election arrive in the candidate's second election, which another node has won."""
     stage = Stage(bug)
@@ -557,6 +571,7 @@ SCHEDULES: dict[Bug, Callable[[Bug], bool]] = {
     Bug.LOG_END_NOT_RESTORED: lost_write,
     Bug.LOST_ENTRIES_NOT_NOTICED: damaged_log,
     Bug.CHECKSUM_NOT_VERIFIED: flipped_bit,
+    Bug.OLDER_PROMISES_TRUSTED: promises_rolled_back,
     Bug.TRANSFER_UNCHECKED: unready_successor,
     Bug.READ_BEFORE_OWN_ENTRY: early_read,
     Bug.LEASE_KEPT_IN_TRANSFER: lease_after_transfer,

@@ -101,6 +101,32 @@ def test_a_flipped_bit_is_noticed_wherever_it_is() -> None:
         assert storage.after(0, 99) == entries(1, 1, 2, 2, 2)[: storage.last]
 
 
+def test_the_log_of_an_earlier_time_is_noticed() -> None:
+    """It is as long as the mark, but has an entry there that was replaced. The node trusts none of it after its snapshot."""
+    disk = SimDisk("n1")
+    storage = filled(disk)
+    earlier = disk.read(LOG)
+    storage.cut(5)
+    storage.append(entries(3))
+    disk.write(LOG, earlier)
+    found = started(disk)
+    assert (found.last, found.repairs_until) == (0, 5)
+    found.append(entries(1, 1, 2, 2, 3))
+    found.repaired()
+    assert (started(disk).last, started(disk).repairs_until) == (5, 0)
+
+
+def test_promises_of_an_earlier_time_are_noticed() -> None:
+    """The other file has a newer version."""
+    disk = SimDisk("n1")
+    storage = filled(disk)
+    earlier = disk.read("promises")
+    storage.promise(7, "n3")
+    disk.write("promises", earlier)
+    found = started(disk)
+    assert (found.term, found.vote) == (7, "n3")
+
+
 def test_the_repair_ends_when_all_is_there_and_committed() -> None:
     """After the repair, a restart finds nothing missing."""
     disk = SimDisk("n1")
