@@ -192,6 +192,7 @@ class Fault(Actor):
         PREPARES: Whether the system's data must be on a volume of Labrys from the start of the run.
         LEAST_NODES: The fewest nodes with which it can have an effect. A fault between nodes needs two.
         TARGETS: The possible targets; names are always possible if this is not empty.
+        ON_REQUEST: Further targets, which only a user asks for; a hunt never draws them.
         SIMULATED: Its effect in a simulated world; None: none, so it is refused there unless it needs no capability. A subclass
             inherits the effect.
         WHOLE_NODE: The reason why its target cannot be a role, as a clause; None: it can be a role.
@@ -214,6 +215,7 @@ class Fault(Actor):
     PREPARES: ClassVar[bool] = False
     LEAST_NODES: ClassVar[int] = 1
     TARGETS: ClassVar[tuple[Target, ...]] = tgt.EVERY
+    ON_REQUEST: ClassVar[tuple[Target, ...]] = ()
     SIMULATED: ClassVar[type[Effect] | None] = None
     WHOLE_NODE: ClassVar[str | None] = "it acts on whole nodes"
     OPTIONS: ClassVar[Mapping[str, opt.Option]] = {}
@@ -275,8 +277,8 @@ class Fault(Actor):
         """
         if isinstance(target, Named):
             tgt.check_names(target.nodes, nodes)
-        elif target not in cls.TARGETS:
-            possible = ", ".join(map(str, cls.TARGETS))
+        elif target not in (*cls.TARGETS, *cls.ON_REQUEST):
+            possible = ", ".join(map(str, (*cls.TARGETS, *cls.ON_REQUEST)))
             known = f"Possible are: {possible}, or names of nodes." if possible else "It has none."
             raise PlanError(f"{kind} cannot be aimed at '{target}'. {known}")
 

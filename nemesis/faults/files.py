@@ -51,7 +51,8 @@ class FileFault(Kill):
     DAMAGES: ClassVar[bool] = True
     LEAST_NODES: ClassVar[int] = 3  # fewer have no minority
     SIMULATED: ClassVar[type[Effect] | None] = process.Damaged
-    TARGETS: ClassVar[tuple[tgt.Target, ...]] = (tgt.ONE, tgt.RANDOM, tgt.MINORITY, tgt.HELIX, tgt.ALL)
+    TARGETS: ClassVar[tuple[tgt.Target, ...]] = (tgt.ONE, tgt.RANDOM, tgt.MINORITY)
+    ON_REQUEST: ClassVar[tuple[tgt.Target, ...]] = (tgt.HELIX, tgt.ALL)
     HOW: ClassVar[How]
     AMOUNT: ClassVar[str]
 
@@ -152,7 +153,7 @@ class Truncate(FileFault):
     SUMMARY: ClassVar[str] = "Kills the process and cuts off the end of one of its data files."
     HOW: ClassVar[How] = How.CUT
     AMOUNT: ClassVar[str] = "drop_bytes"
-    TARGETS: ClassVar[tuple[tgt.Target, ...]] = tuple(each for each in FileFault.TARGETS if each != tgt.HELIX)
+    ON_REQUEST: ClassVar[tuple[tgt.Target, ...]] = (tgt.ALL,)
     OPTIONS: ClassVar[Mapping[str, opt.Option]] = {
         "drop_bytes": opt.integer(1024, 1, 2**40, "The number of written bytes to cut off; zeros after them go too."),
         "file": _FILE,
