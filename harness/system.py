@@ -143,7 +143,7 @@ class System(abc.ABC):
             show only lines with one of them beside the operations. Empty: any lines near a violation.
         log_lines: Lines of its logs by the names that the trigger `log-line` takes, e.g. `snapshot`. Take them from logs of
             real runs.
-        on_damage: What it promises about damaged files; None: it does not say. See `harness.promise.OnDamage`.
+        on_damage: What it promises about damaged files; None: it does not say.
         faketime: Whether its processes run with libfaketime. If False, Labrys never loads this library into them. Then nodes
             that share this machine's clock have no clock faults.
         lacks: Capabilities of nodes that this system does not let faults use, each with the reason; see `harness.capabilities`.

@@ -111,13 +111,17 @@ def places_of_kinds() -> Rows:
 
 
 def options_of_kinds() -> Rows:
-    """Returns the options of the kinds of faults."""
-    rows: Rows = [("kind", "option", "meaning", "takes", "default")]
-    for fault, several in _by_fault():
+    """Returns the options of the kinds of faults; kinds with the same option share a row."""
+    several: dict[tuple[str, ...], list[str]] = {}
+    for fault, kinds_of_fault in _by_fault():
         for name, option in fault.OPTIONS.items():
             default = "" if option.default is None else f"`{option.default}`"
-            rows.append((f"`{several[0].name}`", f"`{name}`", option.meaning.rstrip("."), option.expected, default))
-    return rows
+            cells = (f"`{name}`", option.meaning.rstrip("."), option.expected, default)
+            several.setdefault(cells, []).append(f"`{kinds_of_fault[0].name}`")
+    return [
+        ("kind", "option", "meaning", "takes", "default"),
+        *((", ".join(names), *cells) for cells, names in several.items()),
+    ]
 
 
 def triggers() -> Rows:

@@ -83,7 +83,7 @@ class FileFault(Kill):
             pick=float(options.get("pick", 0.0)),
             amount=options[self.AMOUNT],
             seed=options.get("seed", 0),
-            chunk_bytes=options.get("chunk_bytes", 0),
+            chunk_bytes=options.get("chunk_bytes", SECTOR_BYTES),
             share=(members.index(name), len(members)) if self.planned.target == tgt.HELIX else (0, 1),
         )
 
@@ -190,7 +190,10 @@ class BitFlip(ChunkFault):
         "flips": opt.integer(8, 1, 100_000, "The number of bytes in which one bit flips."),
         "file": _FILE,
         "chunk_bytes": opt.integer(
-            SECTOR_BYTES, 1, 2**40, "The size of the parts that the target helix shares out among the nodes."
+            None,
+            1,
+            2**40,
+            f"The size of the parts that helix shares out; {SECTOR_BYTES} if not given.",
         ),
         "pick": _PICK,
         "seed": opt.integer(None, 0, SEEDS, "Selects the bytes and bits; drawn if not given."),
@@ -210,8 +213,8 @@ class Copy(ChunkFault):
     HOW: ClassVar[How] = How.COPY
     AMOUNT: ClassVar[str] = "chunks"
     OPTIONS: ClassVar[Mapping[str, opt.Option]] = {
-        "chunks": opt.integer(1, 1, 100_000, "The number of parts that get the content of another part."),
-        "chunk_bytes": opt.integer(SECTOR_BYTES, 1, 2**30, "The size of a part; parts begin at multiples of it."),
+        "chunks": opt.integer(1, 1, 100_000, "How many parts get the content of another part."),
+        "chunk_bytes": opt.integer(SECTOR_BYTES, 1, 2**30, "The size of a part, in bytes."),
         "file": _FILE,
         "pick": _PICK,
         "seed": opt.integer(None, 0, SEEDS, "Selects the parts; drawn if not given."),
@@ -237,11 +240,9 @@ class RollBack(ChunkFault):
     HOW: ClassVar[How] = How.ROLL_BACK
     AMOUNT: ClassVar[str] = "chunks"
     OPTIONS: ClassVar[Mapping[str, opt.Option]] = {
-        "back": opt.number(
-            3.0, 0.1, 600.0, "The age of the content in seconds; the process is killed so long after the begin."
-        ),
-        "chunk_bytes": opt.integer(0, 0, 2**30, "The size of a part; 0: the whole file gets its earlier content."),
-        "chunks": opt.integer(1, 1, 100_000, "The number of parts, if they are parts."),
+        "back": opt.number(3.0, 0.1, 600.0, "The age of the content in seconds."),
+        "chunk_bytes": opt.integer(0, 0, 2**30, "The size of a part in bytes; 0: the whole file."),
+        "chunks": opt.integer(1, 1, 100_000, "How many parts."),
         "file": _FILE,
         "pick": _PICK,
         "seed": opt.integer(None, 0, SEEDS, "Selects the parts; drawn if not given."),

@@ -248,7 +248,9 @@ def test_a_part_of_a_file_goes_to_another_place(bench: Bench, share: tuple[str, 
     for name in share or ("n4",):
         bench.shell(name, f"rm -rf {HOME}/data/*; seq 1 2000 > {log}; cp {log} /srv/before")
     own = {"chunks": 3, "chunk_bytes": 100, "pick": 0.0, "seed": 5}
-    fault = replace(planned("file-copy", ["n4"], **own), target=Helix()) if share else planned("file-copy", ["n4"], **own)
+    fault = (
+        replace(planned("file-copy", ["n4"], **own), target=Helix()) if share else planned("file-copy", ["n4"], **own)
+    )
     begun, proof, _ = bench.through(fault)
     assert proof.effective, proof.reason
     for number, name in enumerate(share or ("n4",)):
