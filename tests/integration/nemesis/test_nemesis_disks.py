@@ -247,7 +247,7 @@ def test_a_part_of_a_file_goes_to_another_place(bench: Bench, share: tuple[str, 
     log = f"{HOME}/data/log"
     for name in share or ("n4",):
         bench.shell(name, f"rm -rf {HOME}/data/*; seq 1 2000 > {log}; cp {log} /srv/before")
-    own = {"chunks": 3, "chunk_bytes": 100, "pick": 0.0, "seed": 5}
+    own: dict[str, Any] = {"chunks": 3, "chunk_bytes": 100, "pick": 0.0, "seed": 5}
     fault = (
         replace(planned("file-copy", ["n4"], **own), target=Helix()) if share else planned("file-copy", ["n4"], **own)
     )
