@@ -393,7 +393,11 @@ class World(Protocol):
 
 
 class ProgramWorld(World, Protocol):
-    """A world whose processes are programs, so that their system calls can fail. Its nodes do not lack `SIMULATED_CALLS`."""
+    """A world where calls on files can fail. Its nodes do not lack `SIMULATED_CALLS`.
+
+    A disk of Labrys has the calls `write` and `fsync` only. After a failed sync, what was written can be read, and no later
+    sync makes it durable.
+    """
 
     def fail_calls(self, key: int, node: str, role: str | None, failing: Failing) -> int:
         """Lets calls of the processes of a role, or of all, fail until `mend`. Calls count from now on.

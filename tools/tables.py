@@ -21,8 +21,9 @@ from checker.formats.missing import THINGS
 from checker.formats.readers import MAY_LACK
 from cli import COMMANDS
 from clusters.pipes import cluster as pipes
-from clusters.sim import cluster as sim
 from clusters.sim.linux import cluster as linux
+from clusters.sim.system import SimNodes
+from clusters.systems.sim_raft.system import SimRaft
 from harness.capabilities import CLOCK, NAMES, ROOT, SIMULATED, Capabilities
 from harness.console import plugins
 from harness.declare import Topic, click_options, hunted
@@ -97,9 +98,9 @@ def places_of_kinds() -> Rows:
     places = {
         "machines, real or virtual": Capabilities(available=frozenset(NAMES)),
         "`local` nodes": Capabilities(available=frozenset(NAMES) - {CLOCK}),
-        "Java by seed": Capabilities(available=frozenset({SIMULATED}), missing=sim.LACKS),
+        "Java by seed": Capabilities(available=frozenset({SIMULATED}), missing=SimNodes.lacks),
         "programs by seed": Capabilities(available=frozenset({SIMULATED}), missing=linux.LACKS),
-        "`sim-...` systems": Capabilities(available=frozenset({SIMULATED}), missing=sim.LACKS),
+        "`sim-raft`": Capabilities(available=frozenset({SIMULATED}), missing=SimRaft.lacks),
         "node programs on pipes": Capabilities(available=frozenset({SIMULATED}), missing=pipes.LACKS),
     }
     none = [impossible({"n1": can}) for can in places.values()]

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from harness.damage import Changed, Damaging
-    from harness.world import Losing
+    from harness.world import Failing, Losing
 
 DATA_DIRECTORY = "/data"
 _PROBE = ".labrys-room"
@@ -27,14 +27,42 @@ class _File:
         data: The current content; None if the file was deleted.
         durable: The content after a power loss; None: the file does not exist then.
         rewritten: Whether `data` differs from `durable` in more than bytes added at the end.
+        failed: How many bytes a sync should have made durable when it failed. Only a new write of the file changes them.
     """
 
-    __slots__ = ("data", "durable", "rewritten")
+    __slots__ = ("data", "durable", "failed", "rewritten")
 
     def __init__(self) -> None:
         self.data: bytearray | None = bytearray()
         self.durable: bytearray | None = None
         self.rewritten = True
+        self.failed = 0
+
+    def synced(self) -> bytearray | None:
+        """Returns what is durable after a sync."""
+        if self.data is None or not self.failed:
+            return None if self.data is None else bytearray(self.data)
+        if self.failed >= len(self.data):
+            return self.durable
+        before = (self.durable or bytearray())[: self.failed]
+        return before + bytes(self.failed - len(before)) + self.data[self.failed :]
+
+
+class _Rule:
+    """Calls that fail.
+
+    Attributes:
+        key: The number of the fault.
+        failing: The calls.
+        seen: How many of them there were.
+    """
+
+    __slots__ = ("failing", "key", "seen")
+
+    def __init__(self, key: int, failing: Failing) -> None:
+        self.key = key
+        self.failing = failing
+        self.seen = 0
 
 
 class _Change:
@@ -71,6 +99,8 @@ class SimDisk:
 
     Attributes:
         full: Whether the disk is full. A full disk takes no further byte.
+        errors: How many calls have failed by a rule.
+        on_error: Is called before a call fails: with the key of the fault, the call, its number and the file.
         on_step: Is called after each step with its kind and the file. None: the disk notes no steps.
     """
 
@@ -78,6 +108,9 @@ class SimDisk:
         self._node = node
         self._files: dict[str, _File] = {}
         self.full = False
+        self.errors = 0
+        self.on_error: Callable[[int, str, int, str], None] | None = None
+        self._rules: list[_Rule] = []
         self.on_step: Callable[[str, str], None] | None = None
         self._steps = 0
         self._changes: list[_Change] = []
@@ -94,6 +127,7 @@ class SimDisk:
 
     def append(self, name: str, content: bytes) -> None:
         """Adds bytes to the end of a file."""
+        self._check("write", name)
         self._need_room(name, content)
         file = self._file(name)
         if file.data is None:
@@ -104,6 +138,7 @@ class SimDisk:
 
     def write(self, name: str, content: bytes) -> None:
         """Replaces a whole file."""
+        self._check("write", name)
         self._put(name, content)
         self._step("write", name, content)
 
@@ -113,6 +148,7 @@ class SimDisk:
         if size < len(data):
             del data[max(size, 0) :]
             self._files[name].rewritten = True
+            self._files[name].failed = min(self._files[name].failed, len(data))
             self._step("truncate", name, b"", len(data))
 
     def delete(self, name: str) -> None:
@@ -127,14 +163,41 @@ class SimDisk:
         file = self._files.get(name)
         if file is None:
             return
+        try:
+            self._check("fsync", name)
+        except OSError:
+            file.failed = len(file.data or b"")
+            raise
         if file.data is None:
             del self._files[name]
+        elif file.failed:
+            file.durable, file.rewritten = file.synced(), False
         elif file.rewritten or file.durable is None:
             file.durable, file.rewritten = bytearray(file.data), False
         else:
             file.durable += file.data[len(file.durable) :]
         self._changes = [change for change in self._changes if change.name != name]
         self._step("sync", name)
+
+    def fail(self, key: int, failing: Failing) -> None:
+        """Lets calls fail from now on, until `mend` with the key of the fault."""
+        self._rules.append(_Rule(key, failing))
+
+    def mend(self, key: int | None) -> None:
+        """Removes the rules of a fault; None: all rules."""
+        self._rules = [rule for rule in self._rules if key not in {None, rule.key}]
+
+    def _check(self, call: str, name: str) -> None:
+        """Counts a call on a file, and lets it fail by a rule."""
+        for rule in self._rules:
+            if rule.failing.call != call or not fnmatchcase(name, rule.failing.pattern):
+                continue
+            rule.seen += 1
+            if rule.failing.nth <= rule.seen < rule.failing.nth + rule.failing.times:
+                self.errors += 1
+                if self.on_error is not None:
+                    self.on_error(rule.key, call, rule.seen, name)
+                raise OSError(rule.failing.error, "an error of the simulated disk", name)
 
     def wipe(self) -> None:
         """Removes all files. A power loss does not bring them back."""
@@ -161,6 +224,7 @@ class SimDisk:
             kept.data = None if file.data is None else bytearray(file.data)
             kept.durable = None if file.durable is None else bytearray(file.durable)
             kept.rewritten = file.rewritten
+            kept.failed = file.failed
         self._held = files, [*self._changes]
 
     def let_go(self) -> None:
@@ -203,7 +267,7 @@ class SimDisk:
             if file.durable is None:
                 del self._files[name]
             else:
-                file.data, file.rewritten = bytearray(file.durable), False
+                file.data, file.rewritten, file.failed = bytearray(file.durable), False, 0
         self._changes.clear()
         return Lost(files=len(before), changed=len(changed), bytes=lost_bytes)
 
@@ -238,7 +302,7 @@ class SimDisk:
         name, (after, made) = able[picked(damaging.pick, len(able))]
         before = bytes(self._data(name))
         file = self._files[name]
-        file.data, file.durable, file.rewritten = after, bytearray(after), False
+        file.data, file.durable, file.rewritten, file.failed = after, bytearray(after), False, 0
         now = self._data(name)
         return changed(
             damaging,
@@ -271,7 +335,7 @@ class SimDisk:
     def _put(self, name: str, content: bytes) -> None:
         self._need_room(name, content)
         file = self._file(name)
-        file.data, file.rewritten = bytearray(content), True
+        file.data, file.rewritten, file.failed = bytearray(content), True, 0
 
     def _need_room(self, name: str, content: bytes) -> None:
         if self.full and content:

@@ -5,6 +5,7 @@ A hunt meets such a schedule only by chance. These tests show that each bug is a
 
 from __future__ import annotations
 
+import errno
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,6 +15,7 @@ from clusters.systems.sim_raft.messages import AskVote, Install, TimeoutNow, Vot
 from clusters.systems.sim_raft.options import Reads
 from clusters.systems.sim_raft.outcomes import REFUSED
 from harness.units import NS_PER_MS
+from harness.world import Failing
 from tests.catches.raft_stage import NODES, Stage
 
 if TYPE_CHECKING:
@@ -416,6 +418,26 @@ def flipped_bit(bug: Bug) -> bool:
     return stage.agree()
 
 
+def failed_sync(bug: Bug) -> bool:
+    """A disk fails to sync an entry once; after that, another entry is synced, and the node loses its power."""
+    stage = written_by_three(bug)
+    disk = stage.hosts["n3"].disk
+    disk.fail(0, Failing(call="fsync", pattern="log", nth=1, times=1, error=errno.EIO))
+    stage.write("n1", 7)
+    with pytest.raises(OSError, match="an error of the simulated disk"):  # the process restarts itself then
+        stage.exchange("n1", "n3")
+    stage.restart("n3")
+    stage.beat("n1")
+    stage.exchange(*NODES)
+    stage.write("n1", 8)
+    stage.exchange(*NODES)
+    mark = stage.nodes["n3"].storage.last
+    disk.lose_power()
+    stage.restart("n3")
+    storage = stage.nodes["n3"].storage
+    return (storage.last, storage.repairs_until) == (mark, 0)
+
+
 def unready_successor(bug: Bug) -> bool:
     """A leader transfers its leadership to a lagging node."""
     stage = written_by_three(bug)
@@ -572,6 +594,7 @@ SCHEDULES: dict[Bug, Callable[[Bug], bool]] = {
     Bug.LOST_ENTRIES_NOT_NOTICED: damaged_log,
     Bug.CHECKSUM_NOT_VERIFIED: flipped_bit,
     Bug.OLDER_PROMISES_TRUSTED: promises_rolled_back,
+    Bug.FAILED_SYNC_TRUSTED: failed_sync,
     Bug.TRANSFER_UNCHECKED: unready_successor,
     Bug.READ_BEFORE_OWN_ENTRY: early_read,
     Bug.LEASE_KEPT_IN_TRANSFER: lease_after_transfer,

@@ -55,6 +55,7 @@ class Bug(enum.StrEnum):
     LOST_ENTRIES_NOT_NOTICED = "lost-entries-not-noticed"
     CHECKSUM_NOT_VERIFIED = "checksum-not-verified"
     OLDER_PROMISES_TRUSTED = "older-promises-trusted"
+    FAILED_SYNC_TRUSTED = "failed-sync-trusted"
     TRANSFER_UNCHECKED = "transfer-unchecked"
 
 
@@ -254,6 +255,11 @@ TABLE: Final[Mapping[Bug, Planted]] = MappingProxyType(
         Bug.OLDER_PROMISES_TRUSTED: Planted(
             does="A restart takes the first whole copy of its promises, though the other one is newer.",
             needs=Needs(faults=("file-rollback",)),
+        ),
+        Bug.FAILED_SYNC_TRUSTED: Planted(
+            does="After a failed sync, a node syncs again what it reads, and takes it as durable.",
+            seen="PostgreSQL before 12 (wiki.postgresql.org/wiki/Fsync_Errors)",
+            needs=Needs(faults=("disk-error",)),
         ),
         Bug.TRANSFER_UNCHECKED: Planted(
             does="A leader transfers its leadership to a follower that is not up to date, and the voters trust it.",

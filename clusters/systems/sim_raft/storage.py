@@ -187,12 +187,16 @@ class Storage:
     # -- a restart -----------------------------------------------------------------------------------------------------------
 
     def load(self) -> None:
-        """Reads the disk.
+        """Reads the disk. After an error of the disk, writes all files again first.
 
         Raises:
             DamagedDiskError: Both copies of term and vote are damaged.
+            OSError: The disk is full, or has an error again.
         """
         names = self._disk.names()
+        if self._disk.errors and self._bug is not Bug.FAILED_SYNC_TRUSTED:
+            for name in names:  # what a failed sync left can be read, and no later sync makes it durable
+                self._disk.write(name, self._disk.read(name))
         for name in names:
             self._disk.sync(name)  # a killed process may have left writes without a sync
         self._load_promises(names)

@@ -43,6 +43,7 @@ class SimRaft(SimSystem):
     name = "sim-raft"
     summary = "The Raft of Labrys for the simulator, correct or with one planted bug."
     tier = Tier.BENCH
+    lacks: ClassVar[Mapping[str, str]] = MappingProxyType({})  # it distrusts what it wrote before an error of its disk
     Options = SimRaftOptions
     serves: ClassVar[Mapping[str, str]] = MappingProxyType(
         {

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 WITHOUT_EFFECT = {"packet-rate"}
 OF_REAL_NODES = {"thread-stall"}  # `all` never has it, and `--stalls` does the same in the simulator
-OF_PROGRAMS = {"disk-error"}  # the toy makes no system calls
+OF_PROGRAMS = {"disk-error"}  # the toy does not say what it does after an error of its disk
 UNSUITED = {"leadership-transfer", "leaders-kill"}  # n1 is always the leader
 NAMED = {
     "file-bitflip": "n1",
@@ -83,10 +83,11 @@ def test_a_kind_without_an_effect_is_refused_by_name() -> None:
         trial(*TOY, "--nemesis", "packet-rate", "--fault-on", "1-2")
 
 
-def test_an_error_of_a_call_needs_programs() -> None:
-    """No other simulated node has it, and no real one; the reason says why."""
+def test_an_error_of_a_call_needs_a_system_that_knows_it() -> None:
+    """No other simulated system has it, and no real node; the reason says why."""
     with pytest.raises(
-        Exception, match="lacks simulated-calls, which disk-error needs: its processes are objects of Labrys"
+        Exception,
+        match="lacks simulated-calls, which disk-error needs: its processes are threads of one JVM, or objects",
     ):
         trial(*TOY, "--nemesis", "disk-error", "--fault-on", "1-2")
     (fault,) = [PlannedFault(id=1, kind="disk-error", target=Named(("n1",)), start_s=1.0, end_s=2.0, options={})]
