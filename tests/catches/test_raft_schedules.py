@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from clusters.sim.disk import SimDisk
 from clusters.systems.sim_raft.bugs import Bug
 from clusters.systems.sim_raft.messages import AskVote, Install, TimeoutNow, Vote
 from clusters.systems.sim_raft.options import Reads
@@ -422,6 +423,7 @@ def failed_sync(bug: Bug) -> bool:
     """A disk fails to sync an entry once; after that, another entry is synced, and the node loses its power."""
     stage = written_by_three(bug)
     disk = stage.hosts["n3"].disk
+    assert isinstance(disk, SimDisk)
     disk.fail(0, Failing(call="fsync", pattern="log", nth=1, times=1, error=errno.EIO))
     stage.write("n1", 7)
     with pytest.raises(OSError, match="an error of the simulated disk"):  # the process restarts itself then
