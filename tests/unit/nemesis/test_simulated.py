@@ -10,7 +10,8 @@ import pytest
 from harness.capabilities import NAMES, SIMULATED, Capabilities
 from harness.faults import PlannedFault
 from harness.targets import Named
-from nemesis.kinds import all_called, left_out, missing_capabilities
+from nemesis.errors import PlanError
+from nemesis.kinds import all_called, find_kind, left_out, missing_capabilities
 from tests.trials import TOY, trial
 
 if TYPE_CHECKING:
@@ -104,3 +105,11 @@ def test_a_simulated_process_does_not_outlive_its_disk(option: str) -> None:
     assert all("does not outlive its disk" in (record.error or "") for record in found.result.faults)
     assert found.result.recovery is not None
     assert found.result.recovery.error is None
+
+
+def test_a_torn_write_must_survive() -> None:
+    """If all that is not durable is lost, no write is there in part; the options are refused before the run."""
+    kind = find_kind("power-loss").fault
+    with pytest.raises(PlanError, match="with power-loss.lost=all none survives; give power-loss.lost=none, or places"):
+        kind.settle("power-loss", {"lost": "all", "torn": True})
+    assert kind.settle("power-loss", {"lost": "none", "torn": True}) == {"lost": "none", "torn": True}
