@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from harness.about import MEMBER, About
 from harness.blame import Plugin, blaming
 from harness.console.plain import counted, counted_of
+from harness.damaged_files import DAMAGED_FILES, damaged_files, damages, excused, refusal
 from harness.ends import PROCESSES, processes
 from harness.errors import LabrysError, headline
 from harness.indexes import RAFT_INVARIANTS, raft_invariants
@@ -55,7 +56,7 @@ OWN_PARTS = "own-parts"  # in place of those that the system did not make
 OF_ANY_RUN = frozenset(
     {
         REPLICAS_EQUAL, RECOVERED, "faults-effective", "progress", "client-errors", LOG_PATTERNS, "completed",
-        PROCESSES, CONTROL_NODE, ONE_LEADER, RAFT_INVARIANTS, OWN_PARTS, "protocol", "repeatable",
+        DAMAGED_FILES, PROCESSES, CONTROL_NODE, ONE_LEADER, RAFT_INVARIANTS, OWN_PARTS, "protocol", "repeatable",
     }
 )  # fmt: skip
 
@@ -207,7 +208,7 @@ def _outages(faults: Sequence[FaultRecord], serving: Serving | None) -> list[Fau
     return proven if serving is not None and all(serving.is_outage(fault) for fault in proven) else []
 
 
-def recovered(recovery: Recovery | None, pace: Pace | None = None) -> Part:
+def recovered(recovery: Recovery | None, pace: Pace | None = None, *, refuses: str = "") -> Part:
     """Returns the part `recovered`: whether the system worked again within the deadline after healing.
 
     If the control node was behind, a missed deadline is unknown and not invalid.
@@ -215,8 +216,12 @@ def recovered(recovery: Recovery | None, pace: Pace | None = None) -> Part:
     Args:
         recovery: The recovery of the system; None if the run ended before.
         pace: The measurements of the control node in the same stage; None if there are none.
+        refuses: Why a system that did not work again keeps its promise; empty if it does not. See `harness.damaged_files`.
     """
     part = _recovered(recovery)
+    if refuses and recovery is not None and recovery.error is not None and part.verdict is Verdict.INVALID:
+        reason = f"The system did not work again, as it promises. {refuses}"
+        return replace(part, verdict=Verdict.VALID, reason=reason)
     behind = pace.behind if pace is not None else None
     if part.verdict is not Verdict.INVALID or behind is None:
         return part
@@ -483,8 +488,10 @@ def of_run(
         left_out[REPLICAS_EQUAL] = "there is one replica only"
     elif not has_replicas:
         found.append(replicas_equal(result.replicas))
+    on_damage, hit = test.system.on_damage, damages(result.faults, test.damaging)
+    refusing = excused(result.ended, on_damage, hit)
     found += [
-        recovered(result.recovery, result.paces.get(RECOVERY)),
+        recovered(result.recovery, result.paces.get(RECOVERY), refuses=refusal(on_damage, hit, result.recovery)),
         faults_effective(result.faults, test.plan),
         progress(operations, result.faults, result.recovery, Serving.of(front, test.workload)),
         client_errors(operations),
@@ -501,7 +508,9 @@ def of_run(
     if not matched:
         left_out[LOG_PATTERNS] = f"{test.system.name} defines no fatal log lines"
     found += matched
-    ended = processes(result.ended, result.faults)
+    damaged = damaged_files(test.system.name, on_damage, hit, result.recovery, refusing)
+    found += [] if damaged is None else [damaged]
+    ended = processes([end for end in result.ended if end not in refusing], result.faults)
     found += [] if ended is None else [ended]
     world = world_of(test.cluster)
     if world is not None and not world.real_time:

@@ -7,6 +7,7 @@ which promise was tested. An option that a user gives counts more than the promi
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -27,6 +28,30 @@ class Promise:
     sentence: str
     source: str
     options: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Handling(StrEnum):
+    """What a system does with damaged files."""
+
+    REPAIRS = "repairs"
+    """A node with damaged files serves again, with what the other nodes have."""
+    REFUSES = "refuses"
+    """A node that reads damaged content ends, or takes no part, until somebody repairs it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OnDamage:
+    """What a system promises about damaged files. A silent wrong answer is invalid, whatever it promises.
+
+    Attributes:
+        handling: What a node with damaged files does.
+        sentence: The promise as a sentence, with what is not promised.
+        source: Who makes it: the title of a document and its address.
+    """
+
+    handling: Handling
+    sentence: str
+    source: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from harness.cluster import Cluster
     from harness.daemon import Daemon
     from harness.node import Node
-    from harness.promise import Promise
+    from harness.promise import OnDamage, Promise
     from harness.remote import Result
     from harness.service import NodeStatus
     from harness.verdict import Part
@@ -143,6 +143,7 @@ class System(abc.ABC):
             show only lines with one of them beside the operations. Empty: any lines near a violation.
         log_lines: Lines of its logs by the names that the trigger `log-line` takes, e.g. `snapshot`. Take them from logs of
             real runs.
+        on_damage: What it promises about damaged files; None: it does not say.
         faketime: Whether its processes run with libfaketime. If False, Labrys never loads this library into them. Then nodes
             that share this machine's clock have no clock faults.
         lacks: Capabilities of nodes that this system does not let faults use, each with the reason; see `harness.capabilities`.
@@ -175,6 +176,7 @@ class System(abc.ABC):
     answers: Sequence[str] = ()
     refusals: Sequence[str] = ()
     telling_log_texts: Sequence[str] = ()
+    on_damage: ClassVar[OnDamage | None] = None
     faketime: bool = True
     ready_timeout_s: float = 60.0
     workload_options: Any = None

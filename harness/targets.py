@@ -44,6 +44,14 @@ class AllNodes(Struct, frozen=True, tag="all"):
         return "all"
 
 
+class Helix(Struct, frozen=True, tag="helix"):
+    """All candidate nodes, each with another part of its files; see `harness.damage`."""
+
+    def __str__(self) -> str:
+        """Returns its word."""
+        return "helix"
+
+
 class ByLeader(Struct, frozen=True, tag="by-leader"):
     """Nodes that depend on who leads when the fault begins."""
 
@@ -62,9 +70,10 @@ class AtTrigger(Struct, frozen=True, tag="at-trigger"):
         return "trigger"
 
 
-PlanTarget: TypeAlias = Named | AllNodes | ByLeader | AtTrigger
+PlanTarget: TypeAlias = Named | AllNodes | Helix | ByLeader | AtTrigger
+EVERYWHERE: Final = (AllNodes(), Helix())  # the targets that are all candidate nodes
 
-_OF_WORDS: Final[tuple[PlanTarget, ...]] = (AllNodes(), *(ByLeader(lead) for lead in Lead), AtTrigger())
+_OF_WORDS: Final[tuple[PlanTarget, ...]] = (*EVERYWHERE, *(ByLeader(lead) for lead in Lead), AtTrigger())
 PLAN_WORDS: Final[Mapping[str, PlanTarget]] = {str(target): target for target in _OF_WORDS}
 
 
@@ -73,7 +82,7 @@ def names_of(target: PlanTarget) -> tuple[str, ...]:
     match target:
         case Named(nodes):
             return nodes
-        case AllNodes() | ByLeader() | AtTrigger():
+        case AllNodes() | Helix() | ByLeader() | AtTrigger():
             return ()
         case _:
             assert_never(target)

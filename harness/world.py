@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from harness.cluster import Cluster
+    from harness.damage import Changed, Damaging
 
 T = TypeVar("T")
 
@@ -75,23 +76,6 @@ class RareMessage:
     source: str
     target: str
     held: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Changed:
-    """The damage of a simulated file, read back from the file.
-
-    Attributes:
-        file: Its absolute path.
-        before_bytes: Its size before.
-        after_bytes: Its size after.
-        places: The positions of the changed bytes.
-    """
-
-    file: str
-    before_bytes: int
-    after_bytes: int
-    places: Sequence[int] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,11 +153,18 @@ class Losing:
 
     Attributes:
         changes: The lost changes by their places from the newest one, which has place 1. None: all.
-        torn: Whether the newest write that survives is there in part.
+        torn: Whether the newest write that survives is there in part. If all are lost, there is none.
+
+    Raises:
+        ValueError: All changes are lost, and one is torn.
     """
 
     changes: frozenset[int] | None = None
     torn: bool = False
+
+    def __post_init__(self) -> None:
+        if self.changes is None and self.torn:
+            raise ValueError("expected changes that survive, because one is torn; all are lost")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -377,22 +368,22 @@ class World(Protocol):
         """Removes all files from a node's disk. Its process must not run."""
         ...
 
-    def truncate_file(self, node: str, *, pattern: str, pick: float, amount: int) -> Changed:
-        """Removes the last written bytes of one file on a node's disk.
+    def keep_files(self, node: str) -> int:
+        """Remembers the files on a node's disk as they are durable now, so that `damage_file` can roll one back to that.
 
-        Args:
-            node: The node.
-            pattern: A pattern of file names, as in a shell.
-            pick: The choice among the matching files with data, from 0 to 1.
-            amount: The number of bytes.
+        Programs of this machine write into real files; then it remembers them as they are, which a disk may have too.
 
-        Raises:
-            NodeError: No file with data matches.
+        Returns:
+            The number of files.
         """
         ...
 
-    def flip_bits(self, node: str, *, pattern: str, pick: float, amount: int, seed: int) -> Changed:
-        """Flips one bit in each of `amount` bytes of one file; otherwise as `truncate_file`."""
+    def damage_file(self, node: str, damaging: Damaging) -> Changed:
+        """Damages one file on a node's disk. Its process must not run. A later loss of power does not take the damage back.
+
+        Raises:
+            NodeError: No file that matches can have this damage.
+        """
         ...
 
     def heal(self) -> None:
@@ -401,7 +392,11 @@ class World(Protocol):
 
 
 class ProgramWorld(World, Protocol):
-    """A world whose processes are programs, so that their system calls can fail. Its nodes do not lack `SIMULATED_CALLS`."""
+    """A world where calls on files can fail. Its nodes do not lack `SIMULATED_CALLS`.
+
+    A disk of Labrys has the calls `write` and `fsync` only. After a failed sync, what was written can be read, and no later
+    sync makes it durable.
+    """
 
     def fail_calls(self, key: int, node: str, role: str | None, failing: Failing) -> int:
         """Lets calls of the processes of a role, or of all, fail until `mend`. Calls count from now on.

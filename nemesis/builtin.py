@@ -117,5 +117,7 @@ KINDS = (
     Kind(name="disk-error", fault=disk_error.DiskError, target=tgt.ONE, in_all=False),
     Kind(name="file-truncate", fault=files.Truncate, target=tgt.ONE, aliases=("truncate-file",), in_all=False),
     Kind(name="file-bitflip", fault=files.BitFlip, target=tgt.ONE, aliases=("bitflip",), in_all=False),
+    Kind(name="file-copy", fault=files.Copy, target=tgt.ONE, aliases=("copy-file-chunks",), in_all=False),
+    Kind(name="file-rollback", fault=files.RollBack, target=tgt.ONE, aliases=("restore-file-chunks",), in_all=False),
     Kind(name="leadership-transfer", fault=leadership.Transfer, target=tgt.FOLLOWER, aliases=("transfer",)),
 )

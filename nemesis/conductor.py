@@ -20,7 +20,7 @@ from harness.faults import lasting, unseen_at_the_end
 from harness.healing import detach_volume, forget_environment, undo_everything
 from harness.slowness import slowed
 from harness.switch import SwitchEnded
-from harness.targets import ByLeader, names_of
+from harness.targets import EVERYWHERE, ByLeader, names_of
 from harness.world import world_of
 from nemesis import fakeclock, threadholds
 from nemesis import targets as tgt
@@ -337,7 +337,7 @@ class Conductor:
         if not free:
             reasons = "; ".join(f"{held[node]} already affects {node}" for node in targets)
             raise FaultError(f"fault {planned.id}-{planned.kind} has no target left: {reasons}")
-        if kind.fault.DAMAGES:
+        if kind.fault.DAMAGES and planned.target not in EVERYWHERE:  # who asks for all nodes means it
             self._allow_damage(planned, free)
         made = kind.fault(planned=planned, targets=free, field=self._field)
         made.problems.update({node: f"left out, because {held[node]} affects it" for node in targets if node in held})

@@ -12,8 +12,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from harness.targets import AllNodes, names_of
-from nemesis import targets as tgt
+from harness.targets import EVERYWHERE, names_of
 from nemesis.errors import PlanError
 from nemesis.fault import Occupied, too_damaged
 from nemesis.kinds import find_kind
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from harness.faults import PlannedFault
+    from nemesis import targets as tgt
 
 
 @dataclass(slots=True, kw_only=True)
@@ -34,7 +34,7 @@ class _Holders:
 
     def rivals(self, later: PlannedFault) -> list[PlannedFault]:
         """Returns the faults that may hold a node of a later one."""
-        if isinstance(later.target, AllNodes):
+        if later.target in EVERYWHERE:
             faults = [self.of_any]
         else:
             faults = [self.of_all, *(self.of_node.get(name) for name in names_of(later.target))]
@@ -43,7 +43,7 @@ class _Holders:
     def add(self, fault: PlannedFault) -> None:
         """Takes note of a fault."""
         self.of_any = _later(fault, self.of_any)
-        if isinstance(fault.target, AllNodes):
+        if fault.target in EVERYWHERE:
             self.of_all = _later(fault, self.of_all)
         for name in names_of(fault.target):
             self.of_node[name] = _later(fault, self.of_node.get(name))
@@ -104,11 +104,11 @@ def check_turns(faults: Sequence[PlannedFault]) -> None:
 
 def _shared(one: PlannedFault, other: PlannedFault, where: tgt.Layout) -> list[str]:
     own, others = _occupied(one, where), _occupied(other, where)
-    if tgt.ALL in (one.target, other.target) and own.role == others.role and own.meets(others):
+    if {one.target, other.target}.intersection(EVERYWHERE) and own.role == others.role and own.meets(others):
         return ["all nodes"]
     return sorted(own.shared(others))
 
 
 def _occupied(fault: PlannedFault, where: tgt.Layout) -> Occupied:
-    names = where.of(fault.role) if isinstance(fault.target, AllNodes) else names_of(fault.target)
+    names = where.of(fault.role) if fault.target in EVERYWHERE else names_of(fault.target)
     return Occupied(groups=find_kind(fault.kind).fault.GROUPS, role=fault.role, nodes=frozenset(names))

@@ -188,9 +188,12 @@ class Fault(Actor):
         GROUPS: Its groups. Two faults of one group never share a node.
         DISABLES: Whether its targets cannot take part in a quorum during the fault.
         DAMAGES: Whether the damage is permanent; then it hits at most a minority.
+        SILENT: Whether the damaged content can look whole to the process, because it was so once. Then a hunt draws the kind
+            only if the user names it.
         PREPARES: Whether the system's data must be on a volume of Labrys from the start of the run.
         LEAST_NODES: The fewest nodes with which it can have an effect. A fault between nodes needs two.
         TARGETS: The possible targets; names are always possible if this is not empty.
+        ON_REQUEST: Further targets, which only a user asks for; a hunt never draws them.
         SIMULATED: Its effect in a simulated world; None: none, so it is refused there unless it needs no capability. A subclass
             inherits the effect.
         WHOLE_NODE: The reason why its target cannot be a role, as a clause; None: it can be a role.
@@ -209,9 +212,11 @@ class Fault(Actor):
     GROUPS: ClassVar[frozenset[str]] = frozenset()
     DISABLES: ClassVar[bool] = False
     DAMAGES: ClassVar[bool] = False
+    SILENT: ClassVar[bool] = False
     PREPARES: ClassVar[bool] = False
     LEAST_NODES: ClassVar[int] = 1
     TARGETS: ClassVar[tuple[Target, ...]] = tgt.EVERY
+    ON_REQUEST: ClassVar[tuple[Target, ...]] = ()
     SIMULATED: ClassVar[type[Effect] | None] = None
     WHOLE_NODE: ClassVar[str | None] = "it acts on whole nodes"
     OPTIONS: ClassVar[Mapping[str, opt.Option]] = {}
@@ -220,7 +225,7 @@ class Fault(Actor):
         self.planned = planned
         self.targets = targets
         self.field = field
-        self.options = opt.settle(planned.kind, self.OPTIONS, planned.options)
+        self.options = self.settle(planned.kind, planned.options)
         self.role = planned.role
         self.problems: dict[str, str] = {}
         self.in_force = False
@@ -230,6 +235,25 @@ class Fault(Actor):
     def needs(cls, nodes: Sequence[Node], *, at_role: bool = False) -> frozenset[str]:  # noqa: ARG003
         """Returns the capabilities that every node needs, by the nodes' addresses, and whether the target is a role."""
         return cls.NEEDS
+
+    @classmethod
+    def settle(cls, kind: str, options: Mapping[str, Value]) -> dict[str, Value]:
+        """Returns the options with the defaults of those that are not given.
+
+        Raises:
+            PlanError: An option is unknown or has an impossible value, or some options do not go together.
+        """
+        settled = opt.settle(kind, cls.OPTIONS, options)
+        cls.check_options(kind, settled)
+        return settled
+
+    @classmethod
+    def check_options(cls, kind: str, options: Mapping[str, Value]) -> None:
+        """Refuses options that do not go together.
+
+        Raises:
+            PlanError: There are such options; the message has those to give.
+        """
 
     @classmethod
     def draw(cls, drawing: Drawing) -> Drawn:
@@ -254,8 +278,8 @@ class Fault(Actor):
         """
         if isinstance(target, Named):
             tgt.check_names(target.nodes, nodes)
-        elif target not in cls.TARGETS:
-            possible = ", ".join(map(str, cls.TARGETS))
+        elif target not in (*cls.TARGETS, *cls.ON_REQUEST):
+            possible = ", ".join(map(str, (*cls.TARGETS, *cls.ON_REQUEST)))
             known = f"Possible are: {possible}, or names of nodes." if possible else "It has none."
             raise PlanError(f"{kind} cannot be aimed at '{target}'. {known}")
 

@@ -20,7 +20,6 @@ from harness.console import plugins
 from harness.console.documents import shown
 from harness.console.suggest import did_you_mean
 from harness.targets import NAME_SEPARATOR, ByLeader
-from nemesis import options as opt
 from nemesis import targets as tgt
 from nemesis import triggers
 from nemesis.asked import AIM_SEPARATOR, ALL_KINDS, NO_KIND, WITHOUT, Asked, EveryKind, KindOptions, Request
@@ -282,7 +281,7 @@ def choose(asked: Asked, where: tgt.Layout, options: Mapping[str, Value] | None 
     called = find_called(asked.kind)
     kind = called.kind
     roles_hit, target = ((), None) if asked.aim is None else tgt.placed(asked.aim, where)
-    settled = opt.settle(kind.name, kind.fault.OPTIONS, options or {})
+    settled = kind.fault.settle(kind.name, options or {})
     if roles_hit:  # a role may be in the plural
         asked = replace(asked, aim=tgt.Words((*roles_hit, *str(asked.aim).split(NAME_SEPARATOR)[len(roles_hit) :])))
     label = str(asked)

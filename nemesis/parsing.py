@@ -29,7 +29,6 @@ from nemesis.asked import (
 )
 from nemesis.errors import PlanError
 from nemesis.kinds import find_called, find_kind
-from nemesis.options import settle
 from nemesis.targets import parse_aim
 from nemesis.triggers import parse_trigger
 
@@ -144,7 +143,7 @@ def options_of(text: str) -> KindOptions:
         except (ValueError, RecursionError):
             options[option] = value.strip()
     for kind, options in given.items():
-        settle(kind, find_kind(kind).fault.OPTIONS, options)
+        find_kind(kind).fault.settle(kind, options)
     return KindOptions(given)
 
 

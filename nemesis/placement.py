@@ -16,7 +16,7 @@ import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from harness.targets import AtTrigger, ByLeader, names_of
+from harness.targets import EVERYWHERE, AtTrigger, ByLeader, names_of
 from nemesis import targets as tgt
 from nemesis.fault import Hit
 from nemesis.grudges import has_quorum, union
@@ -156,7 +156,7 @@ def _go_together(fault: Placed, holding: Sequence[Placed], where: Layout) -> boo
     """Returns whether a fault shares no named node with the `holding` faults, and certainly finds a free node."""
     nodes = where.of(fault.choice.role)
     held = _named([other.target for other in holding]) & frozenset(nodes)
-    if tgt.ALL in (fault.target, *(other.target for other in holding)):
+    if any(other.target in EVERYWHERE for other in (fault, *holding)):
         return False
     if held & set(names_of(fault.target)):
         return False

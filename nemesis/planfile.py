@@ -27,7 +27,6 @@ from nemesis.conflicts import check_together, check_turns
 from nemesis.errors import PlanError
 from nemesis.fault import Hit
 from nemesis.kinds import LeftOut, find_kind, members_of
-from nemesis.options import settle
 from nemesis.plan import number
 from nemesis.triggers import check_target, make_trigger
 
@@ -299,7 +298,7 @@ def _checked(
     order = tuple(stored.order) or (nodes if isinstance(target, ByLeader) else ())
     if order and sorted(order) != sorted(nodes):
         raise PlanError(f"its order must name every node once: {', '.join(nodes)}")
-    options = settle(kind.name, kind.fault.OPTIONS, stored.options)
+    options = kind.fault.settle(kind.name, stored.options)
     some = nodes[0]  # any node serves to check that the fault is possible
     targets = tgt.resolve(target, nodes, order=order, leader=some, met=some)
     kind.fault.impact(Hit(nodes=nodes, targets=targets, order=order or nodes), options)

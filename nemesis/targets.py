@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, assert_never
 from harness.console.documents import shown
 from harness.console.plain import counted
 from harness.console.suggest import did_you_mean
-from harness.targets import NAME_SEPARATOR, AllNodes, AtTrigger, ByLeader, Lead, Named, PlanTarget
+from harness.targets import NAME_SEPARATOR, AllNodes, AtTrigger, ByLeader, Helix, Lead, Named, PlanTarget
 from nemesis.errors import PlanError
 from nemesis.grudges import majority, minority
 
@@ -63,6 +63,7 @@ class Words:
 Aim: TypeAlias = Target | Words
 
 ALL: Final = AllNodes()
+HELIX: Final = Helix()
 ONE: Final = Counted(Count.ONE)
 RANDOM: Final = Counted(Count.RANDOM)
 MINORITY: Final = Counted(Count.MINORITY)
@@ -75,7 +76,7 @@ TRIGGER: Final = AtTrigger()
 
 AT_START: Final[tuple[Target, ...]] = (LEADER, LEADER_MINORITY, FOLLOWER, FOLLOWERS, TRIGGER)
 EVERY: Final[tuple[Target, ...]] = (ALL, ONE, RANDOM, MINORITY, MAJORITY, *AT_START)
-WORDS: Final[Mapping[str, Target]] = {str(target): target for target in EVERY}
+WORDS: Final[Mapping[str, Target]] = {str(target): target for target in (*EVERY, HELIX)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,7 +219,7 @@ def no_minority(nodes: Sequence[str]) -> str:
 
 
 def draw(
-    target: Counted | AllNodes | Named,
+    target: Counted | AllNodes | Helix | Named,
     nodes: Sequence[str],
     rng: Random,
     *,
@@ -257,9 +258,9 @@ def draw(
     return _in_order(chosen, nodes)
 
 
-def _size(target: Counted | AllNodes, nodes: Sequence[str], rng: Random, at_most: int | None) -> int:
+def _size(target: Counted | AllNodes | Helix, nodes: Sequence[str], rng: Random, at_most: int | None) -> int:
     """Returns how many nodes a target has; `random` draws it."""
-    if isinstance(target, AllNodes):
+    if isinstance(target, AllNodes | Helix):
         return len(nodes)
     match target.count:
         case Count.ONE:
@@ -297,7 +298,7 @@ def resolve(
     match target:
         case Named(names):
             return check_names(names, nodes)
-        case AllNodes():
+        case AllNodes() | Helix():
             return tuple(nodes)
         case AtTrigger():
             if met is None or met not in nodes:

@@ -20,13 +20,17 @@ from checker.consistency import ANOMALIES, MODELS, ruled_out
 from checker.formats.missing import THINGS
 from checker.formats.readers import MAY_LACK
 from cli import COMMANDS
-from harness.capabilities import ROOT
+from clusters.pipes import cluster as pipes
+from clusters.sim.linux import cluster as linux
+from clusters.sim.system import SimNodes
+from clusters.systems.sim_raft.system import SimRaft
+from harness.capabilities import CLOCK, NAMES, ROOT, SIMULATED, Capabilities
 from harness.console import plugins
 from harness.declare import Topic, click_options, hunted
 from harness.errors import ExitCode
 from harness.suites.thresholds import MEASURES
 from nemesis.builtin import KINDS, TRIGGERS
-from nemesis.kinds import Called
+from nemesis.kinds import Called, impossible
 from tools import site
 from workloads.bank import judge as of_banks
 from workloads.ledger import judge as of_ledgers
@@ -86,14 +90,39 @@ def _needs(fault: type[Fault]) -> str:
     return ", ".join(f"{each} or {fault.INSTEAD[each]}" if each in fault.INSTEAD else each for each in needs)
 
 
+def places_of_kinds() -> Rows:
+    """Returns where each kind of fault has an effect, by what nodes can do there; kinds with the same places share a row.
+
+    A capability that only some machines have, such as `netem`, or only some systems, such as a leader, counts as there.
+    """
+    places = {
+        "machines, real or virtual": Capabilities(available=frozenset(NAMES)),
+        "`local` nodes": Capabilities(available=frozenset(NAMES) - {CLOCK}),
+        "Java by seed": Capabilities(available=frozenset({SIMULATED}), missing=SimNodes.lacks),
+        "programs by seed": Capabilities(available=frozenset({SIMULATED}), missing=linux.LACKS),
+        "`sim-raft`": Capabilities(available=frozenset({SIMULATED}), missing=SimRaft.lacks),
+        "node programs on pipes": Capabilities(available=frozenset({SIMULATED}), missing=pipes.LACKS),
+    }
+    none = [impossible({"n1": can}) for can in places.values()]
+    several: dict[tuple[str, ...], list[str]] = {}
+    for kind in KINDS:
+        cells = tuple("" if kind.name in lacking else "yes" for lacking in none)
+        several.setdefault(cells, []).append(f"`{kind.name}`")
+    return [("kinds", *places), *((", ".join(names), *cells) for cells, names in several.items())]
+
+
 def options_of_kinds() -> Rows:
-    """Returns the options of the kinds of faults."""
-    rows: Rows = [("kind", "option", "meaning", "takes", "default")]
-    for fault, several in _by_fault():
+    """Returns the options of the kinds of faults; kinds with the same option share a row."""
+    several: dict[tuple[str, ...], list[str]] = {}
+    for fault, kinds_of_fault in _by_fault():
         for name, option in fault.OPTIONS.items():
             default = "" if option.default is None else f"`{option.default}`"
-            rows.append((f"`{several[0].name}`", f"`{name}`", option.meaning.rstrip("."), option.expected, default))
-    return rows
+            cells = (f"`{name}`", option.meaning.rstrip("."), option.expected, default)
+            several.setdefault(cells, []).append(f"`{kinds_of_fault[0].name}`")
+    return [
+        ("kind", "option", "meaning", "takes", "default"),
+        *((", ".join(names), *cells) for cells, names in several.items()),
+    ]
 
 
 def triggers() -> Rows:
@@ -342,6 +371,7 @@ def _of_own_functions() -> Iterator[tuple[str, str]]:
 TABLES: Mapping[str, Callable[[], Rows]] = MappingProxyType(
     {
         "kinds-of-faults": kinds,
+        "places-of-faults": places_of_kinds,
         "options-of-faults": options_of_kinds,
         "triggers": triggers,
         "log-lines": log_lines,

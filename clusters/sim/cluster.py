@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from clusters.sim.threads import Threads
 from clusters.sim.world import SimWorld
-from harness.capabilities import SIMULATED, SIMULATED_CALLS, Capabilities
+from harness.capabilities import SIMULATED, Capabilities
 from harness.errors import NodeError
 from harness.node import Node
 
@@ -19,11 +18,6 @@ if TYPE_CHECKING:
 
     from clusters.sim.machine import Machine
 
-LACKS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        SIMULATED_CALLS: "its processes are objects of Labrys or threads of one JVM, whose system calls Labrys does not see"
-    }
-)
 LOG_DIRECTORY = "/log"
 LOG_FILE = f"{LOG_DIRECTORY}/node.log"
 
@@ -58,8 +52,8 @@ class SimCluster:
         return self._remotes[node.name]
 
     def capabilities(self) -> Mapping[str, Capabilities]:
-        """Returns the faults with a simulated effect, but not those of system calls."""
-        can = Capabilities(available=frozenset({SIMULATED}), missing=LACKS)
+        """Returns the faults with a simulated effect. A system may lack more."""
+        can = Capabilities(available=frozenset({SIMULATED}))
         return {node.name: can for node in self._nodes}
 
     def entered(self) -> AbstractContextManager[None]:

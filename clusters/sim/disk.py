@@ -5,15 +5,16 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
+from clusters.sim.damage import Edit, changed, edits, picked, reader, unable
 from clusters.sim.host import DiskFull
-from harness.errors import NodeError
-from harness.randomness import stream
-from harness.world import Changed, Lost, Unsynced
+from harness.damage import How
+from harness.world import Lost, Unsynced
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
-    from harness.world import Losing
+    from harness.damage import Changed, Damaging
+    from harness.world import Failing, Losing
 
 DATA_DIRECTORY = "/data"
 _PROBE = ".labrys-room"
@@ -26,14 +27,42 @@ class _File:
         data: The current content; None if the file was deleted.
         durable: The content after a power loss; None: the file does not exist then.
         rewritten: Whether `data` differs from `durable` in more than bytes added at the end.
+        failed: How many bytes a sync should have made durable when it failed. Only a new write of the file changes them.
     """
 
-    __slots__ = ("data", "durable", "rewritten")
+    __slots__ = ("data", "durable", "failed", "rewritten")
 
     def __init__(self) -> None:
         self.data: bytearray | None = bytearray()
         self.durable: bytearray | None = None
         self.rewritten = True
+        self.failed = 0
+
+    def synced(self) -> bytearray | None:
+        """Returns what is durable after a sync."""
+        if self.data is None or not self.failed:
+            return None if self.data is None else bytearray(self.data)
+        if self.failed >= len(self.data):
+            return self.durable
+        before = (self.durable or bytearray())[: self.failed]
+        return before + bytes(self.failed - len(before)) + self.data[self.failed :]
+
+
+class _Rule:
+    """Calls that fail.
+
+    Attributes:
+        key: The number of the fault.
+        failing: The calls.
+        seen: How many of them there were.
+    """
+
+    __slots__ = ("failing", "key", "seen")
+
+    def __init__(self, key: int, failing: Failing) -> None:
+        self.key = key
+        self.failing = failing
+        self.seen = 0
 
 
 class _Change:
@@ -70,6 +99,8 @@ class SimDisk:
 
     Attributes:
         full: Whether the disk is full. A full disk takes no further byte.
+        errors: How many calls have failed by a rule.
+        on_error: Is called before a call fails: with the key of the fault, the call, its number and the file.
         on_step: Is called after each step with its kind and the file. None: the disk notes no steps.
     """
 
@@ -77,10 +108,14 @@ class SimDisk:
         self._node = node
         self._files: dict[str, _File] = {}
         self.full = False
+        self.errors = 0
+        self.on_error: Callable[[int, str, int, str], None] | None = None
+        self._rules: list[_Rule] = []
         self.on_step: Callable[[str, str], None] | None = None
         self._steps = 0
         self._changes: list[_Change] = []
         self._held: tuple[dict[str, _File], list[_Change]] | None = None
+        self._kept: dict[str, bytes] = {}
 
     def names(self) -> list[str]:
         """Returns the names of all files, sorted."""
@@ -92,6 +127,7 @@ class SimDisk:
 
     def append(self, name: str, content: bytes) -> None:
         """Adds bytes to the end of a file."""
+        self._check("write", name)
         self._need_room(name, content)
         file = self._file(name)
         if file.data is None:
@@ -102,6 +138,7 @@ class SimDisk:
 
     def write(self, name: str, content: bytes) -> None:
         """Replaces a whole file."""
+        self._check("write", name)
         self._put(name, content)
         self._step("write", name, content)
 
@@ -111,6 +148,7 @@ class SimDisk:
         if size < len(data):
             del data[max(size, 0) :]
             self._files[name].rewritten = True
+            self._files[name].failed = min(self._files[name].failed, len(data))
             self._step("truncate", name, b"", len(data))
 
     def delete(self, name: str) -> None:
@@ -125,14 +163,41 @@ class SimDisk:
         file = self._files.get(name)
         if file is None:
             return
+        try:
+            self._check("fsync", name)
+        except OSError:
+            file.failed = len(file.data or b"")
+            raise
         if file.data is None:
             del self._files[name]
+        elif file.failed:
+            file.durable, file.rewritten = file.synced(), False
         elif file.rewritten or file.durable is None:
             file.durable, file.rewritten = bytearray(file.data), False
         else:
             file.durable += file.data[len(file.durable) :]
         self._changes = [change for change in self._changes if change.name != name]
         self._step("sync", name)
+
+    def fail(self, key: int, failing: Failing) -> None:
+        """Lets calls fail from now on, until `mend` with the key of the fault."""
+        self._rules.append(_Rule(key, failing))
+
+    def mend(self, key: int | None) -> None:
+        """Removes the rules of a fault; None: all rules."""
+        self._rules = [rule for rule in self._rules if key not in {None, rule.key}]
+
+    def _check(self, call: str, name: str) -> None:
+        """Counts a call on a file, and lets it fail by a rule."""
+        for rule in self._rules:
+            if rule.failing.call != call or not fnmatchcase(name, rule.failing.pattern):
+                continue
+            rule.seen += 1
+            if rule.failing.nth <= rule.seen < rule.failing.nth + rule.failing.times:
+                self.errors += 1
+                if self.on_error is not None:
+                    self.on_error(rule.key, call, rule.seen, name)
+                raise OSError(rule.failing.error, "an error of the simulated disk", name)
 
     def wipe(self) -> None:
         """Removes all files. A power loss does not bring them back."""
@@ -159,6 +224,7 @@ class SimDisk:
             kept.data = None if file.data is None else bytearray(file.data)
             kept.durable = None if file.durable is None else bytearray(file.durable)
             kept.rewritten = file.rewritten
+            kept.failed = file.failed
         self._held = files, [*self._changes]
 
     def let_go(self) -> None:
@@ -201,7 +267,7 @@ class SimDisk:
             if file.durable is None:
                 del self._files[name]
             else:
-                file.data, file.rewritten = bytearray(file.durable), False
+                file.data, file.rewritten, file.failed = bytearray(file.durable), False, 0
         self._changes.clear()
         return Lost(files=len(before), changed=len(changed), bytes=lost_bytes)
 
@@ -222,41 +288,54 @@ class SimDisk:
         self.wipe()
         return Lost(files=len(sizes), changed=len(sizes), bytes=sum(sizes))
 
-    def cut_end(self, *, pattern: str, pick: float, amount: int) -> Changed:
-        """Cuts the last written bytes off a file; see `harness.world.World.truncate_file`."""
-        name = self._picked(pattern, pick)
-        data = bytearray(self._data(name))
-        after = data[: max(0, _written(data) - amount)]
-        self._damage(name, after)
-        return Changed(file=_path(name), before_bytes=len(data), after_bytes=len(self._data(name)))
+    def keep(self) -> int:
+        """Remembers the durable content of each file, for a roll-back. Returns the number of files."""
+        self._kept = {name: bytes(file.durable) for name, file in self._files.items() if file.durable is not None}
+        return len(self._kept)
 
-    def flip(self, *, pattern: str, pick: float, amount: int, seed: int) -> Changed:
-        """Flips bits in a file; see `harness.world.World.flip_bits`."""
-        name = self._picked(pattern, pick)
+    def damage(self, damaging: Damaging) -> Changed:
+        """Damages one file, and reads it back; see `harness.world.World.damage_file`."""
+        found = [name for name in self.names() if fnmatchcase(name, damaging.pattern)]
+        able = [(name, planned) for name in found if (planned := self._planned(name, damaging)) is not None]
+        if not able:
+            raise unable(self._node, damaging, DATA_DIRECTORY, matching=len(found))
+        name, (after, made) = able[picked(damaging.pick, len(able))]
         before = bytes(self._data(name))
-        after = bytearray(before)
-        flipped = flips(_written(before), amount, seed)
-        for place, bit in flipped.items():
-            after[place] ^= bit
-        self._damage(name, after)
-        now = self._data(name)
-        differ = tuple(place for place in sorted(flipped) if now[place] != before[place])
-        return Changed(file=_path(name), before_bytes=len(before), after_bytes=len(now), places=differ)
-
-    def _damage(self, name: str, data: bytearray) -> None:
         file = self._files[name]
-        file.data, file.durable, file.rewritten = data, bytearray(data), False
+        file.data, file.durable, file.rewritten, file.failed = after, bytearray(after), False, 0
+        now = self._data(name)
+        return changed(
+            damaging,
+            f"{DATA_DIRECTORY}/{name}",
+            made,
+            written_bytes=_written(before),
+            before=reader(before),
+            now=reader(now),
+            sizes=(len(before), len(now)),
+        )
 
-    def _picked(self, pattern: str, pick: float) -> str:
-        found = [name for name in self.names() if fnmatchcase(name, pattern) and _written(self._data(name))]
-        if not found:
-            raise NodeError(self._node, f"no file with data matches {pattern} in {DATA_DIRECTORY}")
-        return found[min(int(pick * len(found)), len(found) - 1)]
+    def _planned(self, name: str, damaging: Damaging) -> tuple[bytearray, list[Edit]] | None:
+        """Returns a file after a damage, and what was written there; None if it cannot have it."""
+        data = self._data(name)
+        written = _written(data)
+        kept = self._kept.get(name)
+        if not written or (damaging.how is How.ROLL_BACK and (kept is None or kept == data)):
+            return None
+        if damaging.how is How.CUT:
+            return data[: max(0, written - damaging.amount)], []
+        if damaging.how is How.ROLL_BACK and not damaging.chunk_bytes:
+            return bytearray(kept or b""), [Edit(0, kept or b"")]
+        after = bytearray(data)
+        earlier = None if kept is None else reader(kept)
+        made = edits(damaging, written, reader(data), earlier)
+        for edit in made:
+            after[edit.at : edit.at + len(edit.content)] = edit.content
+        return (after, made) if made else None
 
     def _put(self, name: str, content: bytes) -> None:
         self._need_room(name, content)
         file = self._file(name)
-        file.data, file.rewritten = bytearray(content), True
+        file.data, file.rewritten, file.failed = bytearray(content), True, 0
 
     def _need_room(self, name: str, content: bytes) -> None:
         if self.full and content:
@@ -275,26 +354,9 @@ class SimDisk:
         return file
 
 
-def flips(size: int, amount: int, seed: int) -> Mapping[int, int]:
-    """Returns the bits that change in a file: for each place, the value to which only its bit is set.
-
-    Args:
-        size: The size of the part of the file that was written.
-        amount: The number of places; at most `size` are returned.
-        seed: The seed of the draws.
-    """
-    draws = stream(seed, "bits")
-    places = draws.sample(range(size), min(amount, size))
-    return {place: 1 << draws.randrange(8) for place in places}
-
-
 def _written(data: Sequence[int]) -> int:
     """Returns the size up to the last byte that is not zero."""
     size = len(data)
     while size and not data[size - 1]:
         size -= 1
     return size
-
-
-def _path(name: str) -> str:
-    return f"{DATA_DIRECTORY}/{name}"

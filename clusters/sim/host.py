@@ -60,9 +60,14 @@ class Timer(Protocol):
 class Disk(Protocol):
     """Files by name, in one flat directory.
 
+    Attributes:
+        errors: How many calls have failed by an error of the disk so far, like `/sys/fs/ext4/DEVICE/errors_count`.
+
     A write is readable at once, and survives a kill of the process. A power loss resets each file to its last `sync`; a file
     that was never synced is gone. If a fault damages a file, a read returns the damaged content.
     """
+
+    errors: int
 
     def names(self) -> list[str]:
         """Returns the names of all files, sorted."""
@@ -105,7 +110,13 @@ class Disk(Protocol):
         ...
 
     def sync(self, name: str) -> None:
-        """Makes the file's content, or its absence, durable: it survives a power loss."""
+        """Makes the file's content, or its absence, durable: it survives a power loss.
+
+        Raises:
+            OSError: The disk has an error. What was written is still there to read, and no later sync makes it durable, as on
+                Linux; only a new write of it can be. See Rebello et al., "Can Applications Recover from fsync Failures?"
+                (ATC 2020).
+        """
         ...
 
 

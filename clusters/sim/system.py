@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import abc
 import asyncio
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from clusters.sim.cluster import LOG_FILE
@@ -15,6 +16,7 @@ from clusters.sim.disk import DATA_DIRECTORY
 from clusters.sim.errors import Broken, Refused
 from clusters.sim.host import Request
 from clusters.sim.machine import FATAL
+from harness.capabilities import SIMULATED_CALLS
 from harness.daemon import Daemon
 from harness.errors import CommandFailed, NotServing
 from harness.leaders import leader_of
@@ -74,6 +76,12 @@ class SimNodes(OneServiceSystem):
     """The processes of a system in the simulator. A subclass says how clients and observers talk to them."""
 
     simulated: ClassVar[bool] = True
+    lacks: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {
+            SIMULATED_CALLS: "its processes are threads of one JVM, or objects of Labrys that do not say what they do after "
+            "an error of the disk"
+        }
+    )
     only_on: ClassVar[str] = "sim"
     role = ROLE
 

@@ -12,7 +12,7 @@ import heapq
 import re
 import sys
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeAlias, TypeVar
 
 from clusters.sim.cores import Core
 from clusters.sim.host import Reply, Request
@@ -22,16 +22,19 @@ from clusters.sim.network import Network
 from clusters.sim.rarity import Rarity
 from clusters.sim.steps import Steps
 from harness.clock import run_virtual
+from harness.errors import NodeError
 from harness.units import NS_PER_S
-from harness.world import Arrival
+from harness.world import Arrival, Failed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
     from clusters.sim.steps import StepsOfDisks
-    from harness.world import Changed, DiskStep, DiskSteps, Disturbance, Losing, Lost, Pair, RareMessage
+    from harness.damage import Changed, Damaging
+    from harness.world import DiskStep, DiskSteps, Disturbance, Failing, Losing, Lost, Pair, RareMessage
 
+CALLS: Final = ("write", "fsync")  # of a simulated disk, which can fail
 T = TypeVar("T")
 
 Event: TypeAlias = "tuple[int, int, Callable[..., None], tuple[Any, ...]]"
@@ -110,6 +113,7 @@ class SimWorld:
         self._woken = False
         self._runs = False
         self._core: Core | None = None
+        self._failed: dict[int, list[Failed]] = {}  # the calls that failed, by the fault
         self._mended: dict[int, Mapping[Pair, int]] = {}
         # Those who wait for a line in a log: the nodes and the pattern.
         self._readers: dict[asyncio.Future[tuple[str, str]], tuple[AbstractSet[str], re.Pattern[str]]] = {}
@@ -246,6 +250,8 @@ class SimWorld:
 
     def mend(self, key: int) -> None:
         """Removes the cut and the disturbances of a key."""
+        for machine in self.machines.values():
+            machine.disk.mend(key)
         cut = self.network.mend(key)
         if cut is not None:
             self._mended[key] = cut.dropped
@@ -349,17 +355,38 @@ class SimWorld:
         future: asyncio.Future[DiskStep] = asyncio.get_running_loop().create_future()
         return await self.steps.wait(future, self.now_ns, nodes, call=call, pattern=pattern, nth=nth)
 
+    def fail_calls(self, key: int, node: str, role: str | None, failing: Failing) -> int:  # noqa: ARG002 - a node has one process
+        """Lets calls on the files of a node fail; see `harness.world.ProgramWorld`.
+
+        Raises:
+            NodeError: The disk has no such call.
+        """
+        if failing.call not in CALLS:
+            raise NodeError(node, f"its disk has the calls {' and '.join(CALLS)}, and not {failing.call}")
+        disk = self.machines[node].disk
+        disk.on_error = partial(self._failed_call, node)
+        disk.fail(key, failing)
+        return 1
+
+    def _failed_call(self, node: str, key: int, call: str, number: int, file: str) -> None:
+        failed = Failed(node=node, time_ns=self.now_ns, call=call, number=number, program=node, file=file)
+        self._failed.setdefault(key, []).append(failed)
+
+    def failed_calls(self, key: int) -> Sequence[Failed]:
+        """Returns the calls that have failed by a rule so far."""
+        return tuple(self._failed.get(key, ()))
+
     def wipe_files(self, node: str) -> Lost:
         """Removes all files from a node's disk."""
         return self.machines[node].disk.lose_all()
 
-    def truncate_file(self, node: str, *, pattern: str, pick: float, amount: int) -> Changed:
-        """Cuts the last written bytes off one file."""
-        return self.machines[node].disk.cut_end(pattern=pattern, pick=pick, amount=amount)
+    def keep_files(self, node: str) -> int:
+        """Remembers the files of a node as they are durable now."""
+        return self.machines[node].disk.keep()
 
-    def flip_bits(self, node: str, *, pattern: str, pick: float, amount: int, seed: int) -> Changed:
-        """Flips bits in one file."""
-        return self.machines[node].disk.flip(pattern=pattern, pick=pick, amount=amount, seed=seed)
+    def damage_file(self, node: str, damaging: Damaging) -> Changed:
+        """Damages one file of a node."""
+        return self.machines[node].disk.damage(damaging)
 
     def heal(self) -> None:
         """Removes the effects of all faults."""
@@ -368,4 +395,5 @@ class SimWorld:
         for machine in self.machines.values():
             machine.set_clock(0, None)
             machine.disk.full = False
+            machine.disk.mend(None)
             machine.resume()

@@ -257,16 +257,16 @@ def _by_default(possible: Sequence[Called], *, simulated: bool, released: bool) 
     """Returns the kinds that a hunt draws from without `--among`.
 
     These are the kinds of `all`, and those that aim at the leader. In the simulator, the kinds that damage files are included:
-    `sim-raft` must survive them. Few real systems promise that, so a hunt leaves the disks of released programs alone. If the
-    disks are full, some programs also exchange messages without end. The other kinds differ from one of these only in how many
-    nodes they hit.
+    `sim-raft` must survive them. Those whose damage can look whole are not: few systems promise to notice it. Few real systems
+    promise to survive the others, so a hunt leaves the disks of released programs alone. If the disks are full, some programs
+    also exchange messages without end. The other kinds differ from one of these only in how many nodes they hit.
     """
     kept = [
         called
         for called in possible
         if (called.kind.in_all and not called.is_variant)
         or isinstance(called.target, ByLeader)
-        or (simulated and called.kind.fault.DAMAGES)
+        or (simulated and called.kind.fault.DAMAGES and not called.kind.fault.SILENT)
     ]
     return [called for called in kept if not (simulated and released and _changes_disk(called.kind))]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -192,6 +193,8 @@ def _system(name: str, found: Chosen | InputError) -> dict[str, Any]:
     if isinstance(found, Chosen):
         row["workloads"] = dict(getattr(found.type, "serves", {}))
         row["places"] = places_of(found.type)
+        promise = found.type.on_damage
+        row["on_damage"] = None if promise is None else {**asdict(promise), "handling": str(promise.handling)}
         row["tier"] = None if found.type.tier is None else str(found.type.tier)
     return row
 
@@ -208,6 +211,8 @@ def _show(rows: list[dict[str, Any]], output: str, *, width: int = 0) -> None:
         for word in ("workloads", "functions"):
             for name, text in row.get(word, {}).items():
                 echo(f"{'':<{width}}    {name}: {one_line(text)}")
+        if row.get("on_damage"):
+            echo(f"{'':<{width}}    damaged files: {one_line(row['on_damage']['sentence'])}")
         if row.get("places"):
             echo(f"{'':<{width}}    runs with: {', '.join(row['places'])}")
         if "systems" in row:

@@ -109,8 +109,15 @@ class PowerLoss(Kill):
             "In the simulator: which of the changes that no sync has made durable are lost: all, none, or their places from "
             "the newest one, e.g. 1+3. The default: what the seed draws.",
         ),
-        "torn": opt.flag("In the simulator: whether the newest write that survives is there in part; it needs lost."),
+        "torn": opt.flag(
+            "In the simulator: whether the newest write that survives is there in part; it needs lost, and not all may be lost."
+        ),
     }
+
+    @classmethod
+    def check_options(cls, kind: str, options: Mapping[str, Value]) -> None:  # noqa: ARG003 - the messages name it
+        """Refuses losses that cannot be; see `losing`."""
+        losing(options)
 
     def __init__(self, *, planned: PlannedFault, targets: tuple[str, ...], field: Field) -> None:
         super().__init__(planned=planned, targets=targets, field=field)
@@ -186,8 +193,13 @@ def losing(options: Mapping[str, Value]) -> Losing | None:
         if torn:
             raise PlanError("power-loss.torn needs power-loss.lost, which says what else is lost")
         return None
+    if text == LOSES_ALL and torn:
+        raise PlanError(
+            f"power-loss.torn tears the newest write that survives, and with power-loss.lost={LOSES_ALL} none survives; give "
+            f"power-loss.lost={LOSES_NOTHING}, or places of changes such as 1+3"
+        )
     if text == LOSES_ALL:
-        return Losing(torn=torn)
+        return Losing()
     if text == LOSES_NOTHING:
         return Losing(changes=frozenset(), torn=torn)
     places = text.split("+")

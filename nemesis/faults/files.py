@@ -1,172 +1,148 @@
-"""Faults of files: a restart finds a truncated file, or a file with flipped bits.
+"""Faults of files: a restart finds a file that is cut off, has flipped bits, or has a part of another place or time.
 
 The fault kills the process first, because a running program has the data in memory. At the end, it starts the process on the
 damaged files. The damage is permanent, so a run damages at most a minority of the nodes; the plan and the nemesis both enforce
-this. Numbers in the plan select the file and the bytes among the files on the node.
+this. Two targets are different. `helix` damages another part of the files on each node, so that each part stays whole on all
+nodes but one. `all` leaves no good copy: it is a negative control, which shows that the damage matters. Numbers in the plan
+select the file and the bytes among the files on the node. The model is Jepsen's `jepsen.nemesis.file`.
 """
 
 from __future__ import annotations
 
+import asyncio
 import shlex
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
+from harness.damage import Changed, Damaging, How
 from harness.faults import Begun, Proof
+from harness.targets import AllNodes, Helix
 from nemesis import options as opt
 from nemesis import targets as tgt
-from nemesis.errors import FaultError
-from nemesis.fault import DISK, PROCESS, Drawing
+from nemesis.errors import FaultError, PlanError
+from nemesis.fault import DISK, PROCESS, Drawing, Drawn
 from nemesis.faults.process import Kill
+from nemesis.filedamage import KEPT, damaging, keeping, parse_changed
 from nemesis.simulated import process
-from nemesis.undo import SHELL_TIMEOUT_S
+from nemesis.undo import SHELL_TIMEOUT_S, making, undoing
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from harness.faults import PlannedFault
     from harness.node import Node
     from harness.op import Value
-    from nemesis.fault import Drawn
     from nemesis.field import Field
     from nemesis.simulated.effect import Effect
 
-SEEDS = 2**31 - 1
-MOST = 0.999999
-
-# Damages one file. Arguments: directory, name pattern, selection among the matching files (0 to 1), method, amount, seed. It
-# considers only files with a byte other than zero, and damages only the part up to the last such byte: the rest of a
-# preallocated log was never written. It reads the damage back from the file, and prints it.
-_PERL = r"""
-use strict; use warnings; use File::Find; use Fcntl qw(:seek);
-my ($dir, $pattern, $pick, $how, $amount, $seed) = @ARGV;
-sub written {
-  my ($path) = @_; my $size = -s $path; my $block = 1 << 20;
-  open(my $in, '<:raw', $path) or die "$path: $!";
-  for (my $end = $size; $end > 0; $end -= $block) {
-    my $start = $end > $block ? $end - $block : 0;
-    seek($in, $start, SEEK_SET); read($in, my $text, $end - $start);
-    return $start + length($1) if $text =~ /^(.*[^\0])\0*$/s;
-  }
-  return 0;
-}
-my $glob = join '', map { $_ eq '*' ? '.*' : $_ eq '?' ? '.' : quotemeta } split //, $pattern;
-my @files; find({ no_chdir => 1, wanted => sub {
-  my $name = substr($_, length($dir) + 1) if length($_) > length($dir);
-  push @files, $_ if defined $name && -f && !-l && $name !~ /\.labrys-/ && $name =~ /^(?:.*\/)?$glob$/ && written($_) > 0;
-} }, $dir);
-@files = sort @files;
-die "no file with data matches $pattern in $dir\n" unless @files;
-my $path = $files[int($pick * @files)]; my $size = -s $path; my $end = written($path);
-if ($how eq 'truncate') {
-  my $to = $end > $amount ? $end - $amount : 0;
-  truncate($path, $to) or die "$path: $!";
-  print "file $path\nbefore $size\nafter ", -s $path, "\nwritten $end\n";
-} else {
-  srand($seed); my %flips;
-  while (keys %flips < $amount && keys %flips < $end) { $flips{int(rand($end))} = 1 << int(rand(8)); }
-  open(my $io, '+<:raw', $path) or die "$path: $!"; my $wrong = 0; my %want;
-  for my $at (sort { $a <=> $b } keys %flips) {
-    seek($io, $at, SEEK_SET); read($io, my $byte, 1); $want{$at} = chr(ord($byte) ^ $flips{$at});
-    seek($io, $at, SEEK_SET); print $io $want{$at};
-  }
-  close($io) or die "$path: $!";
-  open(my $in, '<:raw', $path) or die "$path: $!";
-  for my $at (keys %want) { seek($in, $at, SEEK_SET); read($in, my $byte, 1); $wrong++ if $byte eq $want{$at}; }
-  print "file $path\nbefore $size\nafter ", -s $path, "\nwritten $end\nflipped $wrong\n";
-  print "at ", join(',', sort { $a <=> $b } keys %flips), "\n";
-}
-"""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Damage:
-    """The damage to a file, read back from it.
-
-    Attributes:
-        file: The path.
-        before_bytes: The size before.
-        after_bytes: The size after.
-        written_bytes: The size before, up to the last byte that is not zero.
-        flipped: The number of bytes that have the intended flip.
-        places: The offsets of the intended flips.
-    """
-
-    file: str
-    before_bytes: int
-    after_bytes: int
-    written_bytes: int
-    flipped: int
-    places: tuple[int, ...]
+SEEDS: Final = 2**31 - 1
+MOST: Final = 0.999999
+SECTOR_BYTES: Final = 512  # the least that a disk writes
+MAX_REASON: Final = 300
+SHOWN: Final = 8  # offsets in a text
+_FILE: Final = opt.text("*", "A glob pattern of file names or paths in the data directory.")
+_PICK: Final = opt.number(None, 0, MOST, "Selects one of the files that can have it, from 0 to 1; drawn if not given.")
 
 
 class FileFault(Kill):
     """The base class of faults of files."""
 
-    PROOF: ClassVar[str] = "as for kill; the damaged file, read back"
+    PROOF: ClassVar[str] = "as for kill; the damaged file with the offsets, read back"
     GROUPS: ClassVar[frozenset[str]] = frozenset({PROCESS, DISK})
     DAMAGES: ClassVar[bool] = True
     LEAST_NODES: ClassVar[int] = 3  # fewer have no minority
     SIMULATED: ClassVar[type[Effect] | None] = process.Damaged
     TARGETS: ClassVar[tuple[tgt.Target, ...]] = (tgt.ONE, tgt.RANDOM, tgt.MINORITY)
-    HOW: ClassVar[str]
+    ON_REQUEST: ClassVar[tuple[tgt.Target, ...]] = (tgt.HELIX, tgt.ALL)
+    HOW: ClassVar[How]
     AMOUNT: ClassVar[str]
 
     def __init__(self, *, planned: PlannedFault, targets: tuple[str, ...], field: Field) -> None:
         super().__init__(planned=planned, targets=targets, field=field)
-        self.damages: dict[str, Damage] = {}
+        self.damages: dict[str, Changed] = {}
 
     @classmethod
     def draw(cls, drawing: Drawing) -> Drawn:
         """Draws the nodes, and the numbers that select the file and, if the kind needs it, the bytes."""
-        drawn = super().draw(drawing)
+        drawn = (
+            Drawn(target=drawing.target, options=drawing.options)
+            if isinstance(drawing.target, AllNodes | Helix)
+            else super().draw(drawing)
+        )
         usual: dict[str, Value] = {"pick": round(drawing.rng.random() * MOST, 6)}
         if "seed" in cls.OPTIONS:
             usual["seed"] = drawing.rng.randint(0, SEEDS)
         return drawn.with_usual(usual)
 
+    def damaging(self, name: str) -> Damaging:
+        """Returns the damage to one file of a node."""
+        options = self.options
+        members = self.members
+        return Damaging(
+            how=self.HOW,
+            pattern=options["file"],
+            pick=float(options.get("pick", 0.0)),
+            amount=options[self.AMOUNT],
+            seed=options.get("seed", 0),
+            chunk_bytes=options.get("chunk_bytes", SECTOR_BYTES),
+            share=(members.index(name), len(members)) if self.planned.target == tgt.HELIX else (0, 1),
+        )
+
     def _damage(self, node: Node) -> None:
         running = {pid for seen in self.sights(node).values() for pid in seen.pids}
         if running.intersection(self.pids_noted(node)):
             raise FaultError(f"{node.name}: its process still runs, so its files are left alone")
+        asked = self.damaging(node.name)
         for label, role in self.labels(node).items():
-            self.damages[label] = self._damage_one(node, role)
+            command = damaging(asked, self.field.system.data_dir(node, role), self.kept(role))
+            done = self.field.shell(node).run(command, timeout_s=SHELL_TIMEOUT_S, check=False)
+            if not done.status:
+                self.damages[label] = parse_changed(done.stdout, 1 if asked.how is How.FLIP else asked.chunk_bytes)
+            else:
+                self.problems[label] = f"no file was damaged: {done.stderr.strip()[-MAX_REASON:]}"
+        if not self.damages.keys() & self.labels(node).keys():
+            raise FaultError("; ".join(self.problems[label] for label in self.labels(node)))
 
-    def _damage_one(self, node: Node, role: str) -> Damage:
-        options = self.options
-        arguments = [
-            self.field.system.data_dir(node, role),
-            options["file"],
-            f"{options.get('pick', 0.0):f}",
-            self.HOW,
-            str(options[self.AMOUNT]),
-            str(options.get("seed", 0)),
-        ]
-        command = f"perl -e {shlex.quote(_PERL)} -- {' '.join(map(shlex.quote, arguments))}"
-        return parse_damage(self.field.shell(node).run(command, timeout_s=SHELL_TIMEOUT_S).stdout)
+    def kept(self, role: str) -> str:
+        """Returns the folder on a node for the earlier files of a role."""
+        return f"{KEPT}/{self.name}/{role}"
 
     async def begin(self) -> Begun:
         """Kills the process and damages one of its files on every target."""
         begun = await super().begin()
         await self.act(self.noted(), self._damage, "damaging a file")
-        files: dict[str, Value] = {
-            node: {"file": damage.file, "at": list(damage.places), "size": damage.after_bytes}
-            for node, damage in sorted(self.damages.items())
-        }
-        return Begun(targets=begun.targets, details={**begun.details, "damage": files})
+        return Begun(targets=begun.targets, details={**begun.details, "damage": self.measured()})
 
-    def damaged(self, damage: Damage) -> tuple[bool, str]:
+    def measured(self) -> dict[str, Value]:
+        """Returns the file, the offsets and the sizes of each damage, by label."""
+        return {
+            label: {
+                "file": changed.file,
+                "at": list(changed.places),
+                "length": changed.length_bytes,
+                "from": list(changed.sources),
+                "differ": changed.differ,
+                "size_before": changed.before_bytes,
+                "size": changed.after_bytes,
+            }
+            for label, changed in sorted(self.damages.items())
+        }
+
+    def damaged(self, changed: Changed) -> tuple[bool, str]:
         """Returns whether the file has the damage, and the damage as a text."""
         raise NotImplementedError
 
     async def prove(self) -> Proof:
         """Proves the kill and the damage that was read back from the files."""
-        killed = await super().prove()
-        seen = {node: self.damaged(damage) for node, damage in sorted(self.damages.items())}
+        return self.with_damage(await super().prove())
+
+    def with_damage(self, killed: Proof) -> Proof:
+        """Returns the proof of the damage with that of the kill."""
+        seen = {node: self.damaged(changed) for node, changed in sorted(self.damages.items())}
         texts = [f"on {node} {text}" for node, (_, text) in seen.items()]
         return Proof(
             effective=killed.effective and bool(seen) and all(good for good, _ in seen.values()),
             reason=f"{killed.reason[:-1]}; {'; '.join(texts) or 'no file was damaged'}.",
-            measured={**killed.measured, "damage": {node: text for node, (_, text) in seen.items()}},
+            measured={**killed.measured, "damage": self.measured()},
         )
 
 
@@ -175,48 +151,173 @@ class Truncate(FileFault):
 
     EFFECT: ClassVar[str] = "{nodes} {were} killed and lost the end of a file"
     SUMMARY: ClassVar[str] = "Kills the process and cuts off the end of one of its data files."
-    HOW: ClassVar[str] = "truncate"
+    HOW: ClassVar[How] = How.CUT
     AMOUNT: ClassVar[str] = "drop_bytes"
+    ON_REQUEST: ClassVar[tuple[tgt.Target, ...]] = (tgt.ALL,)
     OPTIONS: ClassVar[Mapping[str, opt.Option]] = {
         "drop_bytes": opt.integer(1024, 1, 2**40, "The number of written bytes to cut off; zeros after them go too."),
-        "file": opt.text("*", "A glob pattern of file names or paths in the data directory."),
-        "pick": opt.number(None, 0, MOST, "Selects one of the matching files, from 0 to 1; drawn if not given."),
+        "file": _FILE,
+        "pick": _PICK,
     }
 
-    def damaged(self, damage: Damage) -> tuple[bool, str]:
+    def damaged(self, changed: Changed) -> tuple[bool, str]:
         """Requires that the file is shorter than its written part was."""
-        text = f"{damage.file} was cut from {damage.before_bytes} to {damage.after_bytes} bytes"
-        return damage.after_bytes < damage.written_bytes, f"{text} ({damage.written_bytes} were written)"
+        text = f"{changed.file} was cut from {changed.before_bytes} to {changed.after_bytes} bytes"
+        return changed.after_bytes < changed.written_bytes, f"{text} ({changed.written_bytes} were written)"
 
 
-class BitFlip(FileFault):
+class ChunkFault(FileFault):
+    """The base class of faults of places in a file."""
+
+    def damaged(self, changed: Changed) -> tuple[bool, str]:
+        """Requires that all places were read back with their new content."""
+        good = 0 < len(changed.places) == changed.meant and changed.differ > 0
+        return good, self.told(changed) + ("" if good else f" ({changed.meant} places were meant)")
+
+    def told(self, changed: Changed) -> str:
+        """Returns the damage as a text."""
+        raise NotImplementedError
+
+
+class BitFlip(ChunkFault):
     """`file-bitflip`."""
 
     EFFECT: ClassVar[str] = "{nodes} {were} killed and had a damaged file"
     SUMMARY: ClassVar[str] = "Kills the process and flips some bits in one of its data files."
-    HOW: ClassVar[str] = "flip"
+    HOW: ClassVar[How] = How.FLIP
     AMOUNT: ClassVar[str] = "flips"
     OPTIONS: ClassVar[Mapping[str, opt.Option]] = {
         "flips": opt.integer(8, 1, 100_000, "The number of bytes in which one bit flips."),
-        "file": opt.text("*", "A glob pattern of file names or paths in the data directory."),
-        "pick": opt.number(None, 0, MOST, "Selects one of the matching files, from 0 to 1; drawn if not given."),
+        "file": _FILE,
+        "chunk_bytes": opt.integer(
+            None,
+            1,
+            2**40,
+            f"The size of the parts that helix shares out; {SECTOR_BYTES} if not given.",
+        ),
+        "pick": _PICK,
         "seed": opt.integer(None, 0, SEEDS, "Selects the bytes and bits; drawn if not given."),
     }
 
-    def damaged(self, damage: Damage) -> tuple[bool, str]:
-        """Requires that all flips were read back."""
-        text = f"{damage.flipped} of {len(damage.places)} flipped bits were read back from {damage.file}"
-        return 0 < damage.flipped == len(damage.places), text
+    def told(self, changed: Changed) -> str:
+        """Returns the damage as a text."""
+        return f"{len(changed.places)} bytes of {changed.file} differ by a bit, at {_offsets(changed.places)}"
 
 
-def parse_damage(text: str) -> Damage:
-    """Parses the output of the damaging script."""
-    values = dict(line.split(" ", 1) for line in text.splitlines() if " " in line)
-    return Damage(
-        file=values["file"],
-        before_bytes=int(values["before"]),
-        after_bytes=int(values["after"]),
-        written_bytes=int(values["written"]),
-        flipped=int(values.get("flipped", "0")),
-        places=tuple(int(place) for place in values.get("at", "").split(",") if place),
-    )
+class Copy(ChunkFault):
+    """`file-copy`."""
+
+    EFFECT: ClassVar[str] = "{nodes} {were} killed and had a part of a file in a wrong place"
+    SUMMARY: ClassVar[str] = "Kills the process and copies parts of one of its data files over other parts."
+    SILENT: ClassVar[bool] = True
+    HOW: ClassVar[How] = How.COPY
+    AMOUNT: ClassVar[str] = "chunks"
+    OPTIONS: ClassVar[Mapping[str, opt.Option]] = {
+        "chunks": opt.integer(1, 1, 100_000, "How many parts get the content of another part."),
+        "chunk_bytes": opt.integer(SECTOR_BYTES, 1, 2**30, "The size of a part, in bytes."),
+        "file": _FILE,
+        "pick": _PICK,
+        "seed": opt.integer(None, 0, SEEDS, "Selects the parts; drawn if not given."),
+    }
+
+    def told(self, changed: Changed) -> str:
+        """Returns the damage as a text."""
+        copies = [
+            f"at {place} is what was at {source}" for place, source in zip(changed.places, changed.sources, strict=True)
+        ]
+        more = f" and {len(copies) - SHOWN} more" if len(copies) > SHOWN else ""
+        parts = ", ".join(copies[:SHOWN]) or "no part changed"
+        return f"in {changed.file}, in parts of {changed.length_bytes} bytes, {parts}{more} ({changed.differ} bytes differ)"
+
+
+class RollBack(ChunkFault):
+    """`file-rollback`."""
+
+    EFFECT: ClassVar[str] = "{nodes} {were} killed and had an earlier content of a file"
+    SUMMARY: ClassVar[str] = "Kills the process and gives one of its data files, or parts of it, an earlier content."
+    SILENT: ClassVar[bool] = True
+    SIMULATED: ClassVar[type[Effect] | None] = process.RolledBack
+    HOW: ClassVar[How] = How.ROLL_BACK
+    AMOUNT: ClassVar[str] = "chunks"
+    OPTIONS: ClassVar[Mapping[str, opt.Option]] = {
+        "back": opt.number(3.0, 0.1, 600.0, "The age of the content in seconds."),
+        "chunk_bytes": opt.integer(0, 0, 2**30, "The size of a part in bytes; 0: the whole file."),
+        "chunks": opt.integer(1, 1, 100_000, "How many parts."),
+        "file": _FILE,
+        "pick": _PICK,
+        "seed": opt.integer(None, 0, SEEDS, "Selects the parts; drawn if not given."),
+    }
+
+    @classmethod
+    def draw(cls, drawing: Drawing) -> Drawn:
+        """Draws the nodes, the file and the parts.
+
+        Raises:
+            PlanError: A whole file cannot be shared out among the nodes.
+        """
+        if drawing.target == tgt.HELIX and not drawing.options.get("chunk_bytes"):
+            raise PlanError(
+                f"the target {tgt.HELIX} damages other parts of a file on each node, and without file-rollback.chunk_bytes the "
+                f"whole file is rolled back; give e.g. file-rollback.chunk_bytes={SECTOR_BYTES}"
+            )
+        return super().draw(drawing)
+
+    async def begin(self) -> Begun:
+        """Keeps the files, waits, kills the process, and gives one of its files the content that it had.
+
+        Raises:
+            FaultError: The fault is too short, or the files of no target can be kept.
+        """
+        self.check_time()
+        await self.act(self.targets, self._keep, "keeping the files")
+        await asyncio.sleep(self.options["back"])
+        begun = await super().begin()
+        await self.act(self.targets, lambda node: self.field.shell(node).run(undoing(self.name)), "removing the copies")
+        return begun
+
+    def check_time(self) -> None:
+        """Refuses to wait for longer than the fault lasts.
+
+        Raises:
+            FaultError: It would.
+        """
+        back_s, lasts_s = self.options["back"], self.planned.lasts_s
+        if back_s >= lasts_s:
+            raise FaultError(
+                f"fault {self.name} lasts {lasts_s:g} s, and file-rollback.back waits for {back_s:g} s of it; give a longer "
+                "fault, or less of it"
+            )
+
+    def _keep(self, node: Node) -> None:
+        """Stops the process for a moment, so that the files are of one moment, syncs them, and copies them."""
+        system, remote = self.field.system, self.field.shell(node)
+        folder = shlex.quote(f"{KEPT}/{self.name}")
+        remote.run(making(self.name, effect="", undo=f"rm -rf {folder}"), timeout_s=SHELL_TIMEOUT_S)
+        system.pause(node, self.role)
+        try:
+            for role in self.labels(node).values():
+                command = keeping(system.data_dir(node, role), self.options["file"], self.kept(role))
+                remote.run(command, timeout_s=SHELL_TIMEOUT_S)
+        finally:
+            system.resume(node, self.role)
+
+    def told(self, changed: Changed) -> str:
+        """Returns the damage as a text."""
+        what = (
+            f"{changed.file} has its content"
+            if not changed.length_bytes
+            else (f"{len(changed.places)} parts of {changed.length_bytes} bytes of {changed.file} have their content")
+        )
+        size = (
+            ""
+            if changed.before_bytes == changed.after_bytes
+            else f" and {changed.after_bytes} bytes, not {changed.before_bytes}"
+        )
+        differ = f"{changed.differ} bytes differ, from {_offsets(changed.places)} on"
+        return f"{what} of {self.options['back']:g} s before{size}; {differ}"
+
+
+def _offsets(places: Sequence[int]) -> str:
+    """Returns offsets as a text, the first few of many."""
+    more = f" and {len(places) - SHOWN} more" if len(places) > SHOWN else ""
+    return (", ".join(map(str, places[:SHOWN])) or "no offset") + more

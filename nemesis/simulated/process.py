@@ -6,17 +6,19 @@ import asyncio
 from typing import TYPE_CHECKING, ClassVar
 
 from harness.capabilities import SIMULATED_DISK, SIMULATED_FILES, SIMULATED_POWER
+from harness.errors import NodeError
 from harness.faults import Begun, Proof
 from nemesis.errors import FaultError
 from nemesis.evidence import STOPPED
+from nemesis.fault import brief
 from nemesis.simulated.effect import Effect
 
 if TYPE_CHECKING:
     from harness.op import Value
-    from harness.world import Changed, Lost, World
+    from harness.world import Lost, World
     from nemesis.fault import Fault
     from nemesis.faults.disk import PowerLoss
-    from nemesis.faults.files import FileFault
+    from nemesis.faults.files import FileFault, RollBack
     from nemesis.faults.succession import KillLeaders
 
 
@@ -171,33 +173,47 @@ class Wiped(Killed):
 
 
 class Damaged(Killed):
-    """`file-truncate` and `file-bitflip`."""
+    """The faults of files."""
 
     NEEDS: ClassVar[frozenset[str]] = frozenset({SIMULATED_DISK})
     fault: FileFault
 
-    def __init__(self, fault: FileFault, world: World) -> None:
-        super().__init__(fault, world)
-        self._changed: dict[str, Changed] = {}
-
     def inject(self, name: str) -> None:
-        """Kills the process, and damages one file."""
+        """Kills the process, and damages one file. A node without a file that can have the damage is a problem of the fault."""
         super().inject(name)
-        options = self.fault.options
-        pattern, pick, amount = options["file"], float(options.get("pick", 0.0)), options[self.fault.AMOUNT]
-        if self.fault.HOW == "truncate":
-            changed = self.world.truncate_file(name, pattern=pattern, pick=pick, amount=amount)
-        else:
-            seed = options.get("seed", 0)
-            changed = self.world.flip_bits(name, pattern=pattern, pick=pick, amount=amount, seed=seed)
-        self._changed[name] = changed
+        try:
+            self.fault.damages[name] = self.world.damage_file(name, self.fault.damaging(name))
+        except NodeError as error:
+            self.fault.problems[name] = f"damaging a file failed: {brief(error)}"
 
-    def further(self, name: str) -> str:
-        """Returns the damage as a text."""
-        changed = self._changed[name]
-        if changed.places:
-            return f", and {len(changed.places)} bytes of {changed.file} differ by a bit"
-        return f", and {changed.file} was cut from {changed.before_bytes} to {changed.after_bytes} bytes"
+    def begun(self) -> Begun:
+        """Returns the record of the injection, with the damage.
+
+        Raises:
+            FaultError: No file was damaged.
+        """
+        if not self.fault.damages:
+            raise FaultError(f"fault {self.fault.name}: {'; '.join(self.fault.problems.values())}")
+        begun = super().begun()
+        return Begun(targets=begun.targets, details={**begun.details, "damage": self.fault.measured()})
+
+    async def prove(self) -> Proof:
+        """Checks the kill, and the damage that was read back from the files."""
+        return self.fault.with_damage(await super().prove())
+
+
+class RolledBack(Damaged):
+    """`file-rollback`."""
+
+    fault: RollBack
+
+    async def begin(self) -> Begun:
+        """Keeps the files of every target, waits, and goes on as other faults of files."""
+        self.fault.check_time()
+        for name in self.targets:
+            self.world.keep_files(name)
+        await asyncio.sleep(self.fault.options["back"])
+        return await super().begin()
 
 
 class Paused(Effect):

@@ -5,15 +5,18 @@ A hunt meets such a schedule only by chance. These tests show that each bug is a
 
 from __future__ import annotations
 
+import errno
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from clusters.sim.disk import SimDisk
 from clusters.systems.sim_raft.bugs import Bug
 from clusters.systems.sim_raft.messages import AskVote, Install, TimeoutNow, Vote
 from clusters.systems.sim_raft.options import Reads
 from clusters.systems.sim_raft.outcomes import REFUSED
 from harness.units import NS_PER_MS
+from harness.world import Failing
 from tests.catches.raft_stage import NODES, Stage
 
 if TYPE_CHECKING:
@@ -102,6 +105,20 @@ def second_vote(bug: Bug) -> bool:
     assert stage.campaign("n1", "n3", "n4")
     if bug is not Bug.TWO_VOTES_IN_A_TERM:
         stage.restart("n3")
+    stage.exchange("n2", "n3", "n5", kinds=(AskVote, Vote))
+    return True if not stage.leads("n2") else two_leaders(stage)
+
+
+def promises_rolled_back(bug: Bug) -> bool:
+    """A voter meets a second candidate of the same term; in between, one file of its promises is that of an earlier time."""
+    stage = Stage(bug)
+    stage.nodes["n2"].elections._campaign(pre=False)
+    disk = stage.hosts["n3"].disk
+    earlier = disk.read("promises")
+    assert stage.campaign("n1", "n3", "n4")
+    disk.write("promises", earlier)
+    disk.sync("promises")
+    stage.restart("n3")
     stage.exchange("n2", "n3", "n5", kinds=(AskVote, Vote))
     return True if not stage.leads("n2") else two_leaders(stage)
 
@@ -402,6 +419,27 @@ def flipped_bit(bug: Bug) -> bool:
     return stage.agree()
 
 
+def failed_sync(bug: Bug) -> bool:
+    """A disk fails to sync an entry once; after that, another entry is synced, and the node loses its power."""
+    stage = written_by_three(bug)
+    disk = stage.hosts["n3"].disk
+    assert isinstance(disk, SimDisk)
+    disk.fail(0, Failing(call="fsync", pattern="log", nth=1, times=1, error=errno.EIO))
+    stage.write("n1", 7)
+    with pytest.raises(OSError, match="an error of the simulated disk"):  # the process restarts itself then
+        stage.exchange("n1", "n3")
+    stage.restart("n3")
+    stage.beat("n1")
+    stage.exchange(*NODES)
+    stage.write("n1", 8)
+    stage.exchange(*NODES)
+    mark = stage.nodes["n3"].storage.last
+    disk.lose_power()
+    stage.restart("n3")
+    storage = stage.nodes["n3"].storage
+    return (storage.last, storage.repairs_until) == (mark, 0)
+
+
 def unready_successor(bug: Bug) -> bool:
     """A leader transfers its leadership to a lagging node."""
     stage = written_by_three(bug)
@@ -557,6 +595,8 @@ SCHEDULES: dict[Bug, Callable[[Bug], bool]] = {
     Bug.LOG_END_NOT_RESTORED: lost_write,
     Bug.LOST_ENTRIES_NOT_NOTICED: damaged_log,
     Bug.CHECKSUM_NOT_VERIFIED: flipped_bit,
+    Bug.OLDER_PROMISES_TRUSTED: promises_rolled_back,
+    Bug.FAILED_SYNC_TRUSTED: failed_sync,
     Bug.TRANSFER_UNCHECKED: unready_successor,
     Bug.READ_BEFORE_OWN_ENTRY: early_read,
     Bug.LEASE_KEPT_IN_TRANSFER: lease_after_transfer,

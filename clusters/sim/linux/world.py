@@ -34,12 +34,12 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
     from pathlib import Path
 
-    from clusters.sim.linux.data import Data
     from clusters.sim.linux.driving import Event
     from clusters.sim.linux.programs import Program
     from clusters.sim.threads import Threads
     from harness.daemon import Daemon
-    from harness.world import Changed, DiskStep, Disturbance, Failed, Failing, Losing, Pair, RareMessage
+    from harness.damage import Changed, Damaging
+    from harness.world import DiskStep, Disturbance, Failed, Failing, Losing, Pair, RareMessage
 
 T = TypeVar("T")
 
@@ -451,27 +451,21 @@ class LinuxWorld:
         if (node, role) in self.daemons:
             self.daemons[node, role] = self.daemons.pop((node, role))
 
-    def truncate_file(self, node: str, *, pattern: str, pick: float, amount: int) -> Changed:
-        """Cuts the last written bytes off one file of a process that does not run.
+    def keep_files(self, node: str) -> int:
+        """Remembers the files of the processes of a node as they are now."""
+        folders = {daemon.data_dir for (name, _), daemon in self.daemons.items() if name == node}
+        return sum(self._volumes.data(node, folder).keep() for folder in sorted(folders))
+
+    def damage_file(self, node: str, damaging: Damaging) -> Changed:
+        """Damages one file of the process of a node that was killed last.
 
         Raises:
-            NodeError: No file matches.
+            NodeError: All processes run, or no file that matches can have this damage.
         """
-        return self._damaged(node).cut_end(pattern=pattern, pick=pick, amount=amount)
-
-    def flip_bits(self, node: str, *, pattern: str, pick: float, amount: int, seed: int) -> Changed:
-        """Flips bits in one file of a process that does not run.
-
-        Raises:
-            NodeError: No file matches.
-        """
-        return self._damaged(node).flip(pattern=pattern, pick=pick, amount=amount, seed=seed)
-
-    def _damaged(self, node: str) -> Data:
         folders = self._folders(node)
         if not folders:
             raise NodeError(node, "expected a process that was killed; no file of a running one is damaged")
-        return self._volumes.data(node, folders[-1])
+        return self._volumes.data(node, folders[-1]).damage(damaging)
 
     def heal(self) -> None:
         """Removes the effects of all faults."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from clusters.kit.transactions import LIST_APPEND, RW_REGISTER
 from clusters.systems.etcd.options import Compares, EtcdOptions, Reads
-from harness.promise import Promise
+from harness.promise import Handling, OnDamage, Promise
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -14,6 +14,12 @@ if TYPE_CHECKING:
 GUARANTEES: Final = "etcd documentation, KV API guarantees, https://etcd.io/docs/v3.4/learning/api_guarantees/"
 LEASES: Final = "etcd documentation, Notes on the usage of lock and lease, https://etcd.io/docs/v3.5/learning/why/"
 LEASE_S: Final = 5.0
+ON_DAMAGE: Final = OnDamage(
+    handling=Handling.REFUSES,
+    sentence="A member verifies the checksums of its log and of its snapshots, and does not start if they do not fit. The "
+    "database has none, and by default no member compares it with that of others.",
+    source="etcd documentation, Data Corruption, https://etcd.io/docs/v3.5/op-guide/data_corruption/",
+)
 OLD: Final = "A node answers a serializable read from its own state, which may be old."
 
 

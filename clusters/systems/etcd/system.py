@@ -21,7 +21,7 @@ from clusters.systems.etcd.client import CLIENTS, EtcdLocks, EtcdTransactions
 from clusters.systems.etcd.gateway import PORT, Gateway, encoded
 from clusters.systems.etcd.options import EtcdOptions
 from clusters.systems.etcd.outcomes import ANSWERS
-from clusters.systems.etcd.promises import promises
+from clusters.systems.etcd.promises import ON_DAMAGE, promises
 from clusters.systems.etcd.releases import DEBIAN, PACKAGES, PROGRAM, built, go
 from harness.daemon import Daemon
 from harness.leaders import LEADER, leader_of
@@ -94,6 +94,7 @@ class EtcdSystem(OneServiceSystem):
     answers = ANSWERS
     libraries: ClassVar[Mapping[str, str]] = MappingProxyType({"aiohttp": "etcd"})
     telling_log_texts = TELLING
+    on_damage = ON_DAMAGE
     raft_invariants = "In Raft, what a process has committed or applied stays so while it runs."
     dumps_replicas = True
     moves_leadership = True

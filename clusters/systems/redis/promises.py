@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from clusters.kit.transactions import LIST_APPEND, RW_REGISTER
 from clusters.systems.redis.options import Asks, QueueBy, RedisOptions, TransactionsBy
-from harness.promise import Promise
+from harness.promise import Handling, OnDamage, Promise
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,6 +21,12 @@ FAILOVER: Final = (
     "Replication is asynchronous: a failover may lose acknowledged writes, and the test reports a loss as a violation."
 )
 LEASE_S: Final = 5.0
+ON_DAMAGE: Final = OnDamage(
+    handling=Handling.REFUSES,
+    sentence="Redis cuts off a torn end of its append-only file, and does not start if it finds damage before that. "
+    "The file has no checksums, so Redis does not promise to find all damage.",
+    source="redis.conf of Redis 7.0, aof-load-truncated, https://github.com/redis/redis/blob/7.0/redis.conf",
+)
 
 
 def promises(options: RedisOptions) -> Mapping[str, Promise]:

@@ -31,7 +31,7 @@ from clusters.systems.redis.client import (
 from clusters.systems.redis.connection import PORT, SENTINEL_PORT, Connection
 from clusters.systems.redis.options import Asks, QueueBy, RedisOptions
 from clusters.systems.redis.outcomes import ANSWERS, REFUSALS
-from clusters.systems.redis.promises import promises
+from clusters.systems.redis.promises import ON_DAMAGE, promises
 from harness.daemon import Daemon
 from harness.packages import DebianPackages
 from harness.process_clock import asked
@@ -82,6 +82,7 @@ class RedisSystem(System):
     serves = served(CLIENTS)
     answers = ANSWERS
     refusals = REFUSALS
+    on_damage = ON_DAMAGE
     libraries: ClassVar[Mapping[str, str]] = MappingProxyType({"redis": "redis"})
     telling_log_texts = TELLING
     faketime = False  # with libfaketime 0.9.10, Redis of Debian 12 never gets ready

@@ -28,6 +28,7 @@ from harness.console.documents import shown
 from harness.errors import InputError
 from harness.leaders import LEADER
 from harness.op import ONLY_KEY
+from harness.promise import Handling, OnDamage
 from harness.service import NodeStatus, first_status
 from harness.system import LogLine, Tier
 from harness.units import NS_PER_MS
@@ -61,6 +62,11 @@ class SimBookkeeper(SimSystem):
             "ledger": "append adds an entry to the one ledger of the key; read and confirmed ask the bookies; inspect asks all "
             "bookies and the metadata store",
         }
+    )
+    on_damage = OnDamage(
+        handling=Handling.REFUSES,
+        sentence="A bookie verifies the checksums of its files. A damaged entry counts neither as there nor as absent.",
+        source="Labrys, sim-bookkeeper, clusters/systems/sim_bookkeeper/README.md",
     )
     log_lines: ClassVar[Mapping[str, LogLine]] = MappingProxyType(
         {

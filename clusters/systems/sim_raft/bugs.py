@@ -54,6 +54,8 @@ class Bug(enum.StrEnum):
     LOG_END_NOT_RESTORED = "log-end-not-restored"
     LOST_ENTRIES_NOT_NOTICED = "lost-entries-not-noticed"
     CHECKSUM_NOT_VERIFIED = "checksum-not-verified"
+    OLDER_PROMISES_TRUSTED = "older-promises-trusted"
+    FAILED_SYNC_TRUSTED = "failed-sync-trusted"
     TRANSFER_UNCHECKED = "transfer-unchecked"
 
 
@@ -64,8 +66,9 @@ _READING: Final = ("register", "set", "log", "counter")
 # With two nodes, both vote for each leader, so the old leader knows of the new one.
 _BESIDE_A_MAJORITY: Final = MappingProxyType({"nodes": 3})
 _SNAPSHOTS: Final = Needs(at_least={"nodes": 2, "snapshot_entries": 1})
+_DAMAGES: Final = ("file-truncate", "file-bitflip", "file-copy", "file-rollback")
 # Faults after which a node starts again from its disk.
-_RESTARTS: Final = ("kill", "leaders-kill", "crash", "power-loss", "disk-full", "file-truncate", "file-bitflip")
+_RESTARTS: Final = ("kill", "leaders-kill", "crash", "power-loss", "disk-full", *_DAMAGES)
 # What most bugs need, because a single node has nobody to disagree with.
 _TWO_NODES: Final = Needs(at_least={"nodes": 2})
 
@@ -234,7 +237,7 @@ TABLE: Final[Mapping[Bug, Planted]] = MappingProxyType(
             does="A node acknowledges entries when they are written, before they are synced.",
             seen="NATS JetStream (nats-io/nats-server#7564); TiKV (tikv/tikv#994)",
             # Files are damaged too: the node does not notice the loss of entries that it acknowledged without a sync.
-            needs=Needs(faults=("power-loss", "file-truncate", "file-bitflip")),
+            needs=Needs(faults=("power-loss", *_DAMAGES)),
         ),
         Bug.LOG_END_NOT_RESTORED: Planted(
             does="A restart drops the last record as torn, though it may be whole.",
@@ -243,11 +246,20 @@ TABLE: Final[Mapping[Bug, Planted]] = MappingProxyType(
         Bug.LOST_ENTRIES_NOT_NOTICED: Planted(
             does="A node whose disk has lost acknowledged entries votes as if it never had them.",
             seen="NATS (nats-io/nats-server#7587); NuRaft (eBay/NuRaft#185)",
-            needs=Needs(faults=("file-truncate", "file-bitflip")),
+            needs=Needs(faults=_DAMAGES),
         ),
         Bug.CHECKSUM_NOT_VERIFIED: Planted(
             does="A restart does not verify the checksums of the log.",
-            needs=Needs(faults=("file-bitflip",)),
+            needs=Needs(faults=("file-bitflip", "file-copy", "file-rollback")),
+        ),
+        Bug.OLDER_PROMISES_TRUSTED: Planted(
+            does="A restart takes the first whole copy of its promises, though the other one is newer.",
+            needs=Needs(faults=("file-rollback",)),
+        ),
+        Bug.FAILED_SYNC_TRUSTED: Planted(
+            does="After a failed sync, a node syncs again what it reads, and takes it as durable.",
+            seen="PostgreSQL before 12 (wiki.postgresql.org/wiki/Fsync_Errors)",
+            needs=Needs(faults=("disk-error",)),
         ),
         Bug.TRANSFER_UNCHECKED: Planted(
             does="A leader transfers its leadership to a follower that is not up to date, and the voters trust it.",

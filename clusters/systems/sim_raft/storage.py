@@ -1,13 +1,14 @@
 """The durable state of a node (section 3.8): its promises, its log and its last snapshot.
 
-- `promises` and `promises-copy`: term, vote, and the *mark*, which is the index of the last synced entry. The node writes both
-  files before it acts on them. One damaged file loses nothing.
+- `promises` and `promises-copy`: term, vote, and the *mark*, which is index and term of the last synced entry. The node writes
+  both files before it acts on them, with a version. One file that is damaged, or of an earlier time, loses nothing.
 - `log`: records of length, checksum, index, term and body. The first record stands for the last entry that the log has dropped.
   Before the node acknowledges an entry, it appends and syncs the record, and then moves the mark.
 - `snapshot`: index, term and state. The node replaces it as a whole, before it cuts the log.
 
 Everything has a checksum. A restart reads the log's records up to the first torn or damaged one. A torn end after the mark was
-never acknowledged, so the node cuts it off. If the log ends before the mark, the disk has lost acknowledged entries. Then the
+never acknowledged, so the node cuts it off. If the log ends before the mark, the disk has lost acknowledged entries. If it has
+another term at the mark, it is the log of an earlier time, and the node drops all of it after the snapshot. In both cases, the
 node takes no part in elections until a leader has sent it the committed entries up to the mark. Until then it is *repairing*.
 This is a simple form of the rule in Alagappan et al., "Protocol-aware recovery for consensus-based storage" (FAST 2018).
 """
@@ -59,6 +60,7 @@ class Storage:
         self._starts: list[int] = []  # the offset of each record in the file
         self._size = 0
         self._mark = 0
+        self._mark_term: int | None = 0
         self._version = 0  # of the promises
         self.term = 0
         self.vote: str | None = None
@@ -169,14 +171,15 @@ class Storage:
         self._move_mark(self.last)
 
     def _move_mark(self, index: int) -> None:
-        self._mark = max(index, self.repairs_until)
+        if index >= self.repairs_until:
+            self._mark, self._mark_term = index, self.term_at(index)
         self._keep_promises()
 
     def _keep_promises(self) -> None:
         self._version += 1
         term = 0 if self._bug is Bug.TERM_NOT_PERSISTED else self.term
         vote = None if self._bug in {Bug.TERM_NOT_PERSISTED, Bug.VOTE_NOT_PERSISTED} else self.vote
-        content = _sealed([self._version, term, vote, self._mark])
+        content = _sealed([self._version, term, vote, self._mark, self._mark_term])
         for name in PROMISES:
             self._disk.write(name, content)
             self._disk.sync(name)
@@ -184,12 +187,16 @@ class Storage:
     # -- a restart -----------------------------------------------------------------------------------------------------------
 
     def load(self) -> None:
-        """Reads the disk.
+        """Reads the disk. After an error of the disk, writes all files again first.
 
         Raises:
             DamagedDiskError: Both copies of term and vote are damaged.
+            OSError: The disk is full, or has an error again.
         """
         names = self._disk.names()
+        if self._disk.errors and self._bug is not Bug.FAILED_SYNC_TRUSTED:
+            for name in names:  # what a failed sync left can be read, and no later sync makes it durable
+                self._disk.write(name, self._disk.read(name))
         for name in names:
             self._disk.sync(name)  # a killed process may have left writes without a sync
         self._load_promises(names)
@@ -198,7 +205,12 @@ class Storage:
             self.snapshot = Snapshot(found[0], found[1], found[2].encode())
         if self._bug not in {Bug.LOG_END_NOT_RESTORED, Bug.LOST_ENTRIES_NOT_NOTICED}:
             self.repairs_until = self._mark  # `_load_log` must not lower the mark
+        mark, mark_term = self._mark, self._mark_term
         self._load_log()
+        if self.repairs_until and mark_term is not None and self.term_at(mark) not in {None, mark_term}:
+            self._mark, self._mark_term = mark, mark_term
+            snapshot = self.snapshot or Snapshot(0, 0, b"")
+            self._rebase(snapshot.index, snapshot.term, [])
         if self.last >= self.repairs_until:
             self.repairs_until = 0
         self.term = max(self.term, self.last_term)  # the log's is higher only if a bug lost the term
@@ -207,7 +219,8 @@ class Storage:
     def _load_promises(self, names: list[str]) -> None:
         copies = [copy for copy in (_unsealed(self._read(name)) for name in PROMISES) if copy is not None]
         if copies:
-            self._version, self.term, self.vote, self._mark = max(copies, key=lambda copy: copy[0])
+            newest = copies[0] if self._bug is Bug.OLDER_PROMISES_TRUSTED else max(copies, key=lambda copy: copy[0])
+            self._version, self.term, self.vote, self._mark, self._mark_term = newest
         elif names:
             raise DamagedDiskError(f"{' and '.join(PROMISES)} cannot be read, so this node cannot take part any more")
 

@@ -18,6 +18,7 @@ from clusters.systems.sim_raft.promises import promises
 from harness.console.documents import shown
 from harness.errors import InputError
 from harness.leaders import leader_of
+from harness.promise import Handling, OnDamage
 from harness.service import NodeStatus, ReplicaState, first_status
 from harness.system import LogLine, Tier
 
@@ -42,6 +43,7 @@ class SimRaft(SimSystem):
     name = "sim-raft"
     summary = "The Raft of Labrys for the simulator, correct or with one planted bug."
     tier = Tier.BENCH
+    lacks: ClassVar[Mapping[str, str]] = MappingProxyType({})  # it distrusts what it wrote before an error of its disk
     Options = SimRaftOptions
     serves: ClassVar[Mapping[str, str]] = MappingProxyType(
         {
@@ -69,6 +71,12 @@ class SimRaft(SimSystem):
     moves_leadership = True
     raft_invariants = "In Raft, what a process has committed or applied stays so while it runs, and stays in its log."
     every_node_returns = "In Raft, a follower gets from the leader what its log lacks (section 5.3 of its paper)."
+    on_damage = OnDamage(
+        handling=Handling.REFUSES,
+        sentence="A node verifies the checksums of its files. It repairs its log from the leader, and takes no part until "
+        "then, nor if both copies of its promises are damaged.",
+        source="Labrys, sim-raft, clusters/systems/sim_raft/README.md",
+    )
     one_leader_per_term = (
         "Raft has at most one leader in a term (section 5.2 of its paper), and a simulated node reads its role and its term in "
         "one step."

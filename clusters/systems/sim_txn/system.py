@@ -14,6 +14,7 @@ from clusters.systems.sim_txn.node import StoreNode
 from clusters.systems.sim_txn.options import SimTxnOptions
 from clusters.systems.sim_txn.outcomes import ANSWERS
 from clusters.systems.sim_txn.promises import promises
+from harness.promise import Handling, OnDamage
 from harness.service import NodeStatus
 from harness.system import Tier
 
@@ -37,6 +38,12 @@ class SimTxn(SimSystem):
     Options = SimTxnOptions
     serves = served(CLIENTS)
     answers = ANSWERS
+    on_damage = OnDamage(
+        handling=Handling.REFUSES,
+        sentence="A node verifies the checksums of its files, and repairs a file from its copy. If both are damaged, it "
+        "takes no part any more.",
+        source="Labrys, sim-txn, clusters/systems/sim_txn/README.md",
+    )
     every_node_returns = "In Raft, a follower gets from the leader what its log lacks (section 5.3 of its paper)."
     one_leader_per_term = (
         "Raft has at most one leader in a term (section 5.2 of its paper), and a simulated node reads its role and its term in "

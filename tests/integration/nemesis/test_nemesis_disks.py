@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from harness.faults import PlannedFault
-from harness.targets import Named
+from harness.targets import Helix, Named
 from nemesis.errors import FaultError
 from tests.integration.nemesis.bench import HOME, planned
 
@@ -238,6 +239,57 @@ def test_a_damaged_file_is_read_back(bench: Bench, kind: str) -> None:
         changed = [int(line.split()[0]) for line in seen[0].splitlines()[:-1]]
         assert len(changed) == 8
         assert max(changed) <= written
+
+
+@pytest.mark.parametrize("share", [(), ("n1", "n2", "n3", "n4", "n5")])
+def test_a_part_of_a_file_goes_to_another_place(bench: Bench, share: tuple[str, ...]) -> None:
+    """The record names both places, and only they differ. A helical fault damages other parts on each node."""
+    log = f"{HOME}/data/log"
+    for name in share or ("n4",):
+        bench.shell(name, f"rm -rf {HOME}/data/*; seq 1 2000 > {log}; cp {log} /srv/before")
+    own: dict[str, Any] = {"chunks": 3, "chunk_bytes": 100, "pick": 0.0, "seed": 5}
+    fault = (
+        replace(planned("file-copy", ["n4"], **own), target=Helix()) if share else planned("file-copy", ["n4"], **own)
+    )
+    begun, proof, _ = bench.through(fault)
+    assert proof.effective, proof.reason
+    for number, name in enumerate(share or ("n4",)):
+        damage = begun.details["damage"][name]
+        before, after = bench.shell(name, "cat /srv/before"), bench.shell(name, f"cat {log}")
+        meant = before
+        for at, source in zip(damage["at"], damage["from"], strict=True):
+            moved = before[source : source + min(100, len(before) - at)]  # the last part is shorter
+            meant = meant[:at] + moved + meant[at + len(moved) :]
+        assert (damage["file"], len(damage["at"]), after) == (log, 3, meant)
+        assert not share or {at // 100 % len(share) for at in damage["at"]} == {number}
+    bench.assert_clean()
+
+
+@pytest.mark.parametrize("chunk_bytes", [0, 8])
+def test_a_file_gets_its_earlier_content(bench: Bench, chunk_bytes: int) -> None:
+    """The whole file, or one part of it, is what it was before the process went on to write. No copy stays on the node."""
+    log = f"{HOME}/data/log"
+    bench.shell("n4", f"rm -rf {HOME}/data/*; printf 'aaaaaaaabbbbbbbb' > {log}; echo same > {HOME}/data/other")
+    fault = planned("file-rollback", ["n4"], back=1.0, pick=0.0, seed=1, chunk_bytes=chunk_bytes)
+    write = f"sleep 0.6; printf 'cccccccccccccccc and more' > {log}"
+
+    async def work() -> Proof:
+        writing = asyncio.create_task(asyncio.to_thread(bench.shell, "n4", write))
+        conductor = bench.conductor()
+        await conductor.begin(fault)
+        try:
+            await writing
+            return await conductor.prove(fault)
+        finally:
+            await conductor.end(fault)
+
+    proof = bench.run(work())
+    assert proof.effective, proof.reason
+    after = bench.shell("n4", f"cat {log}")
+    parts = {"aaaaaaaacccccccc and more", "ccccccccbbbbbbbb and more"}
+    assert after in (parts if chunk_bytes else {"aaaaaaaabbbbbbbb"})
+    assert bench.shell("n4", "ls -A /var/lib/labrys/earlier").strip() == ""
+    bench.assert_clean()
 
 
 def test_files_are_damaged_on_a_minority_at_most(bench: Bench) -> None:

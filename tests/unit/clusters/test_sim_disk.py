@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import errno
+
 import pytest
 
 from clusters.sim.disk import SimDisk
 from clusters.sim.host import DiskFull
+from harness.damage import Damaging, How
 from harness.errors import NodeError
+from harness.world import Failing
 
 
 def test_a_power_loss_takes_what_was_not_synced() -> None:
@@ -74,7 +78,7 @@ def test_damage_is_the_same_for_the_same_numbers_and_outlives_power() -> None:
         disk = SimDisk("n1")
         disk.write("a.log", bytes(range(1, 101)) + bytes(50))
         disk.sync("a.log")
-        changed = disk.flip(pattern="*.log", pick=0.5, amount=8, seed=3)
+        changed = disk.damage(Damaging(how=How.FLIP, pattern="*.log", pick=0.5, amount=8, seed=3))
         assert len(changed.places) == 8
         assert max(changed.places) < 100
         disk.lose_power()
@@ -84,10 +88,66 @@ def test_damage_is_the_same_for_the_same_numbers_and_outlives_power() -> None:
 
 
 def test_the_end_that_was_written_is_cut_off() -> None:
-    """`cut_end` counts from the last byte that is not zero; without a matching file it raises an error."""
+    """A cut counts from the last byte that is not zero; without a matching file it raises an error."""
     disk = SimDisk("n1")
     disk.write("log", b"abcdef\0\0")
-    changed = disk.cut_end(pattern="*", pick=0.0, amount=2)
+    changed = disk.damage(Damaging(how=How.CUT, pattern="*", pick=0.0, amount=2))
     assert (disk.read("log"), changed.before_bytes, changed.after_bytes) == (b"abcd", 8, 4)
     with pytest.raises(NodeError, match="n1: no file with data matches"):
-        disk.cut_end(pattern="snapshot*", pick=0.0, amount=2)
+        disk.damage(Damaging(how=How.CUT, pattern="snapshot*", pick=0.0, amount=2))
+
+
+def test_no_later_sync_makes_durable_what_a_failed_one_lost() -> None:
+    """The bytes can be read. Only a new write of them helps; bytes after them are durable with the next sync."""
+    disk = SimDisk("n1")
+    disk.append("log", b"one ")
+    disk.sync("log")
+    disk.fail(1, Failing(call="fsync", pattern="l*", nth=1, times=1, error=errno.EIO))
+    disk.append("log", b"two ")
+    with pytest.raises(OSError, match="an error of the simulated disk"):
+        disk.sync("log")
+    disk.sync("log")
+    disk.append("log", b"three")
+    disk.sync("log")
+    assert (disk.read("log"), disk.errors) == (b"one two three", 1)
+    disk.lose_power()
+    assert disk.read("log") == b"one \0\0\0\0three"
+    disk.write("log", b"again")
+    disk.sync("log")
+    disk.lose_power()
+    assert disk.read("log") == b"again"
+
+
+def test_calls_fail_from_the_nth_on_until_the_end_of_the_fault() -> None:
+    """Other calls, other files and later calls work. A failed write leaves the file as it was."""
+    disk = SimDisk("n1")
+    seen: list[tuple[int, str, int, str]] = []
+    disk.on_error = lambda *told: seen.append(told)
+    disk.fail(4, Failing(call="write", pattern="log", nth=2, times=2, error=errno.EIO))
+    outcomes = []
+    for number in range(5):
+        disk.write("other", b"x")
+        try:
+            disk.append("log", str(number).encode())
+        except OSError:
+            outcomes.append(number)
+        if number == 2:
+            disk.mend(4)
+    assert (outcomes, disk.read("log")) == ([1, 2], b"034")
+    assert seen == [(4, "write", 2, "log"), (4, "write", 3, "log")]
+
+
+def test_a_file_gets_a_part_of_another_place_or_time() -> None:
+    """What is read back says where. A helical share leaves all other parts whole. A lost power takes no damage back."""
+    disk = SimDisk("n1")
+    disk.write("log", b"aaaabbbbccccdddd")
+    disk.sync("log")
+    disk.keep()
+    copied = disk.damage(Damaging(how=How.COPY, pattern="*", pick=0.0, amount=1, seed=1, chunk_bytes=4, share=(1, 4)))
+    ((at,), (source,)) = copied.places, copied.sources
+    assert (at, disk.read("log")[4:8]) == (4, b"aaaabbbbccccdddd"[source : source + 4])
+    disk.lose_power()
+    back = disk.damage(Damaging(how=How.ROLL_BACK, pattern="*", pick=0.0, amount=9, seed=1, chunk_bytes=4))
+    assert (back.places, back.differ, disk.read("log")) == ((4,), 4, b"aaaabbbbccccdddd")
+    with pytest.raises(NodeError, match=r"none of the 1 files .* changed since the files were kept"):
+        disk.damage(Damaging(how=How.ROLL_BACK, pattern="*", pick=0.0, amount=1))

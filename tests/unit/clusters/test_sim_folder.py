@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from clusters.sim.folder import Folder
+from harness.damage import Damaging, How
 from harness.errors import InfrastructureError, NodeError
 
 if TYPE_CHECKING:
@@ -30,10 +31,10 @@ def disk(tmp_path: Path) -> Folder:
 
 def test_the_written_end_is_cut_off(disk: Folder, tmp_path: Path) -> None:
     """Zeros after it go too. An empty file of 4 GiB takes no time."""
-    changed = disk.cut_end(pattern="*.log", pick=0.9, amount=30)
+    changed = disk.damage(Damaging(how=How.CUT, pattern="*.log", pick=0.9, amount=30))
     assert (changed.file, changed.before_bytes, changed.after_bytes) == ("/data/a.log", SPARSE_BYTES, 70)
     assert (tmp_path / "n1" / "a.log").read_bytes() == bytes(range(1, 71))
-    assert disk.cut_end(pattern="a.log", pick=0.0, amount=1000).after_bytes == 0
+    assert disk.damage(Damaging(how=How.CUT, pattern="a.log", pick=0.0, amount=1000)).after_bytes == 0
 
 
 def test_written_bytes_behind_a_hole_count(disk: Folder, tmp_path: Path) -> None:
@@ -41,19 +42,19 @@ def test_written_bytes_behind_a_hole_count(disk: Folder, tmp_path: Path) -> None
     with (tmp_path / "n1" / "a.log").open("r+b") as file:
         file.seek(1 << 31)
         file.write(b"end")
-    assert disk.cut_end(pattern="*", pick=0.0, amount=1).after_bytes == (1 << 31) + 2
+    assert disk.damage(Damaging(how=How.CUT, pattern="*", pick=0.0, amount=1)).after_bytes == (1 << 31) + 2
 
 
 def test_bits_flip_where_the_report_says(disk: Folder, tmp_path: Path) -> None:
     """The same numbers flip the same bits. A pattern can name a file without its folder."""
     path = tmp_path / "n1" / "store" / "b.index"
     before = path.read_bytes()
-    changed = disk.flip(pattern="b.index", pick=0.5, amount=3, seed=7)
+    changed = disk.damage(Damaging(how=How.FLIP, pattern="b.index", pick=0.5, amount=3, seed=7))
     after = path.read_bytes()
     differing = [place for place, (old, new) in enumerate(zip(before, after, strict=True)) if old != new]
     assert (changed.file, list(changed.places), len(differing)) == ("/data/store/b.index", differing, 3)
     assert all((before[place] ^ after[place]).bit_count() == 1 and place < len("index") for place in differing)
-    disk.flip(pattern="store/b.index", pick=0.5, amount=3, seed=7)
+    disk.damage(Damaging(how=How.FLIP, pattern="store/b.index", pick=0.5, amount=3, seed=7))
     assert path.read_bytes() == before
 
 
@@ -63,12 +64,12 @@ def test_no_link_leads_out_of_the_folder(disk: Folder, tmp_path: Path) -> None:
     other.write_text("data")
     (tmp_path / "n1" / "link").symlink_to(other)
     with pytest.raises(NodeError, match="no file with data matches link in /data"):
-        disk.cut_end(pattern="link", pick=0.0, amount=1)
+        disk.damage(Damaging(how=How.CUT, pattern="link", pick=0.0, amount=1))
     lost = disk.lose_all()
     assert (lost.files, lost.changed) == (4, 4)
     assert other.read_text() == "data"
     with pytest.raises(NodeError, match="no file with data matches \\* in /data"):
-        disk.flip(pattern="*", pick=0.0, amount=1, seed=1)
+        disk.damage(Damaging(how=How.FLIP, pattern="*", pick=0.0, amount=1, seed=1))
 
 
 def test_power_is_not_lost(disk: Folder) -> None:

@@ -235,6 +235,8 @@ class Modest:
     plan = ()
     time_limit_s = 5.0
     one_leader_per_term = ""
+    on_damage = None
+    damaging = ()
     raft_invariants = ""
     model = None
 

@@ -10,7 +10,8 @@ import pytest
 from harness.capabilities import NAMES, SIMULATED, Capabilities
 from harness.faults import PlannedFault
 from harness.targets import Named
-from nemesis.kinds import all_called, left_out, missing_capabilities
+from nemesis.errors import PlanError
+from nemesis.kinds import all_called, find_kind, left_out, missing_capabilities
 from tests.trials import TOY, trial
 
 if TYPE_CHECKING:
@@ -18,10 +19,12 @@ if TYPE_CHECKING:
 
 WITHOUT_EFFECT = {"packet-rate"}
 OF_REAL_NODES = {"thread-stall"}  # `all` never has it, and `--stalls` does the same in the simulator
-OF_PROGRAMS = {"disk-error"}  # the toy makes no system calls
+OF_PROGRAMS = {"disk-error"}  # the toy does not say what it does after an error of its disk
 UNSUITED = {"leadership-transfer", "leaders-kill"}  # n1 is always the leader
 NAMED = {
     "file-bitflip": "n1",
+    "file-copy": "n1",
+    "file-rollback": "n1",
     "file-truncate": "n1",
     "fixed-kill": "n2",
     "fixed-pause": "n2",
@@ -30,6 +33,7 @@ NAMED = {
     "partition-fixed": "n2",
     "wipe": "n1",  # the only node with a file
 }
+OPTIONS = {"file-copy": "file-copy.chunk_bytes=1", "file-rollback": "file-rollback.back=1"}  # the file is short
 
 
 def test_kinds_without_a_simulated_effect_are_left_out_with_a_reason() -> None:
@@ -43,7 +47,8 @@ def test_kinds_without_a_simulated_effect_are_left_out_with_a_reason() -> None:
 def test_a_kind_takes_effect_and_heals(kind: str) -> None:
     """Each fault is effective, there is no error, and the system works afterwards."""
     aim = f"{kind}:{NAMED[kind]}" if kind in NAMED else kind
-    found = trial(*TOY, "--nemesis", aim, "--in-turn", "--fault-on", "2-3", "--fault-off", "1-2")
+    own = ("--fault-options", OPTIONS[kind]) if kind in OPTIONS else ()
+    found = trial(*TOY, "--nemesis", aim, "--in-turn", "--fault-on", "2-3", "--fault-off", "1-2", *own)
     (record,) = found.result.faults
     assert record.error is None
     assert record.proof is not None
@@ -79,10 +84,11 @@ def test_a_kind_without_an_effect_is_refused_by_name() -> None:
         trial(*TOY, "--nemesis", "packet-rate", "--fault-on", "1-2")
 
 
-def test_an_error_of_a_call_needs_programs() -> None:
-    """No other simulated node has it, and no real one; the reason says why."""
+def test_an_error_of_a_call_needs_a_system_that_knows_it() -> None:
+    """No other simulated system has it, and no real node; the reason says why."""
     with pytest.raises(
-        Exception, match="lacks simulated-calls, which disk-error needs: its processes are objects of Labrys"
+        Exception,
+        match="lacks simulated-calls, which disk-error needs: its processes are threads of one JVM, or objects",
     ):
         trial(*TOY, "--nemesis", "disk-error", "--fault-on", "1-2")
     (fault,) = [PlannedFault(id=1, kind="disk-error", target=Named(("n1",)), start_s=1.0, end_s=2.0, options={})]
@@ -99,3 +105,11 @@ def test_a_simulated_process_does_not_outlive_its_disk(option: str) -> None:
     assert all("does not outlive its disk" in (record.error or "") for record in found.result.faults)
     assert found.result.recovery is not None
     assert found.result.recovery.error is None
+
+
+def test_a_torn_write_must_survive() -> None:
+    """If all that is not durable is lost, no write is there in part; the options are refused before the run."""
+    kind = find_kind("power-loss").fault
+    with pytest.raises(PlanError, match=r"power-loss\.lost=all none survives; give power-loss\.lost=none"):
+        kind.settle("power-loss", {"lost": "all", "torn": True})
+    assert kind.settle("power-loss", {"lost": "none", "torn": True}) == {"lost": "none", "torn": True}

@@ -225,7 +225,7 @@ def test_lines_with_a_bad_latest_run_come_first() -> None:
 
 def test_a_line_has_its_rate_and_since_when_it_has_changed(tmp_path: Path) -> None:
     """The runs of a line are a sequence of trials, night by night; the clearest change is shown with its night."""
-    bad = {"said_verdict": "invalid", "said_failures": ["recovered=invalid"]}
+    bad: dict[str, Any] = {"said_verdict": "invalid", "said_failures": ["recovered=invalid"]}
     rows = [
         of_case(
             f"2026-11-{night:02d}T2{run}:00:00+00:00",

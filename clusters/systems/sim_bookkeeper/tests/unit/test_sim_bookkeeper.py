@@ -25,6 +25,7 @@ from clusters.systems.sim_bookkeeper.messages import (
 )
 from clusters.systems.sim_bookkeeper.metadata import MetadataStore
 from clusters.systems.sim_bookkeeper.options import Protocol, SimBookkeeperOptions
+from harness.damage import Damaging, How
 from harness.errors import InputError
 from tests.catches.bookkeeper_stage import KEY, NAMES, Stage, only_b1, read, without_b1
 
@@ -160,7 +161,7 @@ def test_a_damaged_entry_is_neither_there_nor_absent() -> None:
     process, _ = bookie(Protocol.LEDGERS, disk)
     add = Add(KEY, 1, 0, 0, Entry(1), -1, recovery=True)
     process.receive("c1", add)
-    disk.flip(pattern="entry-*", pick=0.0, amount=1, seed=1)
+    disk.damage(Damaging(how=How.FLIP, pattern="entry-*", pick=0.0, amount=1, seed=1))
     process, host = bookie(Protocol.LEDGERS, disk)
     ask = messages.ReadNext(KEY, 2, 0, 0, fences=True)
     process.receive("c2", ask)

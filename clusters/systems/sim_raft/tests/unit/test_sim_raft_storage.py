@@ -10,6 +10,7 @@ from clusters.sim.disk import SimDisk
 from clusters.systems.sim_raft.bugs import Bug
 from clusters.systems.sim_raft.messages import Entry, Snapshot
 from clusters.systems.sim_raft.storage import LOG, PROMISES, SNAPSHOT, DamagedDiskError, Storage
+from harness.damage import Damaging, How
 
 
 def started(disk: SimDisk, bug: Bug = Bug.NONE) -> Storage:
@@ -79,7 +80,7 @@ def test_a_log_that_lost_its_end_is_noticed(cut: int) -> None:
     """A node that has lost acknowledged entries repairs its log first, also after another restart."""
     disk = SimDisk("n1")
     filled(disk)
-    disk.cut_end(pattern=LOG, pick=0.0, amount=cut)
+    disk.damage(Damaging(how=How.CUT, pattern=LOG, pick=0.0, amount=cut))
     storage = started(disk)
     assert storage.last < 5
     assert storage.repairs_until == 5
@@ -100,11 +101,37 @@ def test_a_flipped_bit_is_noticed_wherever_it_is() -> None:
         assert storage.after(0, 99) == entries(1, 1, 2, 2, 2)[: storage.last]
 
 
+def test_the_log_of_an_earlier_time_is_noticed() -> None:
+    """It is as long as the mark, but has an entry there that was replaced. The node trusts none of it after its snapshot."""
+    disk = SimDisk("n1")
+    storage = filled(disk)
+    earlier = disk.read(LOG)
+    storage.cut(5)
+    storage.append(entries(3))
+    disk.write(LOG, earlier)
+    found = started(disk)
+    assert (found.last, found.repairs_until) == (0, 5)
+    found.append(entries(1, 1, 2, 2, 3))
+    found.repaired()
+    assert (started(disk).last, started(disk).repairs_until) == (5, 0)
+
+
+def test_promises_of_an_earlier_time_are_noticed() -> None:
+    """The other file has a newer version."""
+    disk = SimDisk("n1")
+    storage = filled(disk)
+    earlier = disk.read("promises")
+    storage.promise(7, "n3")
+    disk.write("promises", earlier)
+    found = started(disk)
+    assert (found.term, found.vote) == (7, "n3")
+
+
 def test_the_repair_ends_when_all_is_there_and_committed() -> None:
     """After the repair, a restart finds nothing missing."""
     disk = SimDisk("n1")
     filled(disk)
-    disk.cut_end(pattern=LOG, pick=0.0, amount=50)
+    disk.damage(Damaging(how=How.CUT, pattern=LOG, pick=0.0, amount=50))
     storage = started(disk)
     storage.append(entries(*[2] * (5 - storage.last)))
     assert started(disk).repairs_until == 0
@@ -161,7 +188,7 @@ def test_a_snapshot_that_is_damaged_is_a_log_without_beginning() -> None:
     disk = SimDisk("n1")
     storage = filled(disk)
     storage.keep_snapshot(Snapshot(4, 2, b"{}"), trailing=0)
-    disk.flip(pattern=SNAPSHOT, pick=0.0, amount=1, seed=3)
+    disk.damage(Damaging(how=How.FLIP, pattern=SNAPSHOT, pick=0.0, amount=1, seed=3))
     found = started(disk)
     assert (found.base, found.last, found.snapshot, found.repairs_until) == (0, 0, None, 5)
 

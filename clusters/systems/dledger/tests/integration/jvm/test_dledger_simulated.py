@@ -21,6 +21,7 @@ from clusters.sim.jvm.system import FEW_RUNS, JAR, simulator
 from clusters.sim.threads import Threads
 from clusters.systems.dledger.options import DLedgerOptions
 from clusters.systems.dledger.simulated import SimDLedger
+from harness.damage import Damaging, How
 from harness.errors import ExitCode, InfrastructureError
 from harness.op import Invocation, Ok
 from harness.verdict import Verdict
@@ -31,9 +32,10 @@ from tests.trials import trial
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from harness.damage import Changed
     from harness.node_states import NodeState
     from harness.op import Outcome
-    from harness.world import Changed, Lost
+    from harness.world import Lost
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("without_plots")]
 
@@ -383,8 +385,8 @@ def test_damage_outlives_a_loss_of_power() -> None:
         await _serving(cluster, system)
         await asyncio.sleep(1.0)
         system.kill(cluster.nodes[0])
-        term = world.truncate_file("n1", pattern="currterm", pick=0.0, amount=5)
-        index = world.flip_bits("n1", pattern="index/*", pick=0.0, amount=4, seed=SEED)
+        term = world.damage_file("n1", Damaging(how=How.CUT, pattern="currterm", pick=0.0, amount=5))
+        index = world.damage_file("n1", Damaging(how=How.FLIP, pattern="index/*", pick=0.0, amount=4, seed=SEED))
         folder = system.java().directory / "n1" / "data"
         path = folder / Path(index.file).relative_to("/data")
         damaged = path.read_bytes()
