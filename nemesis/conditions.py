@@ -103,6 +103,7 @@ class DiskStepMade(Condition):
         "file": text("*", "A glob pattern of file names or paths in the data directory."),
         "n": integer(1, 1, MAX_STEPS, "The number of the step of a node after the planned start of the fault."),
         "on": text(None, "The node whose steps count; if not given, each possible target.", needed=False),
+        "starts": integer(0, 0, MAX_COUNT, "How often the node starts before its steps count."),
     }
     NAMES_NODE = True
     ONLY_SIMULATED = True
@@ -115,6 +116,11 @@ class DiskStepMade(Condition):
         if SIMULATED_STEPS in can.missing:
             return f"no fault can begin at a step of the disk of {node}, because {can.missing[SIMULATED_STEPS]}"
         return None
+
+    @classmethod
+    def after_start(cls, trigger: Trigger) -> bool:
+        """Returns whether it waits for a start."""
+        return bool(trigger.parameters["starts"])
 
     @classmethod
     def drawn(cls, subject: Subject) -> Sequence[Mapping[str, Value]]:  # noqa: ARG003 - the same for all
@@ -138,7 +144,9 @@ class DiskStepMade(Condition):
             raise FaultError("real nodes do not show the steps of their disks; use --cluster sim")
         asked = self.trigger.parameters
         nodes = frozenset(self.targets if asked.get("on") is None else (asked["on"],))
-        step = await self.world.disk_step(nodes, call=asked["call"], pattern=asked["file"], nth=asked["n"])
+        step = await self.world.disk_step(
+            nodes, call=asked["call"], pattern=asked["file"], nth=asked["n"], starts=asked["starts"]
+        )
         return Fired(
             time_ns=self.sight.clock.now_ns(),
             what=f"right after step {step.number} of the disk of {step.node}: {step.call} {name(step.file, MAX_LINE)}",
