@@ -347,9 +347,7 @@ class World(Protocol):
         """Returns the steps of all disks so far."""
         ...
 
-    async def disk_step(
-        self, nodes: AbstractSet[str], *, call: str, pattern: str, nth: int, starts: int
-    ) -> DiskStep:
+    async def disk_step(self, nodes: AbstractSet[str], *, call: str, pattern: str, nth: int, starts: int) -> DiskStep:
         """Waits until a node has made its n-th step from now on, of a kind, on a file. The node stands still for a moment then.
 
         Whatever happens to the process of the node in this moment happens to it right after the step.

@@ -106,7 +106,7 @@ class Condition(abc.ABC):
 
     @classmethod
     def after_start(cls, trigger: Trigger) -> bool:  # noqa: ARG003 - most do not
-        """Returns whether it fires only after a start of a process of its node, so after the end of the fault that killed it."""
+        """Returns whether it fires only after a start of its node, so after the end of a fault that killed it."""
         return False
 
     @classmethod

@@ -344,14 +344,10 @@ class SimWorld:
         """Returns the steps of all disks so far."""
         return self.steps.so_far()
 
-    async def disk_step(
-        self, nodes: AbstractSet[str], *, call: str, pattern: str, nth: int, starts: int
-    ) -> DiskStep:
+    async def disk_step(self, nodes: AbstractSet[str], *, call: str, pattern: str, nth: int, starts: int) -> DiskStep:
         """Waits for a step of the disk of one of these nodes; see `harness.world.World`."""
         future: asyncio.Future[DiskStep] = asyncio.get_running_loop().create_future()
-        return await self.steps.wait(
-            future, self.now_ns, nodes, call=call, pattern=pattern, nth=nth, starts=starts
-        )
+        return await self.steps.wait(future, self.now_ns, nodes, call=call, pattern=pattern, nth=nth, starts=starts)
 
     def wipe_files(self, node: str) -> Lost:
         """Removes all files from a node's disk."""

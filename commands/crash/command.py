@@ -298,7 +298,9 @@ class _Visits:
             out = f", and --states leaves out {left:,}" if left else ""
             steps = sum(len(each.steps) for each in found)
             self._console.print(f"recovery   {steps:,} steps after the restarts of {counted(len(found), 'run')}")
-            self._console.print(f"states     {len(states):,} more to visit; {merged:,} are the same as one of them{out}")
+            self._console.print(
+                f"states     {len(states):,} more to visit; {merged:,} are the same as one of them{out}"
+            )
         return states
 
     def of_verdict(self, verdict: Verdict) -> list[Visited]:

@@ -131,7 +131,9 @@ class Crashing:
     ) -> PlannedFault:
         """Returns the loss of power at a step, after a number of starts of the node, and of losses of power."""
         limit_s = self.limit_s(settled, before)
-        parameters: dict[str, Value] = {"call": "any", "file": "*", "n": nth, "on": node, "starts": starts}
+        parameters: dict[str, Value] = {"call": "any", "file": "*", "n": nth, "on": node}
+        if starts:
+            parameters["starts"] = starts
         return PlannedFault(
             id=0,
             kind=KIND,
@@ -153,9 +155,7 @@ class Crashing:
         return self.with_faults(
             settled,
             [
-                self.fault(
-                    settled, each.step.node, each.nth, _losing(each.losing), starts=each.starts, before=before
-                )
+                self.fault(settled, each.step.node, each.nth, _losing(each.losing), starts=each.starts, before=before)
                 for before, each in enumerate(state.losses)
             ],
         )

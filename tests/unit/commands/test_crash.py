@@ -148,7 +148,9 @@ def test_an_acknowledgement_before_the_sync_is_found(tmp_path: Path) -> None:
 
 def test_the_correct_form_survives_a_second_loss_in_the_recovery(tmp_path: Path) -> None:
     """The runs of the recoveries are visited after those of the first loss."""
-    code, output = crash(tmp_path, "--states", "1", "--depth", "2", "--recovery", "0.01", "--down", "0.2", "--time-limit", "2.6")
+    code, output = crash(
+        tmp_path, "--states", "1", "--depth", "2", "--recovery", "0.01", "--down", "0.2", "--time-limit", "2.6"
+    )
     assert "recovery " in output
     assert "0 invalid" in output
     assert "not visited" not in output

@@ -268,7 +268,11 @@ def test_a_fault_that_waits_for_a_start_may_follow_a_kill() -> None:
     kill = {"kind": "power-loss", "target": ["n1"], "start_s": 0, "end_s": 9}
 
     def plan(starts: int) -> str:
-        trigger = {"name": "disk-step", "limit_s": 5, "parameters": {"n": 1, "on": "n1", "starts": starts}}
+        trigger = {
+            "name": "disk-step",
+            "limit_s": 5,
+            "parameters": {"n": 1, "on": "n1", **({"starts": starts} if starts else {})},
+        }
         return json.dumps({"faults": [kill, {**kill, "end_s": 12, "trigger": trigger}]})
 
     assert len(from_json(plan(1), where=WHERE, source="plan.json").faults) == 2
