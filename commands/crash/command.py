@@ -96,8 +96,8 @@ def crash(ctx: click.Context, /, **values: Any) -> None:
     and is judged as by `labrys test`. States that are the same are visited once. First, each step has its likeliest state
     visited, then its next one; the seed draws the order of the steps.
 
-    With --depth 2, the nodes of each run that is not invalid lose power again: at each step that they make within --recovery seconds
-    after their restart. At the end, the command runs the first invalid run again as `labrys test`, and stores it.
+    With --depth 2, the nodes of each run that is not invalid lose power again: at each step that they make within --recovery
+    seconds after their restart. At the end, the command runs the first invalid run again as `labrys test`, and stores it.
 
     Exit codes: 1 a run is invalid, 255 a run broke off, 2 no run is valid, or not all states were visited, 0 otherwise.
     """
@@ -127,9 +127,9 @@ def crash(ctx: click.Context, /, **values: Any) -> None:
     action = partial(visit, recorded.settled, crashing)
     with _workers(jobs, len(found.states) * crashing.depth, options.faults.fault) as carry_out:
         interrupted = visits.run(carry_out(action, _in_order(found.states, options.load.seed)))
-        again = [] if interrupted else visits.recoveries()
-        if again and not visits.is_over:
-            interrupted = visits.run(carry_out(action, _in_order(again, options.load.seed)))
+        more = [] if interrupted else visits.recoveries()
+        if more and not visits.is_over:
+            interrupted = visits.run(carry_out(action, _in_order(more, options.load.seed)))
     visits.show(time.monotonic() - began_s)
     finds = visits.of_verdict(Verdict.INVALID)
     plans = [_write_plan(recorded.settled, crashing, find.state, options.output.store_dir) for find in finds]
