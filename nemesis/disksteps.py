@@ -155,8 +155,7 @@ class DiskStepMade(Condition):
             while seen is None:
                 seen = await self._on(node, lambda node: diskcalls.look(self.field.shell(node), followed))
         finally:
-            if seen is None:
-                await self._on(node, lambda node: diskcalls.let_go(self.field.shell(node), followed))
+            await self._on(node, lambda node: diskcalls.forget(self.field.shell(node), followed))
         return seen
 
     async def _on(self, node: Node, action: Callable[[Node], T]) -> T:

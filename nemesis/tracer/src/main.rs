@@ -4,8 +4,10 @@
 //!
 //! It writes `follows` when it sees all threads of the process. Then it writes one more line: `stands PID N CALL FILE` when the
 //! process stands still, or `ended SEEN` when the process has ended before, with the number of the steps so far. After HOLD seconds,
-//! a process that stands goes on. After LIMIT seconds, the tracer ends. If it is killed, the process goes on without it.
+//! a process that stands goes on. After LIMIT seconds, no step counts any more. With a filter, the tracer stays up to the end of
+//! the process; see `filter`. Without one, it ends after these times, and the process goes on without it.
 
+mod filter;
 mod steps;
 mod thread;
 
@@ -18,10 +20,11 @@ use std::process::ExitCode;
 
 use libc::pid_t;
 use steps::{Making, Wanted};
-use thread::{Call, Stop};
+use thread::{Call, Event, Stop};
 
 const USAGE: &str = "usage: labrys-tracer PID FOLDER CALL PATTERN N LIMIT HOLD";
 const ANY: &str = "any";
+const STOP_S: u32 = 5; // how long the threads of a process take to stop, at most
 
 struct Task {
     pid: pid_t,
@@ -69,56 +72,122 @@ fn seize_all(pid: pid_t) -> io::Result<HashSet<pid_t>> {
     }
 }
 
+/// Waits until each of these threads has stopped once, or ended. Returns those that stand, or None if none is left.
+fn all_stopped(mut waiting: HashSet<pid_t>) -> Option<HashMap<pid_t, Stop>> {
+    let mut stopped = HashMap::new();
+    thread::set_alarm(STOP_S);
+    while !waiting.is_empty() {
+        match thread::wait() {
+            Event::Of(tid, Stop::Ended) => {
+                waiting.remove(&tid);
+                stopped.remove(&tid);
+            }
+            Event::Of(tid, stop) => {
+                waiting.remove(&tid);
+                stopped.insert(tid, stop);
+            }
+            Event::Alarm | Event::NothingLeft => break,
+        }
+    }
+    (!stopped.is_empty()).then_some(stopped)
+}
+
 fn say(line: &str) {
     let mut out = io::stdout().lock();
     let _ = writeln!(out, "{line}").and_then(|()| out.flush()); // whoever reads may be gone
 }
 
-/// Follows the process up to the step. Returns whether it stands still there.
-fn follow(task: &Task, threads: &mut HashSet<pid_t>) -> bool {
-    let mut making: HashMap<pid_t, Making> = HashMap::new();
-    let mut seen = 0;
-    while let Some((tid, stop)) = thread::wait() {
-        if matches!(stop, Stop::Ended) {
-            making.remove(&tid);
-            threads.remove(&tid);
-            if tid == task.pid || threads.is_empty() {
-                break;
-            }
-            continue;
-        }
-        threads.insert(tid);
-        if matches!(stop, Stop::Call) {
-            match thread::call(tid) {
-                Call::Begins { number, arguments } => {
-                    if let Some(begins) = task.wanted.making(tid, number, arguments) {
-                        making.insert(tid, begins);
-                    }
-                }
-                Call::Ended { result } => {
-                    if let Some(made) = making.remove(&tid).filter(|making| making.is_made(result)) {
-                        seen += 1;
-                        if seen == task.nth {
-                            stand_still(tid, threads);
-                            let pid = thread::process_of(tid).unwrap_or(task.pid);
-                            say(&format!("stands {pid} {seen} {} {}", made.call, made.file.display()));
-                            return true;
-                        }
-                    }
-                }
-                Call::None => {}
-            }
-        }
-        thread::resume(tid, &stop);
-    }
-    say(&format!("ended {seen}"));
-    false
+/// The process and its threads.
+struct Tracer {
+    task: Task,
+    threads: HashSet<pid_t>,
+    /// Whether only calls that may be steps stop.
+    filtered: bool,
+    making: HashMap<pid_t, Making>,
+    seen: u64,
+    /// Whether steps still count.
+    counts: bool,
+    /// While the process stands still, the threads that have stopped.
+    standing: Option<HashMap<pid_t, Stop>>,
 }
 
-/// Lets all threads stop beside one that stands. They stay where they are, because nobody resumes them.
-fn stand_still(stands: pid_t, threads: &HashSet<pid_t>) {
-    for tid in threads.iter().filter(|tid| **tid != stands) {
-        thread::interrupt(*tid);
+impl Tracer {
+    /// Follows the process to its end; without a filter, up to the limit, or to the end of the hold.
+    fn follow(&mut self) {
+        loop {
+            match thread::wait() {
+                Event::NothingLeft => break,
+                Event::Alarm => {
+                    self.stop_counting();
+                    if !self.filtered {
+                        return; // the kernel lets go of all threads
+                    }
+                    for (tid, stop) in self.standing.take().into_iter().flatten() {
+                        thread::resume(tid, &stop, false);
+                    }
+                }
+                Event::Of(tid, Stop::Ended) => {
+                    self.making.remove(&tid);
+                    self.threads.remove(&tid);
+                    if tid == self.task.pid {
+                        self.stop_counting();
+                    }
+                }
+                Event::Of(tid, stop) => self.stopped(tid, stop),
+            }
+        }
+        self.stop_counting();
+    }
+
+    fn stop_counting(&mut self) {
+        if self.counts {
+            self.counts = false;
+            say(&format!("ended {}", self.seen));
+        }
+    }
+
+    fn stopped(&mut self, tid: pid_t, stop: Stop) {
+        self.threads.insert(tid);
+        if self.standing.is_none() && matches!(stop, Stop::Call | Stop::Filtered) {
+            self.called(tid);
+        }
+        if let Some(standing) = &mut self.standing {
+            standing.insert(tid, stop); // nobody resumes it before the hold ends
+            return;
+        }
+        let calls = !self.filtered || self.making.contains_key(&tid);
+        thread::resume(tid, &stop, calls);
+    }
+
+    /// A thread stands at a call, or right after one.
+    fn called(&mut self, tid: pid_t) {
+        match thread::call(tid) {
+            Call::Begins { number, arguments } if self.counts => {
+                if let Some(begins) = self.task.wanted.making(tid, number, arguments) {
+                    self.making.insert(tid, begins);
+                }
+            }
+            Call::Ended { result } => {
+                let Some(made) = self.making.remove(&tid).filter(|making| making.is_made(result)) else { return };
+                self.seen += 1;
+                if self.counts && self.seen == self.task.nth {
+                    self.stand_still(tid, &made);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Lets all threads stop beside one that stands right after its step.
+    fn stand_still(&mut self, tid: pid_t, made: &Making) {
+        for other in self.threads.iter().filter(|other| **other != tid) {
+            thread::interrupt(*other);
+        }
+        self.counts = false;
+        self.standing = Some(HashMap::new());
+        thread::set_alarm(self.task.hold_s.max(1));
+        let pid = thread::process_of(tid).unwrap_or(self.task.pid);
+        say(&format!("stands {pid} {} {} {}", self.seen, made.call, made.file.display()));
     }
 }
 
@@ -128,26 +197,26 @@ fn main() -> ExitCode {
         eprintln!("{USAGE}; the folder must exist");
         return ExitCode::from(2);
     };
-    thread::set_alarm(task.limit_s);
-    let mut threads = match seize_all(task.pid) {
+    let threads = match seize_all(task.pid) {
         Ok(threads) => threads,
         Err(error) => {
             eprintln!("process {} cannot be traced: {error}", task.pid);
             return ExitCode::FAILURE;
         }
     };
+    let Some(threads) = all_stopped(threads) else {
+        println!("ended 0");
+        return ExitCode::SUCCESS;
+    };
+    let tids: Vec<pid_t> = threads.keys().copied().collect();
+    let filtered = filter::install(&tids, &steps::numbers(task.wanted.call.as_deref()));
+    thread::set_alarm(task.limit_s);
     say("follows");
-    if follow(&task, &mut threads) {
-        thread::set_alarm(task.hold_s.max(1));
-        // Each stop stays one. The end of this process lets all that still stand go on.
-        while let Some((tid, stop)) = thread::wait() {
-            if matches!(stop, Stop::Ended) {
-                threads.remove(&tid);
-                if threads.is_empty() {
-                    break;
-                }
-            }
-        }
+    for (tid, stop) in &threads {
+        thread::resume(*tid, stop, !filtered);
     }
+    let (seen, counts, standing) = (0, true, None);
+    let making = HashMap::new();
+    Tracer { task, threads: tids.into_iter().collect(), filtered, making, seen, counts, standing }.follow();
     ExitCode::SUCCESS
 }

@@ -11,6 +11,8 @@ use libc::{c_long, pid_t};
 
 use crate::thread;
 
+const KINDS: [&str; 6] = ["sync", "write", "truncate", "create", "rename", "remove"];
+
 /// A step whose call has not ended.
 pub struct Making {
     pub call: &'static str,
@@ -46,12 +48,48 @@ impl Wanted {
     }
 }
 
+/// Returns the numbers of the calls that can be steps of a kind; None: of any.
+pub fn numbers(call: Option<&str>) -> Vec<c_long> {
+    const OPENS: [c_long; 3] = [libc::SYS_open, libc::SYS_creat, libc::SYS_openat];
+    let of = |kind: &str| -> &[c_long] {
+        match kind {
+            "sync" => &[libc::SYS_fsync, libc::SYS_fdatasync, libc::SYS_syncfs, libc::SYS_sync_file_range],
+            "write" => &[
+                libc::SYS_write,
+                libc::SYS_pwrite64,
+                libc::SYS_writev,
+                libc::SYS_pwritev,
+                libc::SYS_pwritev2,
+                libc::SYS_sendfile,
+                libc::SYS_copy_file_range,
+                libc::SYS_splice,
+            ],
+            "truncate" => &[libc::SYS_truncate, libc::SYS_ftruncate, libc::SYS_fallocate],
+            "create" => &[
+                libc::SYS_mkdir,
+                libc::SYS_mknod,
+                libc::SYS_link,
+                libc::SYS_symlink,
+                libc::SYS_mkdirat,
+                libc::SYS_mknodat,
+                libc::SYS_linkat,
+                libc::SYS_symlinkat,
+            ],
+            "rename" => &[libc::SYS_rename, libc::SYS_renameat, libc::SYS_renameat2],
+            _ => &[libc::SYS_unlink, libc::SYS_rmdir, libc::SYS_unlinkat],
+        }
+    };
+    let kinds: Vec<&str> = call.map_or_else(|| KINDS.to_vec(), |kind| vec![kind]);
+    let opens = kinds.iter().any(|kind| matches!(*kind, "create" | "truncate"));
+    let opening: &[c_long] = if opens { &OPENS } else { &[] };
+    kinds.into_iter().flat_map(of).chain(opening).copied().collect()
+}
+
 /// Returns the kind of a step, its file, and whether it writes bytes.
 fn step(tid: pid_t, number: c_long, [one, two, three, four, ..]: [u64; 6]) -> Option<(&'static str, PathBuf, bool)> {
     let here = libc::AT_FDCWD;
     let open = |descriptor: u64| thread::opened(tid, descriptor as i32);
     let named = |directory: i32, path: u64| resolved(tid, directory, path);
-    #[cfg(target_arch = "x86_64")]
     match number {
         libc::SYS_open => return opens(named(here, one)?, two as c_int),
         libc::SYS_creat => return opens(named(here, one)?, libc::O_CREAT | libc::O_TRUNC),

@@ -11,13 +11,15 @@ use std::path::PathBuf;
 use libc::pid_t;
 
 const PATH_MAX: usize = 4096;
-const OPTIONS: c_int =
+pub const OPTIONS: c_int =
     libc::PTRACE_O_TRACESYSGOOD | libc::PTRACE_O_TRACECLONE | libc::PTRACE_O_TRACEFORK | libc::PTRACE_O_TRACEVFORK;
 
 /// Where a thread stands.
 pub enum Stop {
     /// At a call or right after one.
     Call,
+    /// At a call that a filter has named; see `filter`.
+    Filtered,
     /// Before a signal that it gets.
     Signal(c_int),
     /// As all threads of its process do after SIGSTOP and its like.
@@ -28,6 +30,14 @@ pub enum Stop {
     Ended,
 }
 
+/// What `wait` waits for.
+pub enum Event {
+    Of(pid_t, Stop),
+    Alarm,
+    /// No thread is traced any more.
+    NothingLeft,
+}
+
 /// A call of a thread.
 pub enum Call {
     Begins { number: i64, arguments: [u64; 6] },
@@ -35,7 +45,7 @@ pub enum Call {
     None,
 }
 
-fn request(kind: u32, tid: pid_t, address: usize, data: usize) -> io::Result<i64> {
+pub fn request(kind: u32, tid: pid_t, address: usize, data: usize) -> io::Result<i64> {
     // SAFETY: each caller passes what its request takes; `data` is a number or points to memory that outlives the call.
     let result = unsafe { libc::ptrace(kind, tid, address, data) };
     if result < 0 {
@@ -55,35 +65,39 @@ pub fn interrupt(tid: pid_t) {
     let _ = request(libc::PTRACE_INTERRUPT, tid, 0, 0);
 }
 
-/// Lets a stopped thread run up to its next call or the end of this one. A thread that was killed meanwhile is no error.
-pub fn resume(tid: pid_t, stop: &Stop) {
+/// Lets a stopped thread run: up to its next call or the end of this one if `calls`, else up to another stop. A thread that was
+/// killed meanwhile is no error.
+pub fn resume(tid: pid_t, stop: &Stop, calls: bool) {
+    let run = if calls { libc::PTRACE_SYSCALL } else { libc::PTRACE_CONT };
     let (kind, signal) = match stop {
         Stop::Group => (libc::PTRACE_LISTEN, 0),
-        Stop::Signal(signal) => (libc::PTRACE_SYSCALL, *signal),
-        _ => (libc::PTRACE_SYSCALL, 0),
+        Stop::Signal(signal) => (run, *signal),
+        _ => (run, 0),
     };
     let _ = request(kind, tid, 0, signal as usize);
 }
 
-/// Waits until a traced thread stops or ends; at most until an alarm. Returns None after an alarm, or if nothing is traced.
-pub fn wait() -> Option<(pid_t, Stop)> {
+/// Waits until a traced thread stops or ends.
+pub fn wait() -> Event {
     let mut status = 0;
     // SAFETY: the kernel writes the status.
     let tid = unsafe { libc::waitpid(-1, &raw mut status, libc::__WALL) };
     if tid <= 0 {
-        return None;
+        let interrupted = io::Error::last_os_error().raw_os_error() == Some(libc::EINTR);
+        return if interrupted { Event::Alarm } else { Event::NothingLeft };
     }
     if !libc::WIFSTOPPED(status) {
-        return Some((tid, Stop::Ended));
+        return Event::Of(tid, Stop::Ended);
     }
     let (signal, event) = (libc::WSTOPSIG(status), status >> 16);
     let stop = match (signal, event) {
         (_, libc::PTRACE_EVENT_STOP) if signal != libc::SIGTRAP => Stop::Group,
         (_, 0) if signal == libc::SIGTRAP | 0x80 => Stop::Call,
         (_, 0) => Stop::Signal(signal),
+        (_, libc::PTRACE_EVENT_SECCOMP) => Stop::Filtered,
         _ => Stop::Other,
     };
-    Some((tid, stop))
+    Event::Of(tid, stop)
 }
 
 /// Returns the call of a thread that stands at one.
@@ -99,6 +113,9 @@ pub fn call(tid: pid_t) -> Call {
         match told.op {
             libc::PTRACE_SYSCALL_INFO_ENTRY => {
                 Call::Begins { number: told.u.entry.nr as i64, arguments: told.u.entry.args }
+            }
+            libc::PTRACE_SYSCALL_INFO_SECCOMP => {
+                Call::Begins { number: told.u.seccomp.nr as i64, arguments: told.u.seccomp.args }
             }
             libc::PTRACE_SYSCALL_INFO_EXIT => Call::Ended { result: told.u.exit.sval },
             _ => Call::None,
