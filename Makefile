@@ -31,6 +31,8 @@ LINUX     := clusters/sim/linux/controller
 LINUX_SRC := $(wildcard $(LINUX)/Cargo.*) $(LINUX)/build.rs $(shell find $(LINUX)/src $(LINUX)/vdso -type f)
 SWITCH    := clusters/local/switch
 SWITCH_SRC := $(wildcard $(SWITCH)/Cargo.*) $(wildcard $(SWITCH)/src/*.rs)
+TRACER    := nemesis/tracer
+TRACER_SRC := $(wildcard $(TRACER)/Cargo.*) $(shell find $(TRACER)/src -type f)
 RUST_SRC  := $(wildcard checker/kernel/Cargo.*) $(shell find checker/kernel/src -type f)
 MVN       := mvn --batch-mode --no-transfer-progress --quiet -f
 CARGO     := cargo --quiet
@@ -69,6 +71,7 @@ lint: setup build/clippy.stamp docs
 	cd checker/kernel && CARGO_TARGET_DIR=$(CURDIR)/$(TEST_TARGET) $(CARGO) clippy --all-targets -- -D warnings
 	cd $(LINUX) && CARGO_TARGET_DIR=$(CURDIR)/$(TEST_TARGET) $(CARGO) clippy --all-targets -- -D warnings
 	cd $(SWITCH) && CARGO_TARGET_DIR=$(CURDIR)/$(TEST_TARGET) $(CARGO) clippy --all-targets -- -D warnings
+	cd $(TRACER) && CARGO_TARGET_DIR=$(CURDIR)/$(TEST_TARGET) $(CARGO) clippy --all-targets -- -D warnings
 
 docs: build/docs.stamp
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
@@ -91,7 +94,7 @@ vm-night: dist
 	sh tools/vm/night.sh $(or $(OUT),night/vm) $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only "$(ONLY)")
 
 clean:
-	rm -rf build dist $(VENV) checker/_kernel*.so checker/kernel/target $(LINUX)/target $(SWITCH)/target $(NODE)/target $(PACKAGED) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf build dist $(VENV) checker/_kernel*.so checker/kernel/target $(LINUX)/target $(SWITCH)/target $(TRACER)/target $(NODE)/target $(PACKAGED) .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 setup: build/kernel.stamp build/dev.stamp build/spark.stamp
 
@@ -143,8 +146,9 @@ build/kernel-test.stamp: build/venv.stamp $(RUST_SRC)
 	cd checker/kernel && CARGO_TARGET_DIR=$(CURDIR)/$(TEST_TARGET) $(CARGO) test --no-default-features
 	@touch $@
 
-build/linux-test.stamp: build/venv.stamp $(LINUX_SRC)
+build/linux-test.stamp: build/venv.stamp $(LINUX_SRC) $(TRACER_SRC)
 	cd $(LINUX) && CARGO_TARGET_DIR=$(CURDIR)/$(TEST_TARGET) $(CARGO) test
+	cd $(TRACER) && CARGO_TARGET_DIR=$(CURDIR)/$(TEST_TARGET) $(CARGO) test
 	@touch $@
 
 build/switch-test.stamp: build/venv.stamp $(SWITCH_SRC)

@@ -48,7 +48,8 @@ SIMULATED_CLOCK = "simulated-clock"
 # The system calls of the programs of a simulated node, which can fail. Likewise; and no real node has it.
 SIMULATED_CALLS = "simulated-calls"
 
-# The steps of the disk of a simulated node, so that faults can begin at one of them. Likewise.
+# The steps of the disk of a simulated node, so that faults can begin at one of them. Likewise. A real node has no such name for
+# them: a tracer sees them, which needs root.
 SIMULATED_STEPS = "simulated-steps"
 
 # The messages between simulated nodes, which show Labrys their shape, so that faults can wait for a rare one. Likewise.

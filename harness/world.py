@@ -140,11 +140,13 @@ class DiskSteps:
         noted: The steps, in their order.
         before: How many of them there were when somebody first waited for a step.
         waited_ns: The time of the world then.
+        starts: Each start of a node since then: the node, and the time of the world.
     """
 
     noted: Sequence[DiskStep] = ()
     before: int = 0
     waited_ns: int = 0
+    starts: Sequence[tuple[str, int]] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -335,7 +337,7 @@ class World(Protocol):
         """Returns the steps of all disks so far."""
         ...
 
-    async def disk_step(self, nodes: AbstractSet[str], *, call: str, pattern: str, nth: int) -> DiskStep:
+    async def disk_step(self, nodes: AbstractSet[str], *, call: str, pattern: str, nth: int, starts: int) -> DiskStep:
         """Waits until a node has made its n-th step from now on, of a kind, on a file. The node stands still for a moment then.
 
         Whatever happens to the process of the node in this moment happens to it right after the step.
@@ -345,6 +347,7 @@ class World(Protocol):
             call: A call of `DiskStep`, or `any`.
             pattern: A pattern of names of files, or of paths in the directory, as in a shell.
             nth: The number of the step of a node, from 1.
+            starts: How often the node starts before its steps count.
         """
         ...
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from harness.faults import RARE_MESSAGE
 from nemesis import conditions
 from nemesis import targets as tgt
+from nemesis.disksteps import DiskStepMade
 from nemesis.faults import (
     clock,
     disk,
@@ -32,7 +33,7 @@ TRIGGERS = (
     TriggerKind(name="applied-above-commit", condition=conditions.AppliedAboveCommit),
     TriggerKind(name="ok-after-failure", condition=conditions.OkAfterFailure),
     TriggerKind(name="operation", condition=conditions.OperationSucceeds),
-    TriggerKind(name="disk-step", condition=conditions.DiskStepMade),
+    TriggerKind(name="disk-step", condition=DiskStepMade),
     TriggerKind(name=RARE_MESSAGE, condition=conditions.RareMessageSent),
 )
 

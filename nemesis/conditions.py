@@ -14,7 +14,7 @@ import json
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from harness.blame import without_exit
-from harness.capabilities import SIMULATED, SIMULATED_MESSAGES, SIMULATED_STEPS
+from harness.capabilities import SIMULATED, SIMULATED_MESSAGES
 from harness.console.plain import counted, name, one_line
 from harness.console.suggest import did_you_mean
 from harness.errors import InputError
@@ -25,7 +25,7 @@ from harness.slowness import slowed
 from nemesis import loglines
 from nemesis.errors import FaultError, PlanError
 from nemesis.fault import brief
-from nemesis.options import choice, integer, text
+from nemesis.options import integer, text
 from nemesis.triggers import Condition
 
 if TYPE_CHECKING:
@@ -50,8 +50,6 @@ AGAIN_S = 0.5  # after a node could not be asked for its log
 MAX_LINE = 300
 MAX_VALUE = 60
 MAX_COUNT = 1_000_000
-MAX_STEPS = 10**12
-STEPS = ("any", "sync", "write", "truncate", "create", "rename", "remove")
 
 
 class RareMessageSent(Condition):
@@ -92,66 +90,6 @@ class RareMessageSent(Condition):
         return Fired(time_ns=now_ns, what=f"{when} {message.kind} from {message.source} to {message.target}")
 
 
-class DiskStepMade(Condition):
-    """The n-th step of the disk of a node: a change of a file, or a sync. Right after it, the node stands still for 5 ms."""
-
-    SUMMARY = (
-        "The n-th step of the disk of a simulated node: a change of a file, or a sync; the fault hits right after it."
-    )
-    OPTIONS: ClassVar[Mapping[str, Option]] = {
-        "call": choice("sync", STEPS, "The kind of the steps that count."),
-        "file": text("*", "A glob pattern of file names or paths in the data directory."),
-        "n": integer(1, 1, MAX_STEPS, "The number of the step of a node after the planned start of the fault."),
-        "on": text(None, "The node whose steps count; if not given, each possible target.", needed=False),
-    }
-    NAMES_NODE = True
-    ONLY_SIMULATED = True
-
-    @classmethod
-    def lacks(cls, node: str, can: Capabilities) -> str | None:
-        """Only simulated nodes show the steps of their disks."""
-        if SIMULATED not in can.available:
-            return f"{node} does not show Labrys the steps of its disk, so no fault can begin at one; use --cluster sim"
-        if SIMULATED_STEPS in can.missing:
-            return f"no fault can begin at a step of the disk of {node}, because {can.missing[SIMULATED_STEPS]}"
-        return None
-
-    @classmethod
-    def drawn(cls, subject: Subject) -> Sequence[Mapping[str, Value]]:  # noqa: ARG003 - the same for all
-        """None: `labrys crash` visits all steps."""
-        return []
-
-    @classmethod
-    def prepare(cls, trigger: Trigger, field: Field, world: World | None) -> None:
-        """Lets the disks note their steps. A named node must be one of the run.
-
-        Raises:
-            InputError: It is not.
-        """
-        _check_on(trigger, field, "a step of the disk")
-        if world is not None:
-            world.note_steps()
-
-    async def fires(self) -> Fired:
-        """Waits for the step."""
-        if self.world is None:
-            raise FaultError("real nodes do not show the steps of their disks; use --cluster sim")
-        asked = self.trigger.parameters
-        nodes = frozenset(self.targets if asked.get("on") is None else (asked["on"],))
-        step = await self.world.disk_step(nodes, call=asked["call"], pattern=asked["file"], nth=asked["n"])
-        return Fired(
-            time_ns=self.sight.clock.now_ns(),
-            what=f"right after step {step.number} of the disk of {step.node}: {step.call} {name(step.file, MAX_LINE)}",
-            measured={
-                "node": step.node,
-                "step": step.number,
-                "call": step.call,
-                "file": step.file,
-                "unsynced": len(step.unsynced),
-            },
-        )
-
-
 class LogLineAppears(Condition):
     """A line in the log of a possible target, or of another node, by the name that the system gives it."""
 
@@ -189,7 +127,7 @@ class LogLineAppears(Condition):
             InputError: It is not.
         """
         line = _named_line(field, trigger)
-        _check_on(trigger, field, "a log line")
+        check_on(trigger, field, "a log line")
         logs = [path for node in field.nodes for path in field.system.log_files(node)]
         if line.path not in logs:
             raise InputError(
@@ -219,7 +157,7 @@ class LogLineAppears(Condition):
             return self._fired(node, found, line)
         nodes = [self.field.node(each) for each in followed]
         having = [each for each in nodes if line.path in self.field.system.log_files(each, role)]
-        return await _first(self._follow(each, line) for each in having)
+        return await first(self._follow(each, line) for each in having)
 
     async def _follow(self, node: Node, line: LogLine) -> Fired:
         """Follows one log. It goes on after errors, because the node may come back."""
@@ -275,7 +213,7 @@ class _StatusCondition(Condition):
         asked = await asyncio.gather(*(self._ask(service, node) for node in service.nodes))
         self.begins([status for statuses in asked for status in statuses])
         latest: dict[str, tuple[float, Sequence[NodeStatus]]] = {}
-        return await _first(self._poll(service, node, latest) for node in service.nodes)
+        return await first(self._poll(service, node, latest) for node in service.nodes)
 
     async def _ask(self, service: Service, node: Node) -> Sequence[NodeStatus]:
         return await without_exit(service.statuses(node, slowed(STATUS_TIMEOUT_S)))
@@ -491,7 +429,7 @@ class OperationSucceeds(_EventCondition):
         return None if self._count < self.trigger.parameters["n"] else f"with ok {self._count} of {event.f}"
 
 
-def _check_on(trigger: Trigger, field: Field, what: str) -> None:
+def check_on(trigger: Trigger, field: Field, what: str) -> None:
     """Refuses a trigger that names a node which is none of the run.
 
     Raises:
@@ -522,7 +460,7 @@ def _look(field: Field, line: LogLine, place: loglines.Place | None, node: Node)
     return loglines.look(field.shell(node), line.path, line.pattern, place)
 
 
-async def _first(waits: Iterable[Coroutine[Any, Any, Fired]]) -> Fired:
+async def first(waits: Iterable[Coroutine[Any, Any, Fired]]) -> Fired:
     """Returns the result of the coroutine that ends first, and cancels the others. Waits for ever if there is none."""
     tasks = [asyncio.ensure_future(each) for each in waits]
     try:

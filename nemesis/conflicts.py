@@ -1,6 +1,7 @@
 """Refuses plans whose faults contradict each other.
 
-Two faults of one group must not share a node, because the healing of one would be mistaken for the healing of the other.
+Two faults of one group must not share a node, because the healing of one would be mistaken for the healing of the other. A
+fault that waits for a start of its node is apart from the others: a process that starts is no longer killed.
 Permanent damage can affect at most a minority of the nodes. Faults in turn must not overlap. The check looks at each fault
 once, so that a plan with very many faults takes no long time.
 """
@@ -16,6 +17,7 @@ from harness.targets import EVERYWHERE, names_of
 from nemesis.errors import PlanError
 from nemesis.fault import Occupied, too_damaged
 from nemesis.kinds import find_kind
+from nemesis.triggers import find_trigger
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -73,7 +75,8 @@ def check_together(faults: Sequence[PlannedFault], where: tgt.Layout) -> None:
             fault for key in itertools.product(kind.GROUPS, roles) if key in held for fault in held[key].rivals(later)
         ]
         for fault in rivals:
-            shared = _shared(fault, later, where) if later.start_s < fault.end_s else []
+            apart = later.start_s >= fault.end_s or _follows(fault) or _follows(later)
+            shared = [] if apart else _shared(fault, later, where)
             if shared:
                 raise PlanError(
                     f"{fault.kind} from {fault.start_s:g} to {fault.end_s:g} s and {later.kind} from "
@@ -100,6 +103,11 @@ def check_turns(faults: Sequence[PlannedFault]) -> None:
                 f"{fault.kind} ends at {fault.end_s:g} s and {later.kind} begins at {later.start_s:g} s, but the "
                 "plan has in_turn; let one end before the other begins, or remove in_turn"
             )
+
+
+def _follows(fault: PlannedFault) -> bool:
+    """Returns whether a fault begins only after a start of its node."""
+    return fault.trigger is not None and find_trigger(fault.trigger.name).condition.after_start(fault.trigger)
 
 
 def _shared(one: PlannedFault, other: PlannedFault, where: tgt.Layout) -> list[str]:

@@ -105,6 +105,11 @@ class Condition(abc.ABC):
         return None
 
     @classmethod
+    def after_start(cls, trigger: Trigger) -> bool:  # noqa: ARG003 - most do not
+        """Returns whether it fires only after a start of its node, so after the end of a fault that killed it."""
+        return False
+
+    @classmethod
     def check(cls, trigger: Trigger, subject: Subject) -> None:  # noqa: ARG003
         """Checks the parameters against what the run tests, before it opens a cluster.
 

@@ -154,6 +154,7 @@ class Machine:
         if self._host is not None:
             return
         self._started += 1
+        self.world.steps.started(self.name, self.world.now_ns)
         self.log(f"start {self._started}")
         host = self._host = SimHost(self, self._started)
 

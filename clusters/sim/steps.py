@@ -15,7 +15,7 @@ from harness.world import DiskStep, DiskSteps
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from collections.abc import Set as AbstractSet
 
     from clusters.sim.machine import Machine
@@ -33,6 +33,8 @@ class StepsOfDisks(abc.ABC):
         self._first_wait: tuple[int, int] | None = None  # the number of steps before it, and its time
         self._waiting: dict[int, asyncio.Future[DiskStep]] = {}
         self._waits = 0
+        self._later: list[_Later] = []
+        self._starts: list[tuple[str, int]] = []
 
     @abc.abstractmethod
     def noted(self) -> Sequence[DiskStep]:
@@ -50,7 +52,7 @@ class StepsOfDisks(abc.ABC):
         """Returns the steps so far."""
         noted = self.noted()
         before, waited_ns = self._first_wait or (len(noted), 0)
-        return DiskSteps(noted=tuple(noted), before=before, waited_ns=waited_ns)
+        return DiskSteps(noted=tuple(noted), before=before, waited_ns=waited_ns, starts=tuple(self._starts))
 
     async def wait(
         self,
@@ -61,23 +63,59 @@ class StepsOfDisks(abc.ABC):
         call: str,
         pattern: str,
         nth: int,
+        starts: int,
     ) -> DiskStep:
         """Waits for a step; see `harness.world.World.disk_step`. `future` gets it; `now_ns` is the time of the world."""
         if self._first_wait is None:
             self._first_wait = len(self.noted()), now_ns
-        self._waits += 1
-        number = self._waits
-        self.want(number, nodes, call=call, pattern=pattern, nth=nth)
-        self._waiting[number] = future
+        begun: list[int] = []
+
+        def begin(of: AbstractSet[str]) -> None:
+            self._waits += 1
+            begun.append(self._waits)
+            self._waiting[self._waits] = future
+            self.want(self._waits, of, call=call, pattern=pattern, nth=nth)
+
+        later = _Later(dict.fromkeys(nodes, starts), begin)
+        if starts:
+            self._later.append(later)
+        else:
+            begin(nodes)
         try:
             return await future
         finally:
-            del self._waiting[number]
-            self.drop(number)
+            if starts:
+                self._later.remove(later)
+            for number in begun:
+                del self._waiting[number]
+                self.drop(number)
+
+    def started(self, node: str, now_ns: int) -> None:
+        """A node starts, and has made no step yet."""
+        if self._first_wait is None:
+            return
+        self._starts.append((node, now_ns))
+        for later in self._later:
+            later.started(node)
 
     def waiting(self, number: int) -> asyncio.Future[DiskStep] | None:
         """Returns the future of a wait that goes on; None if it has ended."""
         return self._waiting.get(number)
+
+
+class _Later:
+    """Somebody who waits for a step of a node after some starts of it. Each node has its own count."""
+
+    def __init__(self, left: dict[str, int], begin: Callable[[AbstractSet[str]], None]) -> None:
+        self._left = left
+        self._begin = begin
+
+    def started(self, node: str) -> None:
+        """Counts a start. The steps count after the last one."""
+        if node in self._left:
+            self._left[node] -= 1
+            if not self._left[node]:
+                self._begin(frozenset({node}))
 
 
 class _Waiting:

@@ -350,10 +350,10 @@ class SimWorld:
         """Returns the steps of all disks so far."""
         return self.steps.so_far()
 
-    async def disk_step(self, nodes: AbstractSet[str], *, call: str, pattern: str, nth: int) -> DiskStep:
+    async def disk_step(self, nodes: AbstractSet[str], *, call: str, pattern: str, nth: int, starts: int) -> DiskStep:
         """Waits for a step of the disk of one of these nodes; see `harness.world.World`."""
         future: asyncio.Future[DiskStep] = asyncio.get_running_loop().create_future()
-        return await self.steps.wait(future, self.now_ns, nodes, call=call, pattern=pattern, nth=nth)
+        return await self.steps.wait(future, self.now_ns, nodes, call=call, pattern=pattern, nth=nth, starts=starts)
 
     def fail_calls(self, key: int, node: str, role: str | None, failing: Failing) -> int:  # noqa: ARG002 - a node has one process
         """Lets calls on the files of a node fail; see `harness.world.ProgramWorld`.

@@ -69,6 +69,14 @@ OF_RUN: Final = frozenset({choosing.SYSTEM, choosing.WORKLOAD, "fault", "bin"}) 
 @click.option(
     "--states", type=Whole(1, 100_000), default=12, show_default=True, help="Visit up to so many states of each step."
 )
+@click.option(
+    "--depth", type=Whole(1, 2), default=1, show_default=True,
+    help="Let nodes lose power up to so many times in a run: with 2, again while they recover.",
+)  # fmt: skip
+@click.option(
+    "--recovery", "recovery_s", type=Number(0.01, 600), default=0.5, show_default=True,
+    help="The seconds after a restart that count as its recovery.",
+)  # fmt: skip
 @click.option("--minutes", type=Number(0, 100_000, above=True), default=10.0, show_default=True, help="The time limit.")
 @click.option(
     "--finds", type=Whole(1, 1_000_000), default=1, show_default=True, help="Stop after this many invalid runs."
@@ -86,18 +94,26 @@ def crash(ctx: click.Context, /, **values: Any) -> None:
     and for each state that the disk may have then: what was not synced is lost, in whole or in part. The run is the same up to
     the step, because the simulator repeats it by its seed. After --down seconds, the node starts again, and the run goes on
     and is judged as by `labrys test`. States that are the same are visited once. First, each step has its likeliest state
-    visited, then its next one; the seed draws the order of the steps. At the end, the command runs the first invalid run again
-    as `labrys test`, and stores it.
+    visited, then its next one; the seed draws the order of the steps.
+
+    With --depth 2, the nodes of each run that is not invalid lose power again: at each step that they make within --recovery
+    seconds after their restart. At the end, the command runs the first invalid run again as `labrys test`, and stores it.
 
     Exit codes: 1 a run is invalid, 255 a run broke off, 2 no run is valid, or not all states were visited, 0 otherwise.
     """
     console = open_console()
-    crashing = Crashing(hit=values["hit"], down_s=values["down_s"])
+    crashing = Crashing(
+        hit=values["hit"],
+        down_s=values["down_s"],
+        depth=values["depth"],
+        recovery_s=values["recovery_s"],
+        most=values["states"],
+    )
     began_s = time.monotonic()
     settled = _settled(ctx, values)
     options = settled.options
     recorded = record(settled, crashing)
-    found = enumerate_states(recorded.steps, until_ns=recorded.until_ns, most=values["states"], one=crashing.hit == ONE)
+    found = enumerate_states(recorded.steps, until_ns=recorded.until_ns, most=crashing.most, one=crashing.one)
     _print_steps(console, recorded, found, time.monotonic() - began_s)
     if recorded.outcome.invalid:
         raise InputError(
@@ -108,10 +124,12 @@ def crash(ctx: click.Context, /, **values: Any) -> None:
         raise InputError(f"no disk of {options.system.name} has a step in this run, so there is nothing to visit")
     visits = _Visits(console, until_s=began_s + 60 * values["minutes"], finds=values["finds"], of=len(found.states))
     jobs = values["jobs"] or len(os.sched_getaffinity(0))
-    stream(options.seed, "crash/order").shuffle(states := [*found.states])
-    states.sort(key=lambda state: state.rank)
-    with _workers(jobs, len(states), options.faults.fault) as carry_out:
-        interrupted = visits.run(carry_out(partial(visit, recorded.settled, crashing), states))
+    action = partial(visit, recorded.settled, crashing)
+    with _workers(jobs, len(found.states) * crashing.depth, options.faults.fault) as carry_out:
+        interrupted = visits.run(carry_out(action, _in_order(found.states, options.load.seed)))
+        more = [] if interrupted else visits.recoveries()
+        if more and not visits.is_over:
+            interrupted = visits.run(carry_out(action, _in_order(more, options.load.seed)))
     visits.show(time.monotonic() - began_s)
     finds = visits.of_verdict(Verdict.INVALID)
     plans = [_write_plan(recorded.settled, crashing, find.state, options.output.store_dir) for find in finds]
@@ -170,10 +188,18 @@ def _planned(ctx: click.Context, settled: Settled, plan: Path) -> Settled:
     return settle(*completed_options(ctx.find_root(), {**values, PLAN_FILE: plan}))
 
 
+def _in_order(states: Sequence[CrashState], seed: int | None) -> list[CrashState]:
+    """Returns states in the order of the visits: first those that show most defects, of steps in a drawn order."""
+    assert seed is not None  # noqa: S101 - `_settled` draws one
+    stream(seed, "crash/order").shuffle(ordered := [*states])
+    return sorted(ordered, key=lambda state: state.rank)
+
+
 def _told(state: CrashState) -> str:
     """Returns a state in words."""
     step = state.step
-    return f"{step.node} right after step {state.nth}, {step.call} {step.file}: {state.words}"
+    before = "" if state.first is None else f"{_told(state.first)}; then, in the recovery, "
+    return f"{before}{step.node} right after step {state.nth}, {step.call} {step.file}: {state.words}"
 
 
 def _write_plan(settled: Settled, crashing: Crashing, state: CrashState, store: Path) -> Path:
@@ -181,7 +207,8 @@ def _write_plan(settled: Settled, crashing: Crashing, state: CrashState, store: 
     from nemesis.planfile import to_json
 
     plan = crashing.of_state(settled, state).plan()
-    name = f"{settled.options.system.name}-{settled.options.seed}-{state.step.node}-{state.nth}-{state.rank}.json"
+    losses = "-".join(f"{each.step.node}-{each.nth}-{each.rank}" for each in state.losses)
+    name = f"{settled.options.system.name}-{settled.options.seed}-{losses}.json"
     folder = store / PLANS
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "".join(each if each.isalnum() or each in "-._" else "_" for each in name)
@@ -250,11 +277,31 @@ class _Visits:
             for visited in visits:
                 self._visits.append(visited)
                 self._progress(visited)
-                if time.monotonic() >= self._until_s or len(self.of_verdict(Verdict.INVALID)) >= self._finds:
+                if self.is_over:
                     break
         except KeyboardInterrupt:
             return True
         return False
+
+    @property
+    def is_over(self) -> bool:
+        """Returns whether there are enough visits, or the time is over."""
+        return time.monotonic() >= self._until_s or len(self.of_verdict(Verdict.INVALID)) >= self._finds
+
+    def recoveries(self) -> list[CrashState]:
+        """Prints how many steps and states the recoveries so far have. Returns the states, which are to visit too."""
+        found = [visited.recovery for visited in self._visits if visited.recovery is not None]
+        states = [state for each in found for state in each.states]
+        self._of += len(states)
+        if found:
+            merged, left = sum(each.merged for each in found), sum(each.left_out for each in found)
+            out = f", and --states leaves out {left:,}" if left else ""
+            steps = sum(len(each.steps) for each in found)
+            self._console.print(f"recovery   {steps:,} steps after the restarts of {counted(len(found), 'run')}")
+            self._console.print(
+                f"states     {len(states):,} more to visit; {merged:,} are the same as one of them{out}"
+            )
+        return states
 
     def of_verdict(self, verdict: Verdict) -> list[Visited]:
         """Returns the visits with a verdict, in the order of the steps."""

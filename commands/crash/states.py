@@ -12,13 +12,13 @@ that goes on afterwards, they differ only in the instants between the two steps.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from harness.world import Losing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from harness.world import DiskStep, DiskSteps
 
@@ -35,6 +35,8 @@ class CrashState:
         losing: What is lost.
         words: What is lost, in words.
         rank: Its place among the states of the step, from 0; those with low ranks show most defects.
+        starts: How often the node starts before its steps count; 0: they count from the begin of the workload.
+        first: The loss of power from which the node recovers when it makes the step; None: it does not recover.
     """
 
     step: DiskStep
@@ -42,6 +44,13 @@ class CrashState:
     losing: Losing
     words: str
     rank: int
+    starts: int = 0
+    first: CrashState | None = None
+
+    @property
+    def losses(self) -> Sequence[CrashState]:
+        """Returns the losses of power up to this one, in their order."""
+        return [self] if self.first is None else [*self.first.losses, self]
 
 
 class Image(NamedTuple):
@@ -71,7 +80,9 @@ class Enumerated:
     left_out: int
 
 
-def enumerate_states(steps: DiskSteps, *, until_ns: int, most: int, one: bool = True) -> Enumerated:
+def enumerate_states(
+    steps: DiskSteps, *, until_ns: int, most: int, one: bool = True, since_ns: Mapping[str, int] | None = None
+) -> Enumerated:
     """Returns the states of the steps of a run.
 
     Args:
@@ -79,6 +90,7 @@ def enumerate_states(steps: DiskSteps, *, until_ns: int, most: int, one: bool = 
         until_ns: The time of the world from which steps do not count.
         most: The most states of a step.
         one: Whether one node loses power. If several do, they lose the same: nothing, or all that is not durable.
+        since_ns: The nodes whose steps count, and from which time of the world on. None: those of all nodes.
     """
     numbers: dict[str, int] = {}
     changes: dict[str, list[int]] = {}
@@ -91,6 +103,8 @@ def enumerate_states(steps: DiskSteps, *, until_ns: int, most: int, one: bool = 
         if step.call != SYNC:
             made.append(step.number)
         if index < steps.before or step.time_ns >= until_ns:
+            continue
+        if since_ns is not None and step.time_ns < since_ns.get(step.node, until_ns):
             continue
         counting.append(step)
         nth = numbers[step.node] = numbers.get(step.node, 0) + 1
@@ -108,6 +122,30 @@ def enumerate_states(steps: DiskSteps, *, until_ns: int, most: int, one: bool = 
                 states.append(CrashState(step=step, nth=nth, losing=losing, words=words, rank=of_step))
                 of_step += 1
     return Enumerated(steps=counting, states=states, merged=merged, left_out=left_out)
+
+
+def of_recovery(
+    first: CrashState, steps: DiskSteps, *, nodes: Sequence[str], within_ns: int, most: int, one: bool
+) -> Enumerated:
+    """Returns the states of the steps with which nodes recover from a loss of power.
+
+    Args:
+        first: The loss of power.
+        steps: All steps of the run with it.
+        nodes: The nodes that lost power.
+        within_ns: How long after their restart steps count.
+        most: The most states of a step.
+        one: As in `enumerate_states`.
+    """
+    starts = {node: [at_ns for name, at_ns in steps.starts if name == node] for node in nodes}
+    numbers = {node: sum(at_ns <= first.step.time_ns for at_ns in times) for node, times in starts.items()}
+    since_ns = {node: times[numbers[node]] for node, times in starts.items() if numbers[node] < len(times)}
+    if not since_ns:
+        return Enumerated(steps=(), states=(), merged=0, left_out=0)
+    until_ns = min(since_ns.values()) + within_ns
+    found = enumerate_states(steps, until_ns=until_ns, most=most, one=one, since_ns=since_ns)
+    states = [replace(state, starts=numbers[state.step.node] + 1, first=first) for state in found.states]
+    return replace(found, states=states)
 
 
 def _losses(step: DiskStep, *, one: bool) -> Iterator[tuple[Losing, str]]:

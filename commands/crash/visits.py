@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from commands.crash.states import of_recovery
 from harness.errors import InfrastructureError, InputError, LabrysError
 from harness.faults import PlannedFault, Trigger
 from harness.outcome import RunOutcome
@@ -18,10 +19,12 @@ from harness.verdict import Verdict
 from nemesis.plan import number
 
 if TYPE_CHECKING:
-    from commands.crash.states import CrashState
+    from collections.abc import Sequence
+
+    from commands.crash.states import CrashState, Enumerated
     from commands.options.compose import Settled
     from harness.op import Value
-    from harness.world import DiskSteps
+    from harness.world import DiskSteps, Losing
 
 KIND: Final = "power-loss"
 TRIGGER: Final = "disk-step"
@@ -55,14 +58,17 @@ class Visited:
     Attributes:
         state: The state.
         outcome: Its outcome.
-        hit: Whether the loss of power had its effect.
+        hit: Whether each loss of power had its effect.
         error: Why it broke off; None if it did not.
+        recovery: The states of the steps of the recovery; None if nobody asks for them, or the run is
+            invalid, broke off or had no such loss.
     """
 
     state: CrashState
     outcome: RunOutcome
     hit: bool
     error: str | None = None
+    recovery: Enumerated | None = None
 
     @property
     def verdict(self) -> Verdict:
@@ -79,57 +85,80 @@ class Crashing:
     Attributes:
         hit: Which nodes lose power: the one of the step, a majority with it, or all.
         down_s: How long they are without power.
+        depth: How many losses of power a run has at most.
+        recovery_s: How long a recovery takes: a further loss of power comes within this time after a restart.
+        most: The most states of a step.
     """
 
     hit: str
     down_s: float
+    depth: int = 1
+    recovery_s: float = 0.0
+    most: int = 1
 
-    def limit_s(self, settled: Settled) -> float:
-        """Returns the seconds of the workload whose steps are visited.
+    @property
+    def one(self) -> bool:
+        """Returns whether one node loses its power, and not several."""
+        return self.hit == ONE
+
+    def limit_s(self, settled: Settled, before: int = 0) -> float:
+        """Returns the seconds of the workload whose steps are visited, after a number of losses of power.
 
         Raises:
             InputError: There are none.
         """
         whole_s = settled.options.load.time_limit
-        limit_s = whole_s - self.down_s - LAST_S
+        more_s = self.down_s + self.recovery_s
+        limit_s = whole_s - self.down_s - LAST_S - (self.depth - 1) * more_s
         if limit_s <= 0:
+            recovery = f", {self.recovery_s:g} s for each recovery" if self.depth > 1 else ""
             raise InputError(
-                f"a workload of {whole_s:g} s leaves no time for steps, {self.down_s:g} s without power, and {LAST_S:g} s "
-                "after the restart; give a longer --time-limit or a shorter --down"
+                f"a workload of {whole_s:g} s leaves no time for steps, {self.down_s:g} s without power for each loss"
+                f"{recovery}, and {LAST_S:g} s after the last restart; give a longer --time-limit or a shorter --down"
             )
-        return limit_s
+        return limit_s + before * more_s
 
-    def fault(self, settled: Settled, node: str, nth: int, options: dict[str, Value]) -> PlannedFault:
-        """Returns the loss of power at a step."""
-        limit_s = self.limit_s(settled)
+    def nodes(self, settled: Settled, node: str) -> Sequence[str]:
+        """Returns the nodes that lose power at a step of a node."""
         names = settled.nodes
         first = names.index(node)
         order = [*names[first:], *names[:first]]
         count = {ONE: 1, MAJORITY: len(names) // 2 + 1, ALL: len(names)}[self.hit]
+        return sorted(order[:count], key=names.index)
+
+    def fault(
+        self, settled: Settled, node: str, nth: int, options: dict[str, Value], *, starts: int = 0, before: int = 0
+    ) -> PlannedFault:
+        """Returns the loss of power at a step, after a number of starts of the node, and of losses of power."""
+        limit_s = self.limit_s(settled, before)
+        parameters: dict[str, Value] = {"call": "any", "file": "*", "n": nth, "on": node}
+        if starts:
+            parameters["starts"] = starts
         return PlannedFault(
             id=0,
             kind=KIND,
-            target=Named(tuple(sorted(order[:count], key=names.index))),
+            target=Named(tuple(self.nodes(settled, node))),
             start_s=0.0,
             end_s=limit_s + self.down_s,
-            trigger=Trigger(
-                name=TRIGGER, limit_s=limit_s, parameters={"call": "any", "file": "*", "n": nth, "on": node}
-            ),
+            trigger=Trigger(name=TRIGGER, limit_s=limit_s, parameters=parameters),
             options=options,
         )
 
-    def with_fault(self, settled: Settled, fault: PlannedFault) -> Settled:
-        """Returns a run with one more fault."""
+    def with_faults(self, settled: Settled, faults: Sequence[PlannedFault]) -> Settled:
+        """Returns a run with more faults."""
         plan = settled.given
         assert plan is not None  # noqa: S101 - `recorded` gives one
-        return replace(settled, given=replace(plan, faults=number([*plan.faults, fault])))
+        return replace(settled, given=replace(plan, faults=number([*plan.faults, *faults])))
 
     def of_state(self, settled: Settled, state: CrashState) -> Settled:
         """Returns the run that visits a state."""
-        losing = state.losing
-        lost = "all" if losing.changes is None else "+".join(map(str, sorted(losing.changes))) or "none"
-        options: dict[str, Value] = {"lost": lost, **({"torn": True} if losing.torn else {})}
-        return self.with_fault(settled, self.fault(settled, state.step.node, state.nth, options))
+        return self.with_faults(
+            settled,
+            [
+                self.fault(settled, each.step.node, each.nth, _losing(each.losing), starts=each.starts, before=before)
+                for before, each in enumerate(state.losses)
+            ],
+        )
 
 
 def record(settled: Settled, crashing: Crashing) -> Recorded:
@@ -143,7 +172,7 @@ def record(settled: Settled, crashing: Crashing) -> Recorded:
 
     with composed(settled) as (_, plan):
         planned = replace(settled, given=plan)
-    watching = crashing.with_fault(planned, crashing.fault(planned, planned.nodes[0], NEVER, {}))
+    watching = crashing.with_faults(planned, [crashing.fault(planned, planned.nodes[0], NEVER, {})])
     trial = attempt(watching)
     if trial.outcome.error is not None:
         raise InfrastructureError(f"the run without a crash broke off: {trial.outcome.error}")
@@ -159,11 +188,27 @@ def visit(recorded: Settled, crashing: Crashing, state: CrashState) -> Visited:
         trial = attempt(crashing.of_state(recorded, state))
     except LabrysError as error:
         return Visited(state=state, outcome=RunOutcome(judged=None, error=str(error)), hit=False, error=str(error))
-    hit = any(
-        record.planned.trigger is not None
-        and record.planned.trigger.name == TRIGGER
-        and record.proof is not None
-        and record.proof.effective
+    hits = sum(
+        record.is_proven and record.planned.trigger is not None and record.planned.trigger.name == TRIGGER
         for record in trial.result.faults
     )
-    return Visited(state=state, outcome=trial.outcome.brief(), hit=hit, error=trial.outcome.error)
+    visited = Visited(
+        state=state, outcome=trial.outcome.brief(), hit=hits >= len(state.losses), error=trial.outcome.error
+    )
+    if len(state.losses) == crashing.depth or not visited.hit or visited.error or visited.outcome.invalid:
+        return visited
+    recovery = of_recovery(
+        state,
+        trial.steps,
+        nodes=crashing.nodes(recorded, state.step.node),
+        within_ns=int(crashing.recovery_s * NS_PER_S),
+        most=crashing.most,
+        one=crashing.one,
+    )
+    return replace(visited, recovery=recovery)
+
+
+def _losing(losing: Losing) -> dict[str, Value]:
+    """Returns the options of `power-loss` that lose this."""
+    lost = "all" if losing.changes is None else "+".join(map(str, sorted(losing.changes))) or "none"
+    return {"lost": lost, **({"torn": True} if losing.torn else {})}

@@ -134,6 +134,7 @@ class LinuxProcesses:
         self._remote.run(daemon.preparation())
         self._world.daemons[self._node, daemon.role] = daemon
         self._world.add_volume(self._node, daemon.data_dir)
+        self._world.starts(self._node)
         environment = {**daemon.environment, **(JVM_WORK if daemon.makes_objects_in_loops else {})}
         variables = [f"{name}={value}" for name, value in environment.items()]
         program = self._world.controller.start(

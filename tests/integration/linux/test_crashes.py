@@ -1,17 +1,24 @@
-"""A released program stands still right after a step of its disk, and loses power there."""
+"""A released program stands still right after a step of its disk, and loses power there; also while it recovers."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import shutil
+from pathlib import Path
+from typing import Final
 
 import pytest
+from click.testing import CliRunner
 
+import cli
 from tests.crashes import crashed_twice
 from tests.trials import trial
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
+EXAMPLE: Final = Path(__file__).parents[3] / "examples" / "own_binary"
+CUT: Final = "    if (ftruncate(log_file, whole) != 0 ||"
+# The start writes the whole log again, in the same file. So a start that ends early leaves less than there was.
+REWRITE: Final = """    if (ftruncate(log_file, 0) != 0) end(path);
+    for (int i = 0; i < used; i++) dprintf(log_file, "%s %s\\n", registers[i].key, registers[i].value);
+    if ("""
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("without_plots")]
 
 
@@ -35,3 +42,22 @@ def test_a_kill_meets_a_step(tmp_path: Path) -> None:
     assert first.proof.effective, first.proof.reason
     assert first.fired is not None
     assert first.fired.measured["call"] == "sync"
+
+
+def test_a_start_that_may_not_end_early_is_found_by_a_second_loss(tmp_path: Path) -> None:
+    """One loss of power shows nothing, at whichever step; a second one within the recovery does."""
+    shutil.copytree(EXAMPLE, tmp_path / "kv", ignore=shutil.ignore_patterns("store", "__pycache__"))
+    source = tmp_path / "kv" / "kv.c"
+    code = source.read_text()
+    assert CUT in code
+    source.write_text(code.replace(CUT, REWRITE))
+    words = ("crash", "--system", f"{tmp_path}/kv/system.py:OwnBinary", "--nodes", "1", "--seed", "5", "--rate", "10")
+    times = ("--time-limit", "3", "--down", "0.2", "--recovery", "0.2", "--states", "1", "--jobs", "1")
+    line = [*words, *times, "--store", str(tmp_path / "store")]
+    once = CliRunner().invoke(cli.labrys, line)
+    assert ": 0 invalid" in once.output
+    assert "not visited" not in once.output
+    twice = CliRunner().invoke(cli.labrys, [*line, "--depth", "2"])
+    assert twice.exit_code == 1, twice.output
+    assert "; then, in the recovery, n1 right after step " in twice.output
+    assert list(tmp_path.glob("store/*/2*/results.json"))

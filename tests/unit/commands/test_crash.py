@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 from click.testing import CliRunner
 
 import cli
-from commands.crash.states import CrashState, enumerate_states
+from commands.crash.states import CrashState, enumerate_states, of_recovery
 from harness.errors import InputError
 from harness.world import DiskStep, DiskSteps, Losing, Unsynced
 
@@ -101,6 +102,25 @@ def test_several_nodes_lose_the_same() -> None:
     assert lost(of=found, nth=1) == {frozenset(), None}
 
 
+def test_the_steps_of_a_recovery_are_those_after_the_restart() -> None:
+    """Of the nodes that lost power, within the limit; the starts before the loss are told to the trigger."""
+    (first,) = states(step(10))
+    noted = [step(10), step(30, unsynced=[30]), step(35, "sync", others=1), step(60)]
+    other = replace(step(31), node="n2")
+    steps = DiskSteps(noted=(*noted[:2], other, *noted[2:]), starts=(("n1", 5), ("n2", 7), ("n1", 30)))
+    found = of_recovery(first, steps, nodes=["n1"], within_ns=20, most=1, one=True)
+    assert [(each.node, each.number) for each in found.steps] == [("n1", 30), ("n1", 35)]
+    assert {(state.nth, state.starts) for state in found.states} == {(1, 2), (2, 2)}
+    assert all(state.losses == [first, state] for state in found.states)
+
+
+def test_a_node_that_does_not_start_again_has_no_recovery() -> None:
+    """Nothing is to visit."""
+    (first,) = states(step(10))
+    found = of_recovery(first, DiskSteps(noted=(step(10),)), nodes=["n1"], within_ns=20, most=1, one=True)
+    assert not found.states
+
+
 def crash(store: Path, *options: str) -> tuple[int, str]:
     """Runs the command on sim-raft. Returns the exit code and the output."""
     arguments = ["crash", "--system", "sim-raft", "--nodes", "3", "--seed", "5", "--time-limit", "3.5", "--rate", "2"]
@@ -124,6 +144,17 @@ def test_an_acknowledgement_before_the_sync_is_found(tmp_path: Path) -> None:
     (plan,) = (tmp_path / "crashes").iterdir()
     assert '"disk-step"' in plan.read_text()
     assert list(tmp_path.glob("sim-raft-*/*/results.json"))
+
+
+def test_the_correct_form_survives_a_second_loss_in_the_recovery(tmp_path: Path) -> None:
+    """The runs of the recoveries are visited after those of the first loss."""
+    code, output = crash(
+        tmp_path, "--states", "1", "--depth", "2", "--recovery", "0.01", "--down", "0.2", "--time-limit", "2.6"
+    )
+    assert "recovery " in output
+    assert "0 invalid" in output
+    assert "not visited" not in output
+    assert code == 0, output
 
 
 def test_the_steps_of_a_run_of_the_store_are_visited(tmp_path: Path) -> None:

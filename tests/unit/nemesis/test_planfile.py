@@ -263,6 +263,23 @@ def test_two_faults_of_one_process_are_refused() -> None:
         from_json(json.dumps({"faults": [pause, kill]}), where=WHERE, source="plan.json")
 
 
+def test_a_fault_that_waits_for_a_start_may_follow_a_kill() -> None:
+    """Until then, the kill may last; without that wait, both would hold the node."""
+    kill = {"kind": "power-loss", "target": ["n1"], "start_s": 0, "end_s": 9}
+
+    def plan(starts: int) -> str:
+        trigger = {
+            "name": "disk-step",
+            "limit_s": 5,
+            "parameters": {"n": 1, "on": "n1", **({"starts": starts} if starts else {})},
+        }
+        return json.dumps({"faults": [kill, {**kill, "end_s": 12, "trigger": trigger}]})
+
+    assert len(from_json(plan(1), where=WHERE, source="plan.json").faults) == 2
+    with pytest.raises(PlanError, match="both hold n1"):
+        from_json(plan(0), where=WHERE, source="plan.json")
+
+
 def test_fixed_partitions_take_components_or_a_grudge() -> None:
     """Components and a grudge are accepted; unknown nodes are not."""
     cut = {"kind": "partition-fixed", "target": "all", "start_s": 5, "end_s": 9}
