@@ -11,9 +11,9 @@ from clusters.kit.routing import Routing
 from clusters.sim.cluster import SimCluster
 from clusters.systems.rocketmq.options import ControllerOptions
 from clusters.systems.rocketmq.simulated import SimRocketMQController
+from clusters.systems.rocketmq.tests.broker_group import NEXT, BrokerGroup, applying
 from harness.op import Ok
 from tests.artifacts import built
-from tests.broker_group import NEXT, BrokerGroup, applying
 from tests.simulated_group import CUT, ELECTED, DLedgerGroup
 
 if TYPE_CHECKING:
