@@ -28,9 +28,7 @@ def suites() -> dict[str, tuple[Path, ...]]:
     """Returns the files of the suites of all installed systems by name, in order; several files if systems share a name."""
     folders = dict.fromkeys(map(_folder, plugins.plugins(plugins.SYSTEMS).values()))
     files = sorted(file for folder in folders if folder is not None for file in folder.glob(f"*{SUFFIX}"))
-    return {
-        name: tuple(file for file in files if file.stem == name) for name in sorted({file.stem for file in files})
-    }
+    return {name: tuple(file for file in files if file.stem == name) for name in sorted({file.stem for file in files})}
 
 
 def suite_named(name: str) -> Path:
