@@ -27,8 +27,6 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "suites").mkdir()
     (tmp_path / "suites" / "nightly.toml").touch()
-    (tmp_path / "clusters/systems/etcd/suites").mkdir(parents=True)
-    (tmp_path / "clusters/systems/etcd/suites/etcd.toml").touch()
     for stamp in ("20260729T101112.123Z", "20260730T101112.123Z"):
         folder = tmp_path / "store" / "dledger-kill" / stamp
         folder.mkdir(parents=True)
@@ -53,7 +51,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("faults disk", {"disk-full", "disk-error", "disk-step"}),
         ("suite suites/n", {"suites/nightly.toml"}),
         ("suite s", {"suites/nightly.toml"}),
-        ("suite clusters/", {"clusters/systems/etcd/suites/etcd.toml"}),
+        ("suite gossip", {"gossip-glomers"}),
         ("report la", {"latest"}),
         ("expla", {"explain"}),
         ("explain la", {"latest"}),
