@@ -257,9 +257,9 @@ def _by_default(possible: Sequence[Called], *, simulated: bool, released: bool) 
     """Returns the kinds that a hunt draws from without `--among`.
 
     These are the kinds of `all`, and those that aim at the leader. In the simulator, the kinds that damage files are included:
-    `sim-raft` must survive them. Few real systems promise that, so a hunt leaves the disks of released programs alone. If the
-    disks are full, some programs also exchange messages without end. The other kinds differ from one of these only in how many
-    nodes they hit.
+    simulated systems must survive them. Few real systems promise that, so a hunt leaves the disks of released programs alone.
+    If the disks are full, some programs also exchange messages without end. The other kinds differ from one of these only in
+    how many nodes they hit.
     """
     kept = [
         called

@@ -45,7 +45,7 @@ class TestInfo:
         seed: The root seed.
         reproduce: The command that runs the same test again.
         started_utc: The time of its start.
-        system: The system under test, e.g. `dledger`.
+        system: The system under test, e.g. `my-store`.
         workload: E.g. `register`.
         nodes: The nodes' names, in order.
         versions: The versions of Labrys and of the system under test.
@@ -97,7 +97,7 @@ class TestInfo:
     def system_version(self) -> str | None:
         """Returns the version of the system: that of its own name, else of a name that its name begins with, before a dash.
 
-        `dledger-log` is a view of `dledger`, and `rocketmq-controller` a part of `rocketmq`. None if there is no such name.
+        `my-store-log` may be a view or a part of `my-store`. None if there is no such name.
         """
         names = [name for name in self.versions if f"{self.system}-".startswith(f"{name}-")]
         return self.versions[max(names, key=len)] if names else None

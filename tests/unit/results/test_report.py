@@ -233,7 +233,7 @@ def test_what_was_built_is_told(valid_record: RunRecord) -> None:
         ("dledger-log", {"dledger": "0.4.0", "dledger-node": "7a3e"}, "dledger-log 0.4.0"),
         ("rocketmq-controller", {"rocketmq": "5.3.3", "dledger": "0.3.1.2"}, "rocketmq-controller 5.3.3"),
         ("two-names", {"two": "1", "two-names": "2"}, "two-names 2"),
-        ("kafkaesque", {"kafka": "4.1.2"}, "kafkaesque"),
+        ("storehouse", {"store": "4.1.2"}, "storehouse"),
     ],
 )
 def test_the_system_has_its_version(stale_record: RunRecord, system: str, versions: dict[str, str], shown: str) -> None:
