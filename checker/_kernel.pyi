@@ -143,7 +143,7 @@ class Problem:
 class Events:
     """Reads a plain history; a `line` is that of the first byte.
 
-    The name is `jsonl` (after its header), `json-lines` (without one), `edn` or `etcd-log`. `keyed` says whether values are
+    The name is `jsonl` (after its header), `json-lines` (without one), `edn` or `console-log`. `keyed` says whether values are
     pairs of a key and a value. `transactions` is the workload of transactions, `list-append` or `rw-register`. `part` says that
     the text is a part of the lines of a `jsonl`, without its header.
     """

@@ -1,9 +1,9 @@
 """Checks the history of a file, with the default model and conventions of its format unless others are given.
 
 Formats come from tools with different conventions, so each has its own defaults (see docs/reference/formats.md). In knossos'
-EDN, a read of nil has no meaning and a crashed dequeue takes nothing. In porcupine's etcd logs, a failed compare-and-set proves
-that the value was different. Labrys' own formats have no such ambiguity. An EDN history can name its conventions, as those of
-Labrys do. Flags of the user override them.
+EDN, a read of nil has no meaning and a crashed dequeue takes nothing. In the console logs of porcupine's tests, a failed
+compare-and-set proves that the value was different. Labrys' own formats have no such ambiguity. An EDN history can name its
+conventions, as those of Labrys do. Flags of the user override them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from checker.errors import CheckFailed, Disagreement, ModelError
 from checker.explain.weakening import weakened
 from checker.formats.conventions import OWN
 from checker.formats.errors import BadHistory
-from checker.formats.log_lines import ETCD_LOG, HISTORY_TXT, JEPSEN_LOG
+from checker.formats.log_lines import CONSOLE_LOG, HISTORY_TXT, JEPSEN_LOG
 from checker.formats.parquet import rows_of
 from checker.formats.read import History, from_parquet, read_source
 from checker.formats.readers import EDN, JEPSEN_FILE, PARQUET, detect, on_disk
@@ -60,7 +60,7 @@ _CONVENTIONS: Final[Mapping[str, Mapping[str, str]]] = {
     JEPSEN_LOG: _OF_KNOSSOS,
     HISTORY_TXT: _OF_KNOSSOS,
     JEPSEN_FILE: _OF_KNOSSOS,
-    ETCD_LOG: {"nil_read": "exact", "failed_cas": "observe", "crashed_dequeue": "takes"},
+    CONSOLE_LOG: {"nil_read": "exact", "failed_cas": "observe", "crashed_dequeue": "takes"},
 }
 
 

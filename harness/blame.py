@@ -75,7 +75,7 @@ class Plugin(NamedTuple):
 
     Attributes:
         cls: Its class.
-        called: Its name in messages, e.g. `system etcd`.
+        called: Its name in messages, e.g. `system my-store`.
     """
 
     cls: type

@@ -59,7 +59,7 @@ class Provenance:
     """What an artifact is and where it comes from; `test.json` and `results.json` have it.
 
     Attributes:
-        name: Its name, e.g. `dledger-node`.
+        name: Its name, e.g. `my-store`.
         version: The base version of the software in it.
         digest: The SHA-256 of its content, in hexadecimal digits; see `harness.remote.folders.digest`.
         patches: The changes to the base version: a name each, then a colon and what it does if the name does not say it.

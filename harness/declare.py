@@ -1,7 +1,7 @@
 """Declares options as one frozen dataclass, with type, range, default and help of each option.
 
     @dataclass(frozen=True, slots=True, kw_only=True)
-    class EtcdOptions:
+    class MyStoreOptions:
         quorum_reads: bool = option(True, "Whether reads ask a quorum.")
         heartbeat_ms: int = option(100, "Milliseconds between heartbeats of the leader.", low=1, high=10_000)
         profile: Literal["small", "large"] = option("small", "How much memory a node gets.")

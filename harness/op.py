@@ -100,8 +100,8 @@ class Ok:
 
     Attributes:
         value: The result; for writes and cas the argument itself.
-        order: The number that the system gave to the operation among those on its key, from -2^63 to 2^63 - 1: etcd's
-            revision, the index of a log's entry, an offset, a zxid. A read has the number of the last change that it saw.
+        order: The number that the system gave to the operation among those on its key, from -2^63 to 2^63 - 1: a
+            revision, the index of a log's entry, an offset. A read has the number of the last change that it saw.
             None: the system gives no number. `checker.decide.hints` describes its use.
     """
 

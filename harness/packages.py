@@ -45,7 +45,7 @@ class DebianPackages:
     """Some packages that a system needs on its nodes.
 
     Attributes:
-        name: The name of their folder on a node, e.g. `redis`.
+        name: The name of their folder on a node, e.g. `my-store`.
         packages: The names of the packages; `NAME=VERSION` for one version. Libraries that a node may lack belong here too.
     """
 
@@ -54,10 +54,10 @@ class DebianPackages:
 
     def __post_init__(self) -> None:
         if not NAME.fullmatch(self.name):
-            raise InputError(f"expected the name of a folder, such as redis, not {self.name!r}")
+            raise InputError(f"expected the name of a folder, such as my-store, not {self.name!r}")
         for package in self.packages:
             if not PACKAGE.fullmatch(package):
-                raise InputError(f"expected the name of a Debian package, e.g. redis-server, not {package!r}")
+                raise InputError(f"expected the name of a Debian package, e.g. libaio1, not {package!r}")
 
     @property
     def root(self) -> str:
@@ -65,7 +65,7 @@ class DebianPackages:
         return f"{PLACE}/{self.name}"
 
     def path(self, inside: str) -> str:
-        """Returns the path on a node of a file in the packages, e.g. of `/usr/bin/redis-server`."""
+        """Returns the path on a node of a file in the packages, e.g. of `/usr/bin/my-store`."""
         return f"{self.root}/{inside.lstrip('/')}"
 
     @property

@@ -50,7 +50,7 @@ class Program:
     Attributes:
         name: Its name on the PATH, e.g. `java`.
         package: The Debian package that has it.
-        purpose: Its purpose, e.g. `running DLedger`.
+        purpose: Its purpose, e.g. `running the store`.
         least_version: The minimum major version; None if any version works.
         version_pattern: A regular expression whose first group is the major version in what the program prints about itself.
         version_arguments: The arguments with which it prints its version, e.g. `version` for Go.
@@ -124,7 +124,7 @@ class System(abc.ABC):
     order of their services.
 
     Attributes:
-        name: Its name on the command line, e.g. `dledger`.
+        name: Its name on the command line, e.g. `my-store`.
         summary: A description in one line.
         tier: What tests of it are for; None: it does not say.
         simulated: Whether its nodes are machines of a simulated world; see `clusters.sim.system`.
@@ -296,7 +296,7 @@ class System(abc.ABC):
         return nodes_by_role(cls.made(cast("Cluster", Paper(nodes)), options, workload, workload_options))
 
     def versions(self) -> Mapping[str, str]:
-        """Returns the versions of the tested software, e.g. `{"dledger": "0.4.0"}`."""
+        """Returns the versions of the tested software, e.g. `{"my-store": "0.4.0"}`."""
         return {}
 
     @abc.abstractmethod

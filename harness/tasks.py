@@ -31,7 +31,7 @@ async def answers(called: str, asked: Iterable[Awaitable[T]], limit_s: float) ->
     """Awaits a method of foreign code for several nodes at once, and ends it soon after the time limit that it was given.
 
     Args:
-        called: The method in messages, e.g. `until_ready of the system etcd`.
+        called: The method in messages, e.g. `until_ready of the system my-store`.
         asked: The calls, at least one.
         limit_s: The time limit that each was given, in seconds.
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from harness.op import Ok
+from harness.op import Invocation, Ok
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from harness.client import Client
-    from harness.op import Invocation, Outcome
+    from harness.op import Outcome, Value
 
 
 def without_order(outcome: Outcome) -> Outcome:
@@ -25,3 +25,8 @@ async def asked(client: Client, invocations: Iterable[Invocation]) -> list[Outco
         return [without_order(await client.invoke(invocation)) for invocation in invocations]
     finally:
         await client.close()
+
+
+async def asked_by_key(client: Client, *operations: tuple[str, str, Value]) -> list[Outcome]:
+    """Carries out operations `(f, key, value)` as `asked` does."""
+    return await asked(client, (Invocation(f, value, key) for f, key, value in operations))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import abc
-import asyncio
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 if TYPE_CHECKING:
@@ -17,7 +15,6 @@ if TYPE_CHECKING:
 S = TypeVar("S", bound="SimNodes")
 
 READY_S = 30.0
-ELECTED = "has been elected to be the leader"  # of DLedger
 CUT = 1  # the key of the fault
 
 
@@ -57,41 +54,3 @@ class SimulatedGroup(Generic[S]):
     def lines(self, text: str) -> int:
         """Returns the number of lines in all logs that have a text."""
         return sum(text in line for machine in self.world.machines.values() for line in machine.lines)
-
-
-class DLedgerGroup(SimulatedGroup[S]):
-    """Simulated nodes with DLedger."""
-
-    @abc.abstractmethod
-    async def leader(self) -> Node:
-        """Returns the node that leads."""
-
-    async def votes_without_storing(self) -> bool:
-        """Fills the disks of the followers. They elect one of them, and the other one starts again and can vote a second time.
-
-        Returns:
-            Whether a term has two leaders. Nodes that refuse to vote on a full disk have one leader again afterwards.
-        """
-        first = await self.leader()
-        others = self.others(first)
-        before = self.lines(ELECTED)
-        for node in others:
-            self.world.fill_disk(node.name, full=True)
-        self.system.kill(first)
-        await asyncio.sleep(15.0)
-        started: list[Node] = []
-        term = 0
-        if self.lines(ELECTED) > before:
-            second = await self.leader()
-            term = (await self.system.statuses(second, 1.0))[0].term or 0
-            (voter,) = self.others(first, second)
-            self.cut_off(second)
-            self.system.kill(voter)
-            started = [voter, first]
-        for node in others:
-            self.world.fill_disk(node.name, full=False)
-        for node in started:
-            self.system.start(node)
-        await asyncio.sleep(30.0)
-        assert self.lines(ELECTED) > before
-        return self.lines(f"{ELECTED} in term {term}") > 1

@@ -70,8 +70,8 @@ def cases(corpora: Path) -> Iterator[Case]:
     Args:
         corpora: Porcupine's folder of test data.
     """
-    etcd = [_read(path) for path in sorted(corpora.glob("jepsen/*.log")) if path.stat().st_size > 0]
-    yield Case(name=f"etcd, {len(etcd)} logs", histories=etcd, model=_observed())
+    logs = [_read(path) for path in sorted(corpora.glob("jepsen/*.log")) if path.stat().st_size > 0]
+    yield Case(name=f"consoles, {len(logs)} logs", histories=logs, model=_observed())
     for path in sorted(corpora.glob("kv/*.txt")):
         store = [_read(path)]
         yield Case(name=f"kv {path.stem}, by key", histories=store, model=model("kv"), porcupine="kv")
@@ -97,7 +97,7 @@ def cases(corpora: Path) -> Iterator[Case]:
 
 
 def _observed() -> Model:
-    """Returns the register of porcupine's etcd model: a failed cas shows that the value was another."""
+    """Returns the register of porcupine's model: a failed cas shows that the value was another."""
     return model("cas-register", failed_cas="observe")
 
 

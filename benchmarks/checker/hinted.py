@@ -1,8 +1,8 @@
 """The rows for histories with the system's order: each with that order and without it, beside porcupine.
 
-Users of other checkers report such histories. One has 3,000 requests of etcd, half of them failed without an answer, and is not
+Users of other checkers report such histories. One has 3,000 requests, half of them failed without an answer, and is not
 decided in minutes (porcupine, issue 20). One is a bank of five accounts with 400 transfers (issue 6). These have the same form
-and are drawn from a seed. The objects number their changes, like etcd's revision.
+and are drawn from a seed. The objects number their changes.
 """
 
 from __future__ import annotations

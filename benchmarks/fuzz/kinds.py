@@ -127,7 +127,7 @@ host = "10.20.0.12"
 port = 2222
 host_key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAA"
 """
-ETCD_LOG = b"".join(
+CONSOLE_LOG = b"".join(
     b"INFO  jepsen.util - " + line + b"\n"
     for line in (
         b"0\t:invoke\t:read\tnil", b"1\t:invoke\t:write\t3", b"0\t:ok\t:read\tnil", b"1\t:ok\t:write\t3",
@@ -206,7 +206,9 @@ class Kinds:
             "jsonl": lambda rng, folder: self._history(
                 rng, folder, mutate.text(rng, self._jsonl, JSONL_WORDS), "jsonl"
             ),
-            "etcd-log": lambda rng, folder: self._history(rng, folder, mutate.text(rng, ETCD_LOG, LOG_WORDS), "log"),
+            "console-log": lambda rng, folder: self._history(
+                rng, folder, mutate.text(rng, CONSOLE_LOG, LOG_WORDS), "log"
+            ),
             "parquet": self._make_parquet,
             "plan": self._make_plan,
             "suite": lambda rng, folder: self._toml(rng, folder, SUITE, ("suite", "--seed", "1", "FILE")),

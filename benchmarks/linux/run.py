@@ -6,8 +6,8 @@ column is the time of the same phases. `--simulated` leaves the nodes out; they 
 processor time of the whole run, that of Labrys included, says more than the speed. `--all-stop` lets programs answer no call
 themselves.
 
-`--pairs N [--trace-all] [--systems redis,etcd] [--digests FILE]` measures nothing: it carries out N pairs of runs of each
-system, and says how many did the same; see `pairs.py`.
+`--pairs N [--trace-all] [--systems NAME,NAME] [--digests FILE]` measures nothing: it carries out N pairs of runs of each
+system, and says how many did the same; see `pairs.py`. The file `tests/by-seed.toml` in the folder of a system has its options.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -27,13 +28,9 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from benchmarks.linux.pairs import compare_pairs
 from harness.errors import InputError
 
-SYSTEMS = {
-    "redis": (),
-    "etcd": (),
-    "zookeeper": (),
-    "postgres": ("--workload", "list-append"),
-    "dledger": ("--carrier", "programs"),
-}
+ROOT = Path(__file__).parents[2]
+FILES = sorted(ROOT.glob("clusters/systems/*/tests/by-seed.toml"))
+SYSTEMS = {path.parents[1].name: tuple(tomllib.loads(path.read_text())["options"]) for path in FILES}
 PHASES = ("start", "workload", "recover", "final reads")
 NS = 1e9
 

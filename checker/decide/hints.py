@@ -1,6 +1,6 @@
 """Uses the order that a system itself reports as a proof of linearizability.
 
-Many systems number their operations: etcd has a revision, Raft the index of a log entry, Kafka an offset, ZooKeeper a zxid. An
+Many systems number their operations: by a revision, the index of a log entry, an offset, or the number of a transaction. An
 operation may carry that number (`harness.op.Operation.order`). The rule for the operations on one object:
 
 - An operation takes effect after all operations of a lower order.

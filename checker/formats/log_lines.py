@@ -57,7 +57,7 @@ CAS: Final = "cas"
 _CAS_KEYWORD: Final = Keyword(CAS)
 DROP: Final[Mapping[str, str]] = {"failed_cas": "drop"}
 
-ETCD_LOG: Final = "etcd-log"
+CONSOLE_LOG: Final = "console-log"
 JEPSEN_LOG: Final = "jepsen-log"
 HISTORY_TXT: Final = "history-txt"
 
@@ -67,10 +67,10 @@ def kind_of_lines(head: bytes) -> str | None:
     if _TEXT_START.match(head):
         return HISTORY_TXT
     if _OLD_LOG.search(head):
-        return ETCD_LOG
+        return CONSOLE_LOG
     if _LOG.search(head) or _LOG_OF_TODAY.match(head) or _TABS.search(head):
         return JEPSEN_LOG
-    return ETCD_LOG if _LOG_START.match(head) else None
+    return CONSOLE_LOG if _LOG_START.match(head) else None
 
 
 class _Members(NamedTuple):
@@ -132,7 +132,7 @@ class LogEvents(ForeignEvents):
                 yield source.line, Row(_WITH_VALUE, [*begun, members.value, members.error])
             else:
                 yield source.line, Row(_WITHOUT_VALUE, [*begun, members.error])
-            if has_error and self._kind == ETCD_LOG and type_name == OpType.FAIL and members.f == _CAS_KEYWORD:
+            if has_error and self._kind == CONSOLE_LOG and type_name == OpType.FAIL and members.f == _CAS_KEYWORD:
                 self.conventions = DROP  # what failed for another reason says nothing about the value
 
     def _process(self, line: str, text: str) -> EdnValue:
@@ -215,7 +215,7 @@ def conventions_of_log(source: TextLines) -> Mapping[str, str]:
     Raises:
         InputError: The text is no such log.
     """
-    events = LogEvents(source, ETCD_LOG, keyed=None)
+    events = LogEvents(source, CONSOLE_LOG, keyed=None)
     for _ in events:
         pass
     return events.conventions

@@ -36,7 +36,7 @@ from checker.formats.columns import (
 from checker.formats.jepsen_reader import JepsenEvents
 from checker.formats.json_events import begins_events
 from checker.formats.jsonl import JsonlEvents, bare_warning, own_header
-from checker.formats.log_lines import CAS, DROP, ETCD_LOG, LogEvents
+from checker.formats.log_lines import CAS, CONSOLE_LOG, DROP, LogEvents
 from checker.formats.readers import EDN, JSONL, LINES, detect
 from checker.formats.texts import error_text, function_name, name_text
 from checker.formats.values import PlainValues
@@ -200,7 +200,7 @@ def _read_log(found_as: str, source: Source, keyed: bool | None) -> Plain | None
         errors=errors,
         timed=False,
         values=[plain.value(loads(text)) for text in found.values],
-        conventions=DROP if found_as == ETCD_LOG and _fails_otherwise(found, functions) else {},
+        conventions=DROP if found_as == CONSOLE_LOG and _fails_otherwise(found, functions) else {},
     )
 
 

@@ -17,7 +17,7 @@ from checker.formats.errors import BadHistory, shown
 from checker.formats.jepsen_reader import JepsenEvents
 from checker.formats.json_events import ARRAY_START, SPREAD_START, JsonEvents, JsonObjects
 from checker.formats.jsonl import JsonlEvents
-from checker.formats.log_lines import ETCD_LOG, HISTORY_TXT, JEPSEN_LOG, LogEvents, kind_of_lines
+from checker.formats.log_lines import CONSOLE_LOG, HISTORY_TXT, JEPSEN_LOG, LogEvents, kind_of_lines
 from checker.formats.parquet import MAY_LACK as OF_PARQUET
 from checker.formats.source import STANDARD_INPUT, UNPACK_LIMIT, Source, room_bytes
 from harness.errors import InfrastructureError
@@ -34,7 +34,7 @@ EDN: Final = "edn"
 JSON_ARRAY: Final = "json-array"
 JEPSEN_FILE: Final = "jepsen-file"
 TEXT: Final = "transactions-text"
-LINES: Final = frozenset({ETCD_LOG, JEPSEN_LOG, HISTORY_TXT})
+LINES: Final = frozenset({CONSOLE_LOG, JEPSEN_LOG, HISTORY_TXT})
 
 # What an event may lack, by the format; lines of JSON with a header have other rules than those without one.
 MAY_LACK: Final[Mapping[str, Mapping[str, May]]] = {

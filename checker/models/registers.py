@@ -103,7 +103,7 @@ class CasRegister(Register):
             initial: The initial value.
             nil_read: As in `Register`.
             failed_cas: Whether a failed cas is left out (drop, as in knossos), or observed that the value was not the expected
-                one (observe, as in porcupine's model of etcd).
+                one (observe, as in porcupine's model).
         """
         super().__init__(initial, nil_read=nil_read)
         self.failed_cas = failed_cas

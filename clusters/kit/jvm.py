@@ -115,7 +115,7 @@ def released_jars(software: str, version: str, sources: Path, *, tools: Sequence
     """Returns a build that gets the released jars of a version with Maven, and compiles nothing.
 
     Args:
-        software: Its name in the name of the artifact and in the property of `pom.xml`, e.g. `kafka` in `kafka.version`.
+        software: Its name in the name of the artifact and in the property of `pom.xml`, e.g. `store` in `store.version`.
         version: The version.
         sources: The folder with `pom.xml`, whose phase `prepare-package` puts the jars into `target/VERSION`.
         tools: The programs that it needs.

@@ -15,7 +15,7 @@ def refuse_sessions(system: System, software: str) -> None:
 
     Args:
         system: A system that frees a lock by its lease only.
-        software: Its name in a sentence, e.g. `Redis`.
+        software: Its name in a sentence, e.g. `My Store`.
 
     Raises:
         InputError: The workload has such locks; the message names the options to give.

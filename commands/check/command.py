@@ -66,7 +66,7 @@ MAX_MEMORY_LIMIT_MIB = 1 << 30
     "--failed-cas",
     type=Choice(["drop", "observe"]),
     help="Ignore a failed cas (drop), or take it as a proof that the value was different (observe).  "
-    "[default: set by the file; else observe for etcd logs, drop for other formats]",
+    "[default: set by the file; else observe for console logs, drop for other formats]",
 )
 @click.option(
     "--crashed-dequeue",

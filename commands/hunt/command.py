@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 # The defaults of a hunt: a simulated system, and short runs with short faults. On real nodes, runs are those of `labrys test`.
 DEFAULTS: Mapping[str, Any] = {
-    choosing.SYSTEM: "sim-raft",
+    choosing.SYSTEM: choosing.SIMULATED_SYSTEM,
     "cluster_kind": clusters.options.SIMULATED,
     "fault_on": ByKind(Span(0.5, 3.0)),
     "fault_off": ByKind(Span(0.3, 2.0)),

@@ -16,9 +16,9 @@ A feature is new if no earlier run of the hunt had it. Features are: a kind of f
 follower, the number of leaders and terms, the distance between logs, the longest time without an answer, and the errors of
 clients.
 
-A run is eventful if it had many leaders and many indeterminate operations. 1,872 blind runs of `sim-raft` with eight planted
-bugs had 42 finds. The 1,024 runs without an indeterminate operation had two of them, and the 385 runs with one leader or none
-had none. The 427 runs with four or more of both had 30.
+A run is eventful if it had many leaders and many indeterminate operations. 1,872 blind runs of a simulated Raft with eight
+planted bugs had 42 finds. The 1,024 runs without an indeterminate operation had two of them, and the 385 runs with one leader
+or none had none. The 427 runs with four or more of both had 30.
 
 Algorithms: coverage-guided fuzzing (M. Zalewski, American Fuzzy Lop, 2013); tournament selection (D. E. Goldberg, K. Deb, FOGA
 1991); swarm testing, which draws the settings of each test (A. Groce, C. Zhang, E. Eide, Y. Chen, J. Regehr, "Swarm testing",

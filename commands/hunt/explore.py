@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from commands.options.choosing import SYSTEM, ChoosingCommand, NameOptions
+from commands.options.choosing import SIMULATED_SYSTEM, SYSTEM, ChoosingCommand, NameOptions
 from commands.options.run_options import Picked
 from harness.console import plugins
 from harness.console.documents import parse_json, shown
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from harness.node_states import NodeState
     from harness.op import Operation
 
-DEFAULT_SYSTEM: Final = "sim-raft"
 DEFAULT_OPERATIONS: Final = "write 1; read"
 MAX_OPERATIONS: Final = 16
 MAX_TEXT: Final = 160
@@ -108,7 +107,7 @@ def explore(ctx: click.Context, /, **values: Any) -> None:
 
 for _parameter in explore.params:
     if _parameter.name == SYSTEM:
-        _parameter.default = DEFAULT_SYSTEM
+        _parameter.default = SIMULATED_SYSTEM
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,7 +140,7 @@ class _Subject:
         if not getattr(system.type, "simulated", False):
             raise InputError(
                 f"the system {plain_name(system.name)} runs on machines; labrys explore visits a system of the simulator, e.g. "
-                f"--system {DEFAULT_SYSTEM}"
+                f"--system {SIMULATED_SYSTEM}"
             )
         if workload.type.name not in system.type.serves:
             raise InputError(

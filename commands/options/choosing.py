@@ -1,7 +1,8 @@
 """A command whose options depend on the system and the workload.
 
 The command first reads `--system` and `--workload`, and imports what they name. Then it adds the options of both to its own.
-So `labrys test --system etcd --help` shows the options of etcd. If an option belongs to another system, the error names it.
+So `labrys test --system NAME --help` shows the options of this system. If an option belongs to another system, the error
+names it.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 
 SYSTEM, WORKLOAD = "system_name", "workload_name"
+SIMULATED_SYSTEM = "sim-raft"  # that commands of the simulator take by default
 CLUSTER = "cluster"
 MOST_USED: Final = "Options that most users need"
 # The file of a suite alone decides these; `labrys.toml` may have them for `labrys test`.
@@ -80,7 +82,7 @@ class Chosen:
 
     @property
     def label(self) -> str:
-        """Returns its name for messages, e.g. `system dledger`."""
+        """Returns its name for messages, e.g. `system my-store`."""
         return f"{plugins.SINGULAR[self.group]} {plain_name(self.name)}"
 
 
@@ -391,7 +393,7 @@ def _flags(options: Sequence[click.Option]) -> set[str]:
 
 
 def _owner(flag: str) -> str | None:
-    """Returns the installed system or workload that has an option, e.g. `the system etcd`; None if none has it."""
+    """Returns the installed system or workload that has an option, e.g. `the system my-store`; None if none has it."""
     wanted = flag.lstrip("-").removeprefix("no-")
     for each in loadable():
         if wanted in _flags(each.options):

@@ -161,7 +161,7 @@ class Picked:
 
     @property
     def plugin(self) -> Plugin:
-        """Returns it with its name for messages, e.g. `system dledger`."""
+        """Returns it with its name for messages, e.g. `system my-store`."""
         is_system = isinstance(self.type, type) and issubclass(self.type, System)
         group = plugins.SYSTEMS if is_system else plugins.WORKLOADS
         return Plugin(self.type, f"{plugins.SINGULAR[group]} {plain_name(self.name)}")

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from clusters.options import ClusterOptions
+from commands.options import choosing
 from harness.console import plugins
 from harness.console.parameters import Choice, PluginName, Whole, existing_file
 from harness.console.plain import message, one_line
@@ -265,7 +266,7 @@ def _opened(name: str, inventory: Path | None, *, vagrant: bool) -> Iterator[Clu
     "--system",
     type=PluginName(plugins.SYSTEMS),
     metavar=plugins.METAVAR,
-    default="dledger",
+    default=choosing.NameOptions().system_name,
     show_default=True,
     help="Look for the programs that this system needs.",
 )

@@ -1,7 +1,7 @@
 """The command `labrys new`: makes a package with a system or a workload, or a node program, with tests that pass.
 
 A package is a copy of a folder of `commands/templates`, with other names. The templates are complete packages. The package
-is called `labrys-NAME` and its module `labrys_NAME`, because a package `redis` or a module `json` exists already
+is called `labrys-NAME` and its module `labrys_NAME`, because a package or a module of this name may exist already
 (`docs/decisions/0019-names-of-packages.md`).
 
 A node program is no package of Python, so its folder has its own name. It has the files of its language, the program of its

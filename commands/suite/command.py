@@ -17,7 +17,7 @@ from commands.options.compose import fitted
 from commands.options.run_options import OutputOptions, RepeatOptions, RunOptions, Sources, flags_of
 from commands.options.suite_case import SUITE_CASE
 from commands.run.test import run_test
-from harness.console import plugins
+from harness.console import plugins, system_suites
 from harness.console import sources as opt
 from harness.console.parameters import MAX_SEED, Choice, SuiteFile, Whole, existing_folder, folder
 from harness.console.plain import counted
@@ -46,7 +46,16 @@ MAX_JOBS = 1000
 NOT_OF_CASES = flags_of(RepeatOptions) | {THRESHOLD, SUITE_CASE.replace("_", "-")}  # a suite has other keys for them
 
 
-@click.command("suite", cls=opt.DefaultsCommand)
+class SuiteCommand(opt.DefaultsCommand):
+    """A command whose help ends with the names of the suites that installed systems have."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """Writes the names."""
+        with formatter.section("Suites of the installed systems"), formatter.indentation():
+            formatter.write_text(", ".join(system_suites.suites()))
+
+
+@click.command("suite", cls=SuiteCommand)
 @click.argument("file", type=SuiteFile(exists=True, path_type=Path))
 @click.option(
     "--seed",
@@ -107,7 +116,8 @@ def run_whole_suite(
 ) -> None:
     """Runs each test of FILE, and prints a summary.
 
-    FILE is a suite, or a folder of regressions: each file of the folder is a suite, with its plans beside it.
+    FILE is a suite, the name of a suite of an installed system, or a folder of regressions: each file of the folder is a
+    suite, with its plans beside it.
 
     The exit code is the worst of all cases. Exit codes, the worst first: 1 an unexpected verdict or a crossed threshold,
     255 a case that broke off, 2 an unknown verdict, 0 all cases as expected. With --fail-on new, causes count, and not cases.

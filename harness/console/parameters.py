@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import click
 from click.core import ParameterSource
 
-from harness.console import plugins
+from harness.console import plugins, system_suites
 from harness.console.documents import shown
 from harness.console.program import command_of
 from harness.console.suggest import did_you_mean
@@ -261,18 +261,31 @@ class Completed(click.ParamType[str]):
 
 
 class SuiteFile(PathType):
-    """The file of a suite, or a folder of regressions.
+    """The file of a suite, the name of a suite that an installed system has, or a folder of regressions.
 
-    A shell completes those in the working folder, in `suites/`, and in the folders of the systems of Labrys.
+    A shell completes the files in the working folder and in `suites/`, and the names.
     """
 
+    def convert(self, value: Any, param: Parameter | None, ctx: Context | None) -> Any:
+        """Returns the path.
+
+        Raises:
+            click.BadParameter: It is neither a path nor the name of a suite.
+        """
+        if isinstance(value, str) and system_suites.is_name(value):
+            try:
+                value = system_suites.suite_named(value)
+            except InputError as error:
+                self.fail(str(error), param, ctx)
+        return super().convert(value, param, ctx)
+
     def shell_complete(self, ctx: Context, param: Parameter, incomplete: str) -> list[CompletionItem]:
-        """Returns the files that begin with the incomplete word."""
+        """Returns the files and the names that begin with the incomplete word."""
         from click.shell_completion import CompletionItem  # noqa: PLC0415 - only a shell asks
 
-        patterns = ("suites/*.toml", "clusters/systems/*/suites/*.toml", "*.toml", "regressions", "regressions/*/")
+        patterns = ("suites/*.toml", "*.toml", "regressions", "regressions/*/")
         files = [str(path) for pattern in patterns for path in sorted(Path().glob(pattern))]
-        found = [CompletionItem(file) for file in files if file.startswith(incomplete)]
+        found = [CompletionItem(text) for text in (*files, *system_suites.suites()) if text.startswith(incomplete)]
         return found or super().shell_complete(ctx, param, incomplete)
 
 

@@ -1,7 +1,7 @@
 """Reads the time at the start of a line of a log, in the formats that common programs write.
 
 Known are ISO 8601 with its variants (`2026-01-31 10:11:12,345`, `2026/01/31 10:11:12`, with or without a zone, also in JSON),
-`31 Jan 2026 10:11:12.345` (Redis), `31/Jan/2026:10:11:12 +0000`, `Jan 31 10:11:12` (syslog), `I0131 10:11:12.345678` (klog),
+`31 Jan 2026 10:11:12.345`, `31/Jan/2026:10:11:12 +0000`, `Jan 31 10:11:12` (syslog), `I0131 10:11:12.345678` (klog),
 seconds since 1970 in JSON, and a bare `10:11:12.345`. The line is foreign: only its first characters are read, and a time that
 does not exist is none. A system's own expression (`harness.process_clock.LogClock`) is for a proof during the run; the folder
 of a run may come from anyone, so no expression in it is ever used.

@@ -110,7 +110,7 @@ RUNS: Final = pa.schema(
         pa.field("answers", _TEXTS),  # codes of fail errors that count as availability
         pa.field("refusals", _TEXTS),  # codes of fail errors that name another node
         pa.field("model", _TEXT, nullable=False),  # the model or workload that checks its operations
-        pa.field("format", _TEXT, nullable=False),  # jsonl, edn, etcd-log, parquet or unknown
+        pa.field("format", _TEXT, nullable=False),  # jsonl, edn, console-log, parquet or unknown
         pa.field("source", _TEXT, nullable=False),  # the path that it was read from
         pa.field("report", _TEXT),  # the path of its report; null if it has none
     ]

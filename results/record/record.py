@@ -45,7 +45,7 @@ class TestInfo:
         seed: The root seed.
         reproduce: The command that runs the same test again.
         started_utc: The time of its start.
-        system: The system under test, e.g. `dledger`.
+        system: The system under test, e.g. `my-store`.
         workload: E.g. `register`.
         nodes: The nodes' names, in order.
         versions: The versions of Labrys and of the system under test.
@@ -97,7 +97,7 @@ class TestInfo:
     def software(self) -> str:
         """Returns the name of the program under test: the longest name with a version that the system's name begins with.
 
-        `dledger-log` is a view of `dledger`, and `rocketmq-controller` a part of `rocketmq`. Without such a name, the system's.
+        `my-store-log` may be a view or a part of `my-store`. Without such a name, the name of the system.
         """
         names = [name for name in self.versions if f"{self.system}-".startswith(f"{name}-")]
         return max(names, key=len) if names else self.system

@@ -14,6 +14,7 @@ import cli
 from commands.hunt.command import hunt
 from commands.hunt.draws import Chooser, behaviour_of
 from commands.hunt.space import HuntOptions, prepare
+from commands.options.choosing import SIMULATED_SYSTEM
 from commands.options.run_options import RunOptions
 from commands.run.trial import attempt
 from harness.console import sources as opt
@@ -23,9 +24,9 @@ from nemesis.parsing import request_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from enum import StrEnum
 
     from clusters.sim.planted import Planted
-    from clusters.systems.sim_raft.bugs import Bug
     from commands.hunt.draws import Draw, Space
     from commands.run.trial import Trial
 
@@ -63,7 +64,7 @@ class Hunt:
         guided: bool = True,
         among: str | None = None,
         triggers: str | None = None,
-        system: str = "sim-raft",
+        system: str = SIMULATED_SYSTEM,
     ) -> None:
         """Prepares the hunt.
 
@@ -81,9 +82,9 @@ class Hunt:
 
     @classmethod
     def of(
-        cls, bug: Bug, *, seed: int, guided: bool = True, among: str | None = None, triggers: str | None = None
+        cls, bug: StrEnum, *, seed: int, guided: bool = True, among: str | None = None, triggers: str | None = None
     ) -> Hunt:
-        """Returns the hunt for a bug of `sim-raft`."""
+        """Returns the hunt for a planted bug of the default system."""
         return cls(("--bug", str(bug)), seed=seed, guided=guided, among=among, triggers=triggers)
 
     def next(self) -> tuple[Draw, Trial | None]:

@@ -15,6 +15,7 @@ import pytest
 from tests.installed import Installed
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(1200)]
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -30,12 +31,18 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installe
 
 def test_the_wheel_has_the_suites_of_systems_and_not_their_tests(wheel: Path) -> None:
     """A user reads the page of a system and runs its suites. Of the findings there are the plans, which suites use."""
-    inner = [name.split("/")[3:] for name in ZipFile(wheel).namelist() if name.startswith("clusters/systems/")]
-    assert ["suites", "etcd.toml"] in inner
-    assert ["README.md"] in inner
-    assert ["findings", "bookkeeper-4.17.3-old-ensemble", "plan.json"] in inner
+    names = {name for name in ZipFile(wheel).namelist() if name.startswith("clusters/systems/")}
+    kept = ("README.md", "suites/*.toml", "findings/*/plan.json")
+    assert {str(path.relative_to(ROOT)) for each in kept for path in ROOT.glob(f"clusters/systems/*/{each}")} <= names
+    inner = [name.split("/")[3:] for name in names]
     assert [path for path in inner if path[:1] == ["tests"]] == []
     assert {path[-1] for path in inner if path[:1] == ["findings"]} == {"plan.json"}
+
+
+def test_a_suite_of_the_wheel_has_a_name(installed: Installed) -> None:
+    """`labrys suite NAME` finds it in the installed package."""
+    assert " --system maelstrom " in installed.labrys("suite", "gossip-glomers", "--dry-run")
+    assert "gossip-glomers" in installed.labrys("suite", "--help")
 
 
 def test_the_wheel_carries_the_node_of_dledger(installed: Installed, tmp_path: Path) -> None:

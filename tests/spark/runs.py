@@ -45,10 +45,10 @@ def make_run(store: Path, stamp: str, *, stale: bool) -> Path:
         "seed": 3,
         "reproduce": "labrys test --seed 3",
         "started_utc": "2026-11-21T07:51:56+00:00",
-        "system": "dledger",
+        "system": "my-store",
         "workload": "register",
         "nodes": ["n1"],
-        "versions": {"labrys": "0.1.0", "dledger": "0.4.0"},
+        "versions": {"labrys": "0.1.0", "my-store": "0.4.0"},
         "options": {},
         "answers": ["mismatch"],
     }

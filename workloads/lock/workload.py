@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from harness.op import Op, Operation
     from harness.verdict import Part
 
-PAUSE_S: Final = 1.2  # so that the attempts outlast the sessions of clients that are gone: 4 s in ZooKeeper, by default
+PAUSE_S: Final = 1.2  # so that the attempts outlast the sessions of clients that are gone: 4 s at most, by default
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,37 +1,36 @@
 """Checks one log against the guarantees of a log.
 
 An operation precedes another if it ended before the other began. An entry is known at its offset from the first proof on: an
-append with that offset was acknowledged, or a read with the entry ended. The anomalies, and systems that had them:
+append with that offset was acknowledged, or a read with the entry ended. The anomalies, with causes that systems had:
 
 - `lost`: a read that began after an entry was known covers its offset and lacks it, and no later read has it. Or an append was
-  acknowledged without an offset, and later reads cover every offset between its neighbours without its value. Kafka:
-  acknowledged records are lost after an unclean leader election. DLedger: a new leader truncates a committed entry. If reads
-  need not be linearizable, the last read that covers the offset must have begun after the last append ended, as a final read
-  does. Without such a read, the verdict is unknown.
+  acknowledged without an offset, and later reads cover every offset between its neighbours without its value. Causes: an
+  unclean election, or a new leader that truncates a committed entry. If reads need not be linearizable, the last read that
+  covers the offset must have begun after the last append ended, as a final read does. Without such a read, the verdict is
+  unknown.
 - `stale`: the same as lost, but a later read has the entry. It is stale from the moment at which it was known until the last
-  read that lacks it began. Kafka: a fetch from a follower that lags. DLedger: a deposed leader answers a GET. The judge always
-  counts stale entries, but they are invalid only if reads must be linearizable.
+  read that lacks it began. Causes: a follower that lags answers, or a deposed leader. The judge always counts stale entries,
+  but they are invalid only if reads must be linearizable.
 - `conflict`: two acknowledged appends have one offset; or an answer and a read, or two overlapping reads, have two values at
-  one offset. Kafka: replicas diverged after a truncation to the high watermark (KIP-101). DLedger: two leaders assign the same
-  index.
-- `changed`: a read has one value at an offset, and a later read has another. Kafka and DLedger: a consumer saw an entry before
-  it was committed, and another entry replaced it.
-- `duplicated`: a value is at more offsets than there are appends of it that may have happened. Kafka: a producer that is not
-  idempotent repeats a batch. DLedger: a client repeats an append after a time-out.
-- `unexpected`: a read has a value, and every append of it failed or had not begun. Kafka and DLedger: the system refuses an
-  append and commits it later, or a file is damaged.
-- `reordered`: an append began after an entry was known, and its own entry is at a lower offset. Kafka and DLedger: an old
-  leader assigns offsets that a new leader has passed.
+  one offset. Causes: replicas diverged after a truncation, or two leaders assign the same index.
+- `changed`: a read has one value at an offset, and a later read has another. Cause: a reader saw an entry before it was
+  committed, and another entry replaced it.
+- `duplicated`: a value is at more offsets than there are appends of it that may have happened. Cause: a client repeats an
+  append after a time-out.
+- `unexpected`: a read has a value, and every append of it failed or had not begun. Causes: the system refuses an append and
+  commits it later, or a file is damaged.
+- `reordered`: an append began after an entry was known, and its own entry is at a lower offset. Cause: an old leader
+  assigns offsets that a new leader has passed.
 
 These are wrong only where reads follow the log, as a watch or a consumer does. Then a read shows entries in the order of the
 log, each once, from its first offset on. It may end early, but it leaves out no entry:
 
 - `skipped`: a read lacks an entry that it covers, and has a higher one. The entry was not known when the read began, or it is
-  lost or stale. etcd: a watch drops events.
-- `repeated`: a read has an offset twice. etcd: a watch that catches up, or that is begun again, sends an event twice.
-- `disordered`: a read has an offset directly after a higher one, and does not repeat it. etcd: a watch sends new events before
+  lost or stale. Cause: a watch drops events.
+- `repeated`: a read has an offset twice. Cause: a watch that catches up, or that is begun again, sends an event twice.
+- `disordered`: a read has an offset directly after a higher one, and does not repeat it. Cause: a watch sends new events before
   old ones.
-- `outside`: a read has an offset that it does not cover. etcd: a watch sends events older than its start revision.
+- `outside`: a read has an offset that it does not cover. Cause: a watch sends events older than its start.
 
 The judge also counts `missed`, entries that the last read of their offset lacks, if this read shows no loss; `recovered`,
 appends without an answer that a read has; `never-read`, acknowledged appends that no read has and no later read covers; and

@@ -98,6 +98,7 @@ class BookKeeperSystem(jvm.JvmInstallation):
     Options = BookKeeperOptions
     software = "BookKeeper"
     programs = (JAVA, MAVEN, COMPILER)
+    libraries: ClassVar[Mapping[str, str]] = MappingProxyType({"aiohttp": "bookkeeper"})
     serves = served(CLIENTS)
     refusals = REFUSALS
     log_lines: ClassVar[Mapping[str, LogLine]] = LINES

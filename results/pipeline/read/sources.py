@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from checker.formats.jepsen_reader import conventions_at
 from checker.formats.json_events import begins_events
-from checker.formats.log_lines import DROP, ETCD_LOG, conventions_of_log
+from checker.formats.log_lines import CONSOLE_LOG, DROP, conventions_of_log
 from checker.formats.readers import EDN, JSONL, NO_CSV, PARQUET, detect, is_csv
 from checker.formats.source import Source
 from harness.console.below import LINK
@@ -256,7 +256,7 @@ def _conventions(files: Files, found: Entry, kind: str) -> tuple[tuple[str, str]
     An unreadable event has none; the reader of the events will meet the same problem, and put it into quarantine. A first event
     longer than `_LONGEST_EVENT` is not one of ours, whose lines have bounds.
     """
-    if kind == ETCD_LOG:
+    if kind == CONSOLE_LOG:
         return _of_log(files, found)
     if kind != EDN:
         return ()

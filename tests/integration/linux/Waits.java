@@ -1,4 +1,4 @@
-/** Waits for another thread in a loop that makes objects, as RocketMQ's brokers do. Prints for how long. */
+/** Waits for another thread in a loop that makes objects, as brokers do. Prints for how long. */
 class Waits {
     private static volatile boolean isSet;
     private static volatile Object last;

@@ -1,4 +1,4 @@
-"""A released program stands still right after a step of its disk, and loses power there; also while it recovers."""
+"""A program loses its power right after a step of its disk, and again while it recovers."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ import pytest
 from click.testing import CliRunner
 
 import cli
-from tests.crashes import crashed_twice
-from tests.trials import trial
 
 EXAMPLE: Final = Path(__file__).parents[3] / "examples" / "own_binary"
 CUT: Final = "    if (ftruncate(log_file, whole) != 0 ||"
@@ -20,28 +18,6 @@ REWRITE: Final = """    if (ftruncate(log_file, 0) != 0) end(path);
     for (int i = 0; i < used; i++) dprintf(log_file, "%s %s\\n", registers[i].key, registers[i].value);
     if ("""
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("without_plots")]
-
-
-@pytest.mark.parametrize(("nth", "call", "lost"), [(1, "write", "none"), (2, "sync", "all")])
-def test_a_loss_of_power_at_a_step_repeats(tmp_path: Path, nth: int, call: str, lost: str) -> None:
-    """The same step of the same seed gives the same operations, and the same execution of all programs."""
-    one, two = crashed_twice(tmp_path, "etcd", nth, call, {"lost": lost})
-    assert one.operations == two.operations
-    assert one.result.execution is not None
-    assert one.result.execution == two.result.execution
-
-
-def test_a_kill_meets_a_step(tmp_path: Path) -> None:
-    """A plan without a loss of power has steps too; this is the command of docs/guide/crash.md, but shorter."""
-    faults = ("--nemesis", "kill:trigger", "--fault-trigger", "disk-step:sync:*.wal:3", "--fault-wait", "2")
-    rhythm = ("--fault-on", "1", "--fault-off", "0.5", "--fault-quiet", "1-1.5", "--time-limit", "6")
-    words = ("--cluster", "sim", "--system", "etcd", "--nodes", "3", "--store", str(tmp_path))
-    run = trial(*words, *faults, *rhythm, seed=3)
-    first = run.result.faults[0]
-    assert first.proof is not None
-    assert first.proof.effective, first.proof.reason
-    assert first.fired is not None
-    assert first.fired.measured["call"] == "sync"
 
 
 def test_a_start_that_may_not_end_early_is_found_by_a_second_loss(tmp_path: Path) -> None:

@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from clusters.sim.linux.building import BINARY, controller
+from tests.by_seed import EXAMPLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 pytestmark = pytest.mark.integration
-WORDS: Final = ("--system", "redis", "--nodes", "2", "--rate", "50", "--time-limit", "300", "--seed", "1")
+WORDS: Final = ("--system", EXAMPLE, "--nodes", "2", "--rate", "50", "--time-limit", "300", "--seed", "1")
 ROOT: Final = Path(__file__).parents[3]
 BEGIN_S: Final = 60.0
 END_S: Final = 60.0

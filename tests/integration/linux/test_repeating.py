@@ -11,13 +11,15 @@ import pytest
 import cli
 from clusters.sim.linux.world import LinuxWorld
 from harness.errors import InputError
+from tests.by_seed import EXAMPLE
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("without_plots")]
-SMALL = ("--system", "redis", "--nodes", "1", "--rate", "5", "--time-limit", "1", "--seed", "1")
+SMALL = ("--system", EXAMPLE, "--nodes", "1", "--rate", "5", "--time-limit", "1", "--seed", "1")
 WORDS = ("test", "--cluster", "sim", *SMALL)
+TOY = "tests.toy_register:ToyRegisters"
 
 
 def folders(store: Path) -> list[Path]:
@@ -103,13 +105,25 @@ def test_runs_with_the_same_seed_are_compared_with_the_first(
     captured = capsys.readouterr()
     assert (captured.out + captured.err).count("repeatable The programs did the same as in") == 1
     with pytest.raises(InputError, match="runs with the same seed are the same run"):
-        cli.invoke(["test", "--cluster", "sim", "--system", "sim-raft", "--repeat", "2", "--same-seed", *store])
+        cli.invoke(
+            [
+                "test",
+                "--cluster",
+                "sim",
+                "--system",
+                "tests.toy_register:ToyRegisters",
+                "--repeat",
+                "2",
+                "--same-seed",
+                *store,
+            ]
+        )
 
 
 def test_a_log_of_calls_needs_programs(tmp_path: Path) -> None:
     """The error says what has such a log."""
     store = ("--store", str(tmp_path))
     with pytest.raises(InputError, match="--calls needs programs in virtual time"):
-        cli.invoke(["test", "--cluster", "sim", "--system", "sim-raft", "--calls", *store])
+        cli.invoke(["test", "--cluster", "sim", "--system", TOY, "--calls", *store])
     with pytest.raises(InputError, match="is neither the folder of a run"):
         cli.invoke(["calls", "latest", "latest", *store])

@@ -118,7 +118,7 @@ def test_a_report_is_a_page_and_every_other_file_is_not(server: StoreServer, run
         "report.html": "text/html; charset=utf-8",
         "key-k0.html": "text/html; charset=utf-8",
         "nodes/n1/evil.html": "text/plain; charset=utf-8",
-        "nodes/n1/dledger.log": "text/plain; charset=utf-8",
+        "nodes/n1/server.log": "text/plain; charset=utf-8",
         "results.json": "application/json; charset=utf-8",
         "history.jsonl": "text/plain; charset=utf-8",
         "plots/rate.svg": "image/svg+xml",
@@ -136,7 +136,7 @@ def test_folders_are_listed_with_escaped_names(server: StoreServer, run: Run) ->
     """A folder without a slash redirects to the one with it."""
     status, _, body = get(server, place(run) + "nodes/n1/")
     assert status == 200
-    assert b"dledger.log" in body
+    assert b"server.log" in body
     assert b"<script>alert(1)" not in body
     for path in (place(run)[:-1], f"/{place(run)[:-1]}"):
         assert get(server, path)[1]["location"] == place(run)
@@ -147,7 +147,7 @@ def test_folders_are_listed_with_escaped_names(server: StoreServer, run: Run) ->
     "path",
     [
         "outside", "up/", "../", "../../../secret.txt", "%2e%2e/%2e%2e/%2e%2e/secret.txt", "..%2f..%2f..%2fsecret.txt",
-        "nodes/../../../../secret.txt", "//etc/passwd", "%00", "nothing", "nodes/n1/dledger.log/x", "x" * 5000,
+        "nodes/../../../../secret.txt", "//etc/passwd", "%00", "nothing", "nodes/n1/server.log/x", "x" * 5000,
     ],
 )  # fmt: skip
 def test_nothing_outside_of_a_run_is_served(server: StoreServer, run: Run, path: str) -> None:
@@ -291,7 +291,7 @@ def test_a_run_is_sent_as_one_file(server: StoreServer, run: Run) -> None:
     archive = zipfile.ZipFile(io.BytesIO(body))
     assert archive.testzip() is None
     names = {name.partition("/")[2] for name in archive.namelist()}
-    assert {"report.html", "results.json", "nodes/n1/dledger.log"} <= names
+    assert {"report.html", "results.json", "nodes/n1/server.log"} <= names
     assert not {"outside", "up"} & names
     (left_out,) = [name for name in archive.namelist() if name.endswith(f"/{LEFT_OUT}")]
     told = archive.read(left_out).decode().splitlines()

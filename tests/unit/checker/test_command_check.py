@@ -156,8 +156,8 @@ def test_an_unknown_history(run: Callable[..., Ran], file: Callable[..., Path]) 
         ("initial", ["--initial", "7"], True),
         ("failed cas", [], True),
         ("failed cas", ["--failed-cas", "observe"], False),
-        ("etcd failed cas", [], False),
-        ("etcd failed cas", ["--failed-cas", "drop"], True),
+        ("console failed cas", [], False),
+        ("console failed cas", ["--failed-cas", "drop"], True),
         ("own read nil after write", [], False),
         ("own read nil after write", ["--nil-read", "any"], True),
     ],
@@ -174,7 +174,7 @@ def test_conventions_of_formats(
         "initial": "{:process 0 :type :invoke :f :read :value nil}\n{:process 0 :type :ok :f :read :value 7}\n",
         "failed cas": VALID
         + "{:process 5 :type :invoke :f :cas :value [1 2]}\n{:process 5 :type :fail :f :cas :value [1 2]}\n",
-        "etcd failed cas": "".join(
+        "console failed cas": "".join(
             f"INFO  jepsen.util - 0\t{event}\n"
             for event in (":invoke\t:write\t1", ":ok\t:write\t1", ":invoke\t:cas\t[1 2]", ":fail\t:cas\t[1 2]")
         ),

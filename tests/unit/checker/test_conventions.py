@@ -27,6 +27,7 @@ from harness.op import OpType
 from harness.pairing import events_of
 from harness.verdict import Verdict
 from tests.catches.registers import Bug, run
+from tests.porcupine import LOGS
 from workloads.register import RegisterOptions, RegisterWorkload, Values
 
 if TYPE_CHECKING:
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[3]
 DATA = ROOT / "tests" / "data" / "histories"
-SHARED = ROOT.parent / "shared" / "histories"
 ASKED: dict[str, Any] = {
     "wanted": Wanted(model="cas-register"),
     "conventions": {},
@@ -99,11 +99,11 @@ def _shipped() -> list[tuple[str, str, str | None, Path]]:
         ("knossos", p.parents[1].name, initial.get(p.parents[1].name), p) for p in DATA.glob("knossos/*/*/*.edn")
     ]
     kv = [("kv", "kv", None, p) for p in DATA.glob("kv/*.txt")]
-    etcd = [("etcd", "cas-register", None, p) for p in SHARED.glob("etcd/*.log")]
-    return [*small, *knossos, *kv, *etcd]
+    console = [("console", "cas-register", None, p) for p in LOGS]
+    return [*small, *knossos, *kv, *console]
 
 
-@pytest.mark.parametrize("kind", ["small", "knossos", "kv", "etcd"])
+@pytest.mark.parametrize("kind", ["small", "knossos", "kv", "console"])
 def test_all_files_of_one_history_give_one_verdict(tmp_path: Path, kind: str) -> None:
     """Every shipped history has the same verdict as JSON lines, EDN and Parquet, key by key."""
     found = [row for row in _shipped() if row[0] == kind]

@@ -34,7 +34,7 @@ JSONL = b"""{"format":"labrys-history","version":1}
 {"index":1,"time":2,"type":"info","process":"nemesis","f":"start-kill","value":{"fault":1,"targets":["n1"]}}
 {"index":2,"time":3,"type":"ok","process":0,"f":"write","value":5,"key":"a","node":"n1","error":null,"phase":"final"}
 """
-ETCD = (
+CONSOLE = (
     b"INFO  jepsen.util - 0\t:invoke\t:cas\t[0 3]\nINFO  jepsen.util - :nemesis\t:info\t:start\tnil\n"
     b"INFO  jepsen.util - 0\t:info\t:cas\t:timed-out\nINFO  jepsen.util - 1\t:invoke\t:read\tnil\n"
 )
@@ -111,7 +111,7 @@ def damaged(draw: st.DrawFn, content: bytes) -> bytes:
 
 @settings(max_examples=150)
 @given(data=st.data())
-@pytest.mark.parametrize("content", [EDN, JSONL, ETCD, gzip.compress(EDN)], ids=["edn", "jsonl", "etcd", "gzip"])
+@pytest.mark.parametrize("content", [EDN, JSONL, CONSOLE, gzip.compress(EDN)], ids=["edn", "jsonl", "console", "gzip"])
 def test_damaged_histories(content: bytes, data: st.DataObject) -> None:
     """A history with a part missing, doubled or replaced."""
     feed(data.draw(damaged(content)), keyed=data.draw(st.sampled_from([None, True, False])))

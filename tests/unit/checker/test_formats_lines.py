@@ -9,7 +9,7 @@ import pytest
 
 from checker.edn.forms import first_form
 from checker.formats.errors import BadHistory
-from checker.formats.log_lines import ETCD_LOG, HISTORY_TXT, JEPSEN_LOG
+from checker.formats.log_lines import CONSOLE_LOG, HISTORY_TXT, JEPSEN_LOG
 from checker.formats.read import History, read_source
 from checker.formats.source import Source
 
@@ -31,7 +31,7 @@ PREFIXES = {
         "2026-01-02 03:04:05,678{GMT}\tINFO\t[jepsen worker 3] jepsen.util: ",
         "INFO [2026-01-02 03:04:05,678] jepsen worker 3 - my.own.logger ",
     ],
-    ETCD_LOG: ["INFO  jepsen.util - ", "INFO [worker 3] jepsen.util - "],
+    CONSOLE_LOG: ["INFO  jepsen.util - ", "INFO [worker 3] jepsen.util - "],
 }
 
 
@@ -67,7 +67,7 @@ def test_the_same_events_with_each_prefix(kind: str, prefix: str, gap: str) -> N
         (3, "read", None, None, "fail", "timed-out"),
     ]
     # The compare-and-set failed because there was no leader, so it says nothing about the value.
-    assert history.conventions.get("failed_cas") == ("drop" if kind == ETCD_LOG else None)
+    assert history.conventions.get("failed_cas") == ("drop" if kind == CONSOLE_LOG else None)
 
 
 def test_an_old_log_whose_failures_have_no_error_keeps_its_convention() -> None:

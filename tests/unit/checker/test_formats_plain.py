@@ -18,7 +18,7 @@ from checker.deciders import Wanted
 from checker.formats import read
 from checker.formats import source as source_module
 from checker.formats.jepsen import write_history
-from checker.formats.log_lines import ETCD_LOG, HISTORY_TXT, JEPSEN_LOG
+from checker.formats.log_lines import CONSOLE_LOG, HISTORY_TXT, JEPSEN_LOG
 from checker.formats.plain import read_plain
 from checker.formats.read import History, read_source
 from checker.formats.readers import EDN, JSONL
@@ -240,7 +240,7 @@ KINDS: dict[str, tuple[str, Callable[[list[Op], Random, Path], bytes]]] = {
     "history.jsonl": (JSONL, lambda ops, random, _: lines(ops, random)),
     "JSON Lines": (JSONL, bare),
     "EDN": (EDN, edn),
-    "log": (ETCD_LOG, console_log),
+    "log": (CONSOLE_LOG, console_log),
     "log of today": (
         JEPSEN_LOG,
         partial(log_of_today, prefix="INFO [2026-01-02 03:04:05,678] jepsen worker 3 - jepsen.util "),

@@ -16,7 +16,7 @@ from pyarrow import parquet
 
 from checker.formats.errors import BadHistory
 from checker.formats.jepsen import write_history
-from checker.formats.log_lines import ETCD_LOG
+from checker.formats.log_lines import CONSOLE_LOG
 from checker.formats.parquet import write_operations
 from checker.formats.read import History, read_histories, read_source
 from checker.formats.readers import EDN, JSONL, PARQUET, copy_limit
@@ -248,7 +248,7 @@ def test_a_failure_need_not_name_its_key(tmp_path: Path) -> None:
     assert [(o.key, o.value, str(o.type)) for o in history.operations] == [("x", 1, "fail"), ("x", 2, "info")]
 
 
-ETCD = """Running the test
+CONSOLE = """Running the test
 INFO  jepsen.util - 0\t:invoke\t:read\tnil
 INFO  jepsen.util - 1\t:invoke\t:cas\t[0 3]
 INFO  jepsen.core - nemesis is up
@@ -262,10 +262,10 @@ INFO  jepsen.util - 3\t:ok\t:read\t4
 """
 
 
-def test_etcd_logs(tmp_path: Path) -> None:
+def test_logs_of_a_console(tmp_path: Path) -> None:
     """The reader finds events in the log. If a completion has a time-out in place of a value, the invoke's value counts."""
-    history = read_text(tmp_path, ETCD.removeprefix("Running the test\n"))
-    assert (history.format, history.events, history.timed) == (ETCD_LOG, 9, False)
+    history = read_text(tmp_path, CONSOLE.removeprefix("Running the test\n"))
+    assert (history.format, history.events, history.timed) == (CONSOLE_LOG, 9, False)
     assert brief(history.operations) == [
         (0, "read", None, None, "fail", 0, 3),
         (1, "cas", [0, 3], None, "fail", 1, 4),
@@ -273,7 +273,7 @@ def test_etcd_logs(tmp_path: Path) -> None:
         (3, "read", None, 4, "ok", 7, 8),
     ]
     assert history.operations[2].error == "timed-out"
-    assert brief(read_text(tmp_path, ETCD).operations) == brief(history.operations)
+    assert brief(read_text(tmp_path, CONSOLE).operations) == brief(history.operations)
 
 
 def test_kv_logs(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from checker.formats.errors import BadHistory
-from checker.formats.log_lines import ETCD_LOG
+from checker.formats.log_lines import CONSOLE_LOG
 from checker.formats.plain import read_plain
 from checker.formats.read import read_source
 from checker.formats.readers import EDN, JSONL
@@ -67,7 +67,7 @@ INFO  jepsen.util - 1\t:ok\t:read\t0
         (FAILED_CAS_EDN, EDN, ""),
         (lines(*FAILED_CAS), JSONL, ""),
         (lines(*FAILED_CAS, own=True), JSONL, HEADER),
-        (FAILED_CAS_LOG, ETCD_LOG, ""),
+        (FAILED_CAS_LOG, CONSOLE_LOG, ""),
     ],
 )
 def test_a_failed_operation_may_carry_its_reason(text: str, format_: str, begins: str) -> None:
@@ -194,7 +194,7 @@ DUP = (
 @pytest.mark.parametrize("kind", ["fail", "info"])
 @pytest.mark.parametrize(
     ("text", "format_"),
-    [(DUP_EDN, EDN), (lines(*DUP), JSONL), (lines(*DUP, own=True), JSONL), (DUP_LOG, ETCD_LOG)],
+    [(DUP_EDN, EDN), (lines(*DUP), JSONL), (lines(*DUP, own=True), JSONL), (DUP_LOG, CONSOLE_LOG)],
     ids=["edn", "jsonl", "own", "log"],
 )
 def test_the_words_of_a_reason_are_kept(text: str, format_: str, kind: str) -> None:

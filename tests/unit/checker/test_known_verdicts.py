@@ -12,6 +12,7 @@ from checker.formats.read import read_histories
 from checker.models import model
 from harness.verdict import Verdict
 from tests.deciding import analysis, check_keys
+from tests.porcupine import LOGS, VALID
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,10 +21,8 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[3]
 DATA = ROOT / "tests" / "data" / "histories"
-SHARED = ROOT.parent / "shared" / "histories"
 ALGORITHMS = ("auto", "search", "linear", "wgl", "competition")
 INITIAL = {"multi-register": {"x": 0, "y": 0}}
-ETCD_VALID = {2, 5, 7, 18, 25, 31, 38, 45, 48, 49}
 FIRST_FAILURE = {"bad-analysis": 14, "cas-failure": 491, "rethink-fail-minimal": 4, "rethink-fail": 217}
 
 
@@ -95,14 +94,14 @@ def test_key_value_histories_are_decided_as_porcupine_decides_them(path: Path, a
     assert found.valid is (Verdict.VALID if path.stem.endswith("-ok") else Verdict.INVALID)
 
 
-@pytest.mark.skipif(not SHARED.joinpath("etcd").is_dir(), reason="the logs of etcd have no licence and are not here")
+@pytest.mark.skipif(not LOGS, reason="the logs have no licence and are not here")
 @pytest.mark.parametrize("failed_cas", ["drop", "observe"])
-@pytest.mark.parametrize("path", sorted(SHARED.glob("etcd/*.log")), ids=lambda path: path.stem)
-def test_logs_of_etcd_are_decided_as_porcupine_decides_them(path: Path, failed_cas: str) -> None:
+@pytest.mark.parametrize("path", LOGS, ids=lambda path: path.stem)
+def test_logs_of_porcupine_are_decided_as_porcupine_decides_them(path: Path, failed_cas: str) -> None:
     """The verdict is the same whether a failed cas counts as an observation or not, with either search."""
     register = model("cas-register", failed_cas=failed_cas)
     operations = _operations(path)
-    expected = Verdict.VALID if int(path.stem[-3:]) in ETCD_VALID else Verdict.INVALID
+    expected = Verdict.VALID if int(path.stem[-3:]) in VALID else Verdict.INVALID
     found = [analysis(register, operations, algorithm=a, counterexample=False) for a in ("auto", "linear")]
     assert [one.valid for one in found] == [expected, expected]
     assert found[0].op == found[1].op

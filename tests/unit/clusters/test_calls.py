@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from clusters.sim.linux.calls import AFTER, MAX_LINE, Difference, first_difference
 
 LINES = [
-    "             0 * start on n1: /usr/bin/env etcd #00000001",
-    "    1000000060 n1/etcd/0 openat(0x1, 0x2, 0x3, 0x4) = 3 at 0x5 #00000002",
+    "             0 * start on n1: /usr/bin/env server #00000001",
+    "    1000000060 n1/server/0 openat(0x1, 0x2, 0x3, 0x4) = 3 at 0x5 #00000002",
     "                 5 bytes: hello #00000003",
-    "    1000001060 n1/etcd/0 read(0x3, 0x2, 0x5, 0x4) = 5 at 0x5 #00000004",
-    "    1000002060 n2/etcd/7 futex(0x3, 0x2, 0x5, 0x4) = 0 at 0x5 #00000005",
+    "    1000001060 n1/server/0 read(0x3, 0x2, 0x5, 0x4) = 5 at 0x5 #00000004",
+    "    1000002060 n2/server/7 futex(0x3, 0x2, 0x5, 0x4) = 0 at 0x5 #00000005",
 ]
 
 
@@ -36,7 +36,7 @@ def test_the_first_difference_has_the_lines_around_it() -> None:
     assert found is not None
     assert (found.before, found.first, found.second) == (LINES[1:2], LINES[2:5], other[2:5])
     assert found.describe() == (
-        "The first difference is in line 3, at 1.000001 s of virtual time, in thread 0 of etcd on n1."
+        "The first difference is in line 3, at 1.000001 s of virtual time, in thread 0 of server on n1."
     )
 
 
@@ -44,8 +44,8 @@ def test_each_log_may_have_another_thread_there() -> None:
     """Both are named, and the end of a log is a difference."""
     _, found = compared(LINES[:4], [*LINES[:3], LINES[4]])
     assert found is not None
-    assert "in thread 0 of etcd on n1 in the first log, and at 1.000002 s" in found.describe()
-    assert found.describe().endswith("in thread 7 of etcd on n2 in the second.")
+    assert "in thread 0 of server on n1 in the first log, and at 1.000002 s" in found.describe()
+    assert found.describe().endswith("in thread 7 of server on n2 in the second.")
     _, found = compared(LINES[:4], LINES)
     assert found is not None
     assert "at its end in the first log" in found.describe()

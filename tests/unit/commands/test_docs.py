@@ -206,7 +206,7 @@ def test_the_build_of_the_page_makes_an_artifact(tmp_path: Path, monkeypatch: py
     made: dict[str, Any] = {"__file__": str(tmp_path / "system.py"), "Path": Path, "Program": Program, "Build": Build}
     exec(f"from __future__ import annotations\nclass Made:\n    {code}", made)  # noqa: S102 - the code of our own page
     artifact = made["Made"].build(None, print)
-    assert (artifact.path / "etcd").read_text() == "go.mod\nmain.go\n"
+    assert (artifact.path / "my-store").read_text() == "go.mod\nmain.go\n"
     assert artifact.provenance.made.endswith("with go 1.23.4")
     given: list[object] = []
     system = made["Made"]()

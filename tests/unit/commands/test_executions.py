@@ -39,13 +39,13 @@ def test_the_second_of_the_first_difference(trace: str, place: str) -> None:
 
 def test_what_changed_around_two_executions() -> None:
     """The controller, the kernel, the processor, and each version."""
-    earlier = Earlier(label="x", seed=1, execution=ONE, versions={"etcd": "3.5", "python": "3.11", "gone": "1"})
+    earlier = Earlier(label="x", seed=1, execution=ONE, versions={"db": "3.5", "python": "3.11", "gone": "1"})
     assert changed(earlier, ONE, earlier.versions) == []
     now = dataclasses.replace(ONE, controller="d" * 64, kernel="6.2\x1b[31m", processor="other")
-    assert changed(earlier, now, {"etcd": "3.6", "python": "3.11"}) == [
+    assert changed(earlier, now, {"db": "3.6", "python": "3.11"}) == [
         "Labrys has another controller",
         "the kernel was 6.1, and is 6.2\\x1b[31m",
         "the processor was some, and is other",
-        "the version of etcd was 3.5, and is 3.6",
+        "the version of db was 3.5, and is 3.6",
         "the version of gone was 1, and is none",
     ]

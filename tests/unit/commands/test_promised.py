@@ -30,19 +30,6 @@ if TYPE_CHECKING:
     from commands.options.compose import Settled
 
 ROOT = Path(__file__).parents[3]
-# What a program of a user does is in these examples; counters promise their sum only after five seconds without adds.
-PROGRAMS = {
-    "echo": "echo.py",
-    "unique-ids": "unique_ids.py",
-    "broadcast": "broadcast.py",
-    "g-set": "g_set.py",
-    "g-counter": "counter.py",
-    "pn-counter": "counter.py",
-    "lin-kv": "lin_kv.py",
-    "kafka": "kafka.py",
-    "txn-list-append": "txn.py",
-    "txn-rw-register": "txn.py",
-}
 
 
 def systems() -> Iterator[Chosen]:
@@ -75,31 +62,6 @@ def test_the_plain_command_of_a_simulated_system_is_a_fair_test(system: str, wor
     assert found.outcome.verdict is Verdict.VALID, found.outcome.reason
 
 
-def test_the_examples_serve_each_workload_of_programs() -> None:
-    """The next test leaves none out."""
-    (maelstrom,) = (each for each in systems() if each.name == "maelstrom")
-    assert PROGRAMS.keys() == maelstrom.type.serves.keys()
-
-
-@pytest.mark.parametrize("workload", PROGRAMS)
-def test_the_plain_command_of_a_program_is_a_fair_test(
-    workload: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Each workload of programs with pipes, in virtual time: a correct program is valid."""
-    monkeypatch.chdir(ROOT)
-    code = called(
-        "test", "--cluster", "pipes", "--virtual", "--system", "maelstrom", "--workload", workload, "--nodes", "3",
-        "--bin", f"examples/nodes/{PROGRAMS[workload]}", "--time-limit", "6", "--rate", "3", "--seed", "3",
-        "--store", str(tmp_path),
-    )  # fmt: skip
-    out = capsys.readouterr().out
-    assert code == ExitCode.VALID, out
-    first, second, *_ = out.splitlines()
-    assert "valid" in first
-    assert second.startswith("  Tested: ")
-    assert "By: Maelstrom, Workloads, https://" in second
-
-
 @pytest.mark.parametrize("chosen", [*systems()], ids=lambda each: each.name)
 def test_each_system_says_what_it_promises_to_each_workload(chosen: Chosen) -> None:
     """A sentence, who makes the promise, and options that the workload has, with values that it takes."""
@@ -122,7 +84,7 @@ def test_each_system_says_what_it_promises_to_each_workload(chosen: Chosen) -> N
 def test_the_plain_command_can_work(chosen: Chosen) -> None:
     """No workload of a system is refused, and the reproduce line of the plain command has no option of the workload."""
     cluster = ["--cluster", chosen.type.only_on] if chosen.type.only_on else []
-    program = ["--bin", "true"] if chosen.name == "maelstrom" else []
+    program = ["--bin", "true"] if chosen.type.only_on == "pipes" else []
     for workload in chosen.type.serves:
         words = ["--system", chosen.name, "--workload", workload, "--seed", "1"]
         with settled_by(*cluster, *program, *words) as settled:
@@ -132,32 +94,6 @@ def test_the_plain_command_can_work(chosen: Chosen) -> None:
             ).others == ()  # fmt: skip
             flags = {each.opts[0] for each in click_options(WORKLOADS[workload].Options)}
             assert not flags & set(shlex.split(settled.reproduce)), settled.reproduce
-
-
-def test_the_options_of_a_workload_follow_the_promise() -> None:
-    """Kafka promises no fresh reads, etcd frees a lock by its lease only, Nacos has no compare-and-set."""
-    with settled_by("--system", "kafka", "--workload", "log") as settled:
-        assert values(settled)["linearizable"] is False
-    with settled_by("--system", "rocketmq", "--workload", "log") as settled:
-        assert values(settled)["linearizable"] is False
-    with settled_by("--system", "etcd", "--workload", "lock") as settled:
-        assert (values(settled)["sessions"], values(settled)["lease_s"]) == (False, 5.0)
-    with settled_by("--system", "nacos", "--workload", "register") as settled:
-        assert values(settled)["mix"] == "2:1:0"
-    with settled_by("--system", "dledger-log", "--workload", "log") as settled:
-        assert values(settled)["linearizable"] is True
-
-
-def test_the_promise_depends_on_the_options_of_the_system() -> None:
-    """PostgreSQL promises the level of its transactions."""
-    for isolation, level in (("serializable", "serializable"), ("repeatable-read", "snapshot-isolation")):
-        words = ("--system", "postgres", "--workload", "list-append", "--isolation", isolation, "--seed", "1")
-        with settled_by(*words) as settled:
-            assert values(settled)["consistency_model"] == level
-            assert "--consistency-model" not in settled.reproduce
-        again = shlex.split(settled.reproduce)[2:]
-        with settled_by(*again) as repeated:
-            assert values(repeated) == values(settled)
 
 
 def test_an_option_of_the_user_counts_more_than_the_promise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -184,15 +120,11 @@ def test_an_option_of_the_user_counts_more_than_the_promise(tmp_path: Path, monk
 
 
 def test_without_promises_a_workload_has_its_own_defaults() -> None:
-    """`--no-promises`; the reproduce line says it only if nothing else can."""
+    """`--no-promises`; the reproduce line has the options themselves if it can."""
     words = ("--workload", "log", "--seed", "1", "--no-promises")
     with settled_by("--system", "kafka", *words) as settled:
         assert values(settled)["linearizable"] is True
         assert settled.reproduce.endswith("--linearizable")
-    locks = ("--workload", "lock", "--seed", "1", "--no-sessions", "--ops-per-lock", "50", "--no-promises")
-    with settled_by("--system", "etcd", *locks) as settled:
-        assert values(settled)["lease_s"] is None
-        assert "--no-promises" in settled.reproduce
     with settled_by(*shlex.split(settled.reproduce)[2:]) as repeated:
         assert values(repeated) == values(settled)
 
@@ -215,24 +147,6 @@ def test_a_case_of_a_suite_keeps_its_meaning(tmp_path: Path, capsys: pytest.Capt
     )
     assert called("suite", str(file), "--dry-run") == ExitCode.VALID
     capsys.readouterr()
-
-
-@pytest.mark.parametrize(
-    ("words", "advice"),
-    [
-        ("--system etcd --workload lock --sessions", "give --no-sessions, and --lease-s or --ops-per-lock"),
-        ("--system redis --workload lock --sessions", "give --no-sessions, and --lease-s or --ops-per-lock"),
-        ("--system etcd --workload lock --no-promises", "give --no-sessions, and --lease-s or --ops-per-lock"),
-        ("--system zookeeper --workload lock --no-sessions", "leave out --no-sessions"),
-        ("--system nacos --mix 1:1:1", "give --mix 2:1:0"),
-        ("--system zookeeper --workload lock --lease-s 60", "expected a lease from 0.4 to 4 seconds"),
-        ("--system dledger-log --workload log --follow", "leave out --follow"),
-    ],
-)
-def test_what_cannot_work_is_refused_before_anything_starts(words: str, advice: str) -> None:
-    """With the options to give; no cluster was opened."""
-    with pytest.raises(InputError, match=advice), settled_by(*words.split()):
-        pass
 
 
 def test_a_system_that_promises_nothing_has_the_defaults_of_the_workload() -> None:

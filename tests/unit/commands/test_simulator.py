@@ -18,6 +18,7 @@ from commands.options.subjects import placed
 from commands.run.confirming import Confirmation, confirmation
 from harness.errors import InputError
 from harness.verdict import Verdict
+from tests.by_seed import EXAMPLE
 from tests.trials import TOY, settled_by, trial, trials
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ def test_a_planted_bug_is_found() -> None:
             ("--cluster", "sim", "--system", "maelstrom", "--workload", "echo"),
             "runs as programs with pipes only: give --cluster pipes, not --cluster sim",
         ),
-        (("--cluster", "pipes", "--system", "etcd"), "does not run as programs with pipes: it runs on machines"),
+        (("--cluster", "pipes", "--system", EXAMPLE), "does not run as programs with pipes: it runs on machines"),
         (("--system", "tests.toy_register:ToyRegisters"), "runs in the simulator only: give --cluster sim"),
         ((*TOY, "--inventory", str(Path(__file__))), "needs --cluster ssh, and this is --cluster sim"),
     ],

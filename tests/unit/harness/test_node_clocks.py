@@ -58,7 +58,7 @@ def test_a_node_that_tells_no_time_has_a_reason(answer: str) -> None:
 
 
 def test_a_log_may_have_another_zone_than_its_node() -> None:
-    """RocketMQ writes the time of GMT+8 wherever it runs; a node whose processes say nothing keeps its own zone."""
+    """Some software writes the time of one zone wherever it runs; a node whose processes say nothing keeps its own zone."""
     clock = NodeClock(offset_ns=5, uncertain_ns=1, zone_s=0)
     east = LogClock(path="/l", pattern="(.{19}) ", form="%Y-%m-%d %H:%M:%S", resolution_s=1.0, utc_offset_s=28_800)
     own = replace(east, utc_offset_s=None)

@@ -377,7 +377,7 @@ def test_two_leaders_in_a_term_make_a_run_invalid() -> None:
 
 
 def test_a_service_beside_that_tells_no_terms_is_left_out() -> None:
-    """E.g. RocketMQ's controllers on jRaft. With terms, it has a part of its own."""
+    """E.g. a group without terms. With terms, it has a part of its own."""
     modest: Any = Modest(dumps=False, patterns=(), final_reads=False)
     modest.one_leader_per_term = "P."
     [front] = [service.role for service in modest.system.services()]

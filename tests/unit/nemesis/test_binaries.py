@@ -58,7 +58,7 @@ def test_a_static_program_is_known(bits: int) -> None:
 def test_nothing_is_said_against_other_programs(bits: int) -> None:
     """A program with a loader can be reached; a script may be anything, even with the words of Go in it."""
     assert look(elf(INTERPRETER, LOADED, NOTE, bits=bits)) is None
-    assert look(b"#!/bin/sh\nexec etcd # Go buildinf:\n", marked=True) is None
+    assert look(b"#!/bin/sh\nexec server # Go buildinf:\n", marked=True) is None
     assert unreachable("") is None
 
 

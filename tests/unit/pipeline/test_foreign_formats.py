@@ -55,7 +55,7 @@ def files_of(last: int) -> dict[str, bytes]:
         "lines.jsonl": "\n".join(map(json.dumps, untimed)).encode(),
         "history.txt": lines("", some),
         "jepsen.log": lines("INFO [2026-01-02 03:04:05,678] jepsen worker 0 - jepsen.util ", some),
-        "etcd.log": lines("INFO  jepsen.util - ", some),
+        "console.log": lines("INFO  jepsen.util - ", some),
         "test.jepsen": block_file(ops),
         "old.jepsen": block_file(maps, version=0),
     }
@@ -79,7 +79,7 @@ def test_each_format_has_the_verdict_of_check(tmp_path: Path, last: int, verdict
 
 def test_the_folder_of_a_run_of_jepsen_is_one_history(tmp_path: Path) -> None:
     """Its history is read once: from history.edn, else from test.jepsen, else from history.txt."""
-    folder = tmp_path / "store" / "etcd" / "20260102T030405"
+    folder = tmp_path / "store" / "noop" / "20260102T030405"
     (folder / "independent" / "1").mkdir(parents=True)
     contents = files_of(1)
     (folder / "results.edn").write_text("{:valid? true}")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from checker.formats.errors import BadHistory
-from checker.formats.log_lines import ETCD_LOG
+from checker.formats.log_lines import CONSOLE_LOG
 from checker.formats.parquet import NAMES
 from checker.formats.readers import EDN, JSONL
 from checker.formats.source import Source
@@ -197,7 +197,7 @@ def test_nothing_is_read_after_a_bad_event_of_edn() -> None:
     assert found[1]["line"] == 2
 
 
-WRITERS = {JSONL: lambda ops, rng, _: lines(ops, rng), BARE: bare, EDN: edn, ETCD_LOG: console_log}
+WRITERS = {JSONL: lambda ops, rng, _: lines(ops, rng), BARE: bare, EDN: edn, CONSOLE_LOG: console_log}
 
 
 @pytest.mark.parametrize("kind", WRITERS)

@@ -118,12 +118,12 @@ def test_the_results_of_these_runs_have_the_form_of_today(tmp_path: Path) -> Non
 
 
 def test_a_view_of_a_system_has_its_version(tmp_path: Path) -> None:
-    """The versions of a run of `dledger-log` name `dledger`."""
+    """The versions of a run of `my-store-log` name `my-store`."""
     store = tmp_path / "store"
     file = make_run(store, "1", stale=False) / "test.json"
-    file.write_text(json.dumps(json.loads(file.read_text()) | {"system": "dledger-log"}))
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"system": "my-store-log"}))
     ((row,),) = rows_of(run(store, tmp_path / "out"), "runs").values()
-    assert (row["system"], row["system_version"]) == ("dledger-log", "0.4.0")
+    assert (row["system"], row["system_version"]) == ("my-store-log", "0.4.0")
 
 
 def test_damage_is_unknown_with_its_reason(tmp_path: Path) -> None:

@@ -34,6 +34,7 @@ from results.record.record import RunRecord, TestInfo
 from results.store.store import Store
 from results.stored.document import build
 from results.stored.load import load_record
+from tests.by_seed import EXAMPLE
 from tests.suites import SUITES
 
 if TYPE_CHECKING:
@@ -510,7 +511,7 @@ def test_where_threads_stop_has_no_effect_without_simulated_threads(capsys: pyte
         code, out, err = run(capsys, "plan", "--cluster", "sim", "--system", "dledger", flag)
         told = "the processes of dledger are no programs in virtual time with --cluster sim"
         assert (code, f"{flag} has no effect: {told}\n" in err) == (0, True)
-        code, out, err = run(capsys, "plan", "--cluster", "sim", "--system", "etcd", flag)
+        code, out, err = run(capsys, "plan", "--cluster", "sim", "--system", EXAMPLE, flag)
         assert (code, flag in err) == (0, False)
 
 

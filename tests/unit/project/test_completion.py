@@ -27,10 +27,8 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "suites").mkdir()
     (tmp_path / "suites" / "nightly.toml").touch()
-    (tmp_path / "clusters/systems/etcd/suites").mkdir(parents=True)
-    (tmp_path / "clusters/systems/etcd/suites/etcd.toml").touch()
     for stamp in ("20260729T101112.123Z", "20260730T101112.123Z"):
-        folder = tmp_path / "store" / "dledger-kill" / stamp
+        folder = tmp_path / "store" / "my-store-kill" / stamp
         folder.mkdir(parents=True)
     assert len(Store(tmp_path / "store").runs()) == 2
 
@@ -42,7 +40,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("test --nem", {"--nemesis"}),
         ("test --read-m", {"--read-mode"}),
         ("test --system cons", set()),
-        ("test --system dled", {"dledger", "dledger-log"}),
+        ("test --system post", {"postgres"}),
         ("test --workload reg", {"register"}),
         ("test --nemesis leadership", {"leadership-transfer"}),
         ("test --nemesis kill,leadership", {"kill,leadership-transfer"}),
@@ -53,13 +51,13 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("faults disk", {"disk-full", "disk-error", "disk-step"}),
         ("suite suites/n", {"suites/nightly.toml"}),
         ("suite s", {"suites/nightly.toml"}),
-        ("suite clusters/", {"clusters/systems/etcd/suites/etcd.toml"}),
+        ("suite gossip", {"gossip-glomers"}),
         ("report la", {"latest"}),
         ("expla", {"explain"}),
         ("explain la", {"latest"}),
         ("test --until", {"--until-fail"}),
-        ("replay dledger-kill/2026073", {"dledger-kill/20260730T101112.123Z"}),
-        ("report --store nowhere dled", set()),
+        ("replay my-store-kill/2026073", {"my-store-kill/20260730T101112.123Z"}),
+        ("report --store nowhere my-s", set()),
     ],
 )
 def test_a_shell_completes_what_is_known(line: str, expected: set[str]) -> None:

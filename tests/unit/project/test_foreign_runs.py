@@ -57,7 +57,7 @@ def linked(path: Path, target: Path) -> None:
 def test_a_report_shows_nothing_from_outside(capsys: pytest.CaptureFixture[str], foreign: Path) -> None:
     """Links in the place of a node's folder and of a log; the report names them and shows nothing of them."""
     linked(foreign / "nodes" / "n2", foreign.parent / "outside")
-    linked(foreign / "nodes" / "n1" / "dledger.log", foreign.parent / "outside" / "id")
+    linked(foreign / "nodes" / "n1" / "server.log", foreign.parent / "outside" / "id")
     assert run(capsys, "report", str(foreign))[0] == ExitCode.VALID
     page = (foreign / "report.html").read_text()
     assert HIDDEN not in page

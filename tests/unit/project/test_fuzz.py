@@ -29,7 +29,7 @@ SYSTEMS = 12  # hostile systems; each takes about a second
 SYSTEM = "system"
 EXAMPLES = 25  # of each kind; all together they take less than a minute
 KINDS = (
-    "edn", "jsonl", "etcd-log", "parquet", "plan", "suite", "inventory", "labrys.toml", "test.json", "results.json",
+    "edn", "jsonl", "console-log", "parquet", "plan", "suite", "inventory", "labrys.toml", "test.json", "results.json",
     "system",
 )  # fmt: skip
 

@@ -38,7 +38,7 @@ class Night:
 
     def run(self) -> int:
         """Carries out the night."""
-        return compare_pairs({"redis": ()}, pairs=3, seconds=4, trace_all=True, digests=self.file)
+        return compare_pairs({"store": ()}, pairs=3, seconds=4, trace_all=True, digests=self.file)
 
 
 def test_nights_are_compared(
@@ -47,9 +47,9 @@ def test_nights_are_compared(
     """A difference counts if all around is the same, and else the reason is printed."""
     night = Night(monkeypatch, tmp_path / "digests.json")
     assert night.run() == 0
-    assert "| redis      | 3 | 3 | - |" in capsys.readouterr().out
+    assert "| store      | 3 | 3 | - |" in capsys.readouterr().out
     assert night.run() == 0
-    assert "| redis      | 3 | 3 | 3 |" in capsys.readouterr().out
+    assert "| store      | 3 | 3 | 3 |" in capsys.readouterr().out
     night.execution = dataclasses.replace(EXECUTION, digest="1" * 32, trace="bbbbbbbb", kernel="6.2")
     assert night.run() == 0
     output = capsys.readouterr().out
@@ -58,7 +58,7 @@ def test_nights_are_compared(
     )
     night.execution = dataclasses.replace(night.execution, digest="2" * 32, trace="cccccccc")
     assert night.run() == 1
-    assert "redis with seed 3 differs from an earlier night: equal for 0 s of virtual time" in capsys.readouterr().out
+    assert "store with seed 3 differs from an earlier night: equal for 0 s of virtual time" in capsys.readouterr().out
 
 
 def test_the_first_unequal_pair_shows_its_difference(
@@ -69,11 +69,11 @@ def test_the_first_unequal_pair_shows_its_difference(
     night.unequal = {"2", "3"}
     assert night.run() == 1
     output = capsys.readouterr().out
-    assert "| redis      | 3 | 1 | - |" in output
+    assert "| store      | 3 | 1 | - |" in output
     assert output.splitlines()[-3:] == [
-        "redis with seed 2 differs",
+        "store with seed 2 differs",
         "  its first difference",
-        "redis with seed 3 differs",
+        "store with seed 3 differs",
     ]
 
 

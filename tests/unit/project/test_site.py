@@ -16,6 +16,8 @@ ROOT = Path(__file__).parents[3]
 HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 OWN_ANCHOR = re.compile(r'<a id="([^"]+)">')
 TARGET = re.compile(r"\]\(([^)\s]+)\)")
+ONE, OTHER, *_ = sorted(path.parent.name for path in (ROOT / site.SYSTEMS).glob("*/system.py"))
+PAGE = f"{site.SYSTEMS}/{ONE}/README.md"
 FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -69,12 +71,12 @@ def test_the_site_has_each_page_once() -> None:
     ("page", "link", "on_the_site"),
     [
         ("docs/index.md", "clusters.md#ssh", "clusters.md#ssh"),
-        ("docs/index.md", "../clusters/systems/etcd/README.md", "systems/etcd/README.md"),
-        ("docs/decisions/README.md", "../../clusters/systems/etcd/README.md#etcd", "../systems/etcd/README.md#etcd"),
-        ("clusters/systems/etcd/README.md", "../../../docs/index.md", "../../index.md"),
-        ("clusters/systems/etcd/README.md", "../redis/README.md", "../redis/README.md"),
-        ("clusters/systems/etcd/README.md", "https://etcd.io/docs/", "https://etcd.io/docs/"),
-        ("clusters/systems/etcd/README.md", "#etcd", "#etcd"),
+        ("docs/index.md", f"../{PAGE}", f"systems/{ONE}/README.md"),
+        ("docs/decisions/README.md", f"../../{PAGE}#options", f"../systems/{ONE}/README.md#options"),
+        (PAGE, "../../../docs/index.md", "../../index.md"),
+        (PAGE, f"../{OTHER}/README.md", f"../{OTHER}/README.md"),
+        (PAGE, "https://example.org/docs/", "https://example.org/docs/"),
+        (PAGE, "#options", "#options"),
     ],
 )
 def test_a_link_is_written_for_the_site(page: str, link: str, on_the_site: str) -> None:

@@ -14,7 +14,7 @@ from harness.errors import ExitCode
 
 ROOT = Path(__file__).parents[3]
 ROOMS = ("harness", "nemesis", "workloads", "checker", "clusters", "results")
-PROGRAM = ROOT / "clusters/systems/kafka/program/main.py"  # its standard output is a pipe to Labrys
+PROGRAMS = {*ROOT.glob("clusters/systems/*/program/main.py")}  # their standard output is a pipe to Labrys
 EVENTS = [
     {"format": "labrys-history", "version": 1},
     {"index": 0, "time": 0, "type": "invoke", "process": 0, "f": "read", "value": None},
@@ -38,7 +38,7 @@ def calls(path: Path) -> list[str]:
 def test_nothing_else_writes_to_a_terminal() -> None:
     """A `click.echo`, a `print` or a console of rich in another module would let foreign text through."""
     files = [ROOT / "cli.py", *(path for room in ROOMS for path in sorted((ROOT / room).rglob("*.py")))]
-    writers = {ROOT / "harness/console/terminal.py", PROGRAM}
+    writers = {ROOT / "harness/console/terminal.py", *PROGRAMS, *ROOT.glob("clusters/systems/*/tests/**/*.py")}
     assert [call for path in files if path not in writers for call in calls(path)] == []
 
 

@@ -82,7 +82,7 @@ def write_logs(run: Run) -> None:
             f"[TERM={i // 60}] </script><b>heartbeat {i}</b> & ok"
             for i in range(200)
         ]
-        (folder / "dledger.log").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        (folder / "server.log").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def main(root: Path, operations: int) -> None:

@@ -229,11 +229,11 @@ def test_what_was_built_is_told(valid_record: RunRecord) -> None:
 @pytest.mark.parametrize(
     ("system", "versions", "shown"),
     [
-        ("dledger", {"labrys": "0.2.0", "dledger": "0.4.0", "dledger-node": "7a3e"}, "dledger 0.4.0"),
-        ("dledger-log", {"dledger": "0.4.0", "dledger-node": "7a3e"}, "dledger-log 0.4.0"),
-        ("rocketmq-controller", {"rocketmq": "5.3.3", "dledger": "0.3.1.2"}, "rocketmq-controller 5.3.3"),
+        ("my-store", {"labrys": "0.2.0", "my-store": "0.4.0", "my-store-node": "7a3e"}, "my-store 0.4.0"),
+        ("my-store-log", {"my-store": "0.4.0", "my-store-node": "7a3e"}, "my-store-log 0.4.0"),
+        ("broker-controller", {"broker": "5.3.3", "store": "0.3.1.2"}, "broker-controller 5.3.3"),
         ("two-names", {"two": "1", "two-names": "2"}, "two-names 2"),
-        ("kafkaesque", {"kafka": "4.1.2"}, "kafkaesque"),
+        ("storehouse", {"store": "4.1.2"}, "storehouse"),
     ],
 )
 def test_the_system_has_its_version(stale_record: RunRecord, system: str, versions: dict[str, str], shown: str) -> None:

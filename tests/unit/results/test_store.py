@@ -22,9 +22,9 @@ LATER = datetime(2026, 7, 29, 10, 11, 13, tzinfo=UTC)
 
 def test_a_run_is_named_after_its_test_and_its_start(store: Store) -> None:
     """store/<test>/<UTC time>/, to the millisecond."""
-    run = store.create_run("dledger-register", NOW)
-    assert run.path == store.root / "dledger-register" / "20260729T101112.345Z"
-    assert (run.test_name, run.stamp) == ("dledger-register", stamp(NOW))
+    run = store.create_run("my-store-register", NOW)
+    assert run.path == store.root / "my-store-register" / "20260729T101112.345Z"
+    assert (run.test_name, run.stamp) == ("my-store-register", stamp(NOW))
 
 
 def test_a_run_never_gets_the_folder_of_another(store: Store) -> None:

@@ -219,7 +219,7 @@ impl Events {
             "jsonl" => Format::Jsonl,
             "json-lines" => Format::Bare,
             "edn" => Format::Edn,
-            "etcd-log" | "jepsen-log" => Format::Log,
+            "console-log" | "jepsen-log" => Format::Log,
             "history-txt" => Format::Txt,
             _ => return None,
         };

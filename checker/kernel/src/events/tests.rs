@@ -71,8 +71,8 @@ fn lines_without_a_header_are_numbered() {
 fn a_log_has_other_lines() {
     let text = "WARN x\nINFO  jepsen.util - 3\t:invoke\t:cas\t[1 2]\nINFO  jepsen.util - Worker 3 starts\n\
         INFO [thread] jepsen.util - 3 :info :cas :timed-out\n";
-    let events = fed("etcd-log", text).unwrap_or_else(|_| panic!());
+    let events = fed("console-log", text).unwrap_or_else(|_| panic!());
     assert_eq!((events.rows.kind, events.count, events.line), (vec![INFO], 2, 5));
-    assert!(fed("etcd-log", &text.replace(":cas\t[1 2]", ":cas")).is_err());
-    assert!(fed("etcd-log", &text.replace(":invoke", ":begin")).is_err());
+    assert!(fed("console-log", &text.replace(":cas\t[1 2]", ":cas")).is_err());
+    assert!(fed("console-log", &text.replace(":invoke", ":begin")).is_err());
 }

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from typing import TYPE_CHECKING
 
 import pytest
 
 from clusters.kit import conformance
-from clusters.local import LocalCluster
 from clusters.systems.bookkeeper.options import BookKeeperOptions
 from clusters.systems.bookkeeper.process import Process
 from clusters.systems.bookkeeper.system import BookKeeperSystem
@@ -20,7 +18,7 @@ from harness.op import Fail, Info, Invocation, Ok
 from harness.targets import Named
 from nemesis.conductor import Conductor
 from tests.outcomes import asked
-from tests.software import obtained
+from tests.served import cluster_of
 from workloads.ledger import LedgerOptions
 from workloads.ledger.inspection import inspection_of
 from workloads.log import LogOptions
@@ -28,6 +26,7 @@ from workloads.log import LogOptions
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from clusters.local import LocalCluster
     from harness.client import Client
     from harness.node import Node
     from harness.op import Outcome, Value
@@ -47,12 +46,7 @@ OPTIONS = BookKeeperOptions(
 )
 
 
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[LocalCluster]:
-    """Five nodes; the tests run where their addresses can be reached, and nothing else can."""
-    obtained("BookKeeper", lambda: BookKeeperSystem.build(OPTIONS, print))
-    with LocalCluster.up(f"bookkeeper-{os.getpid()}", nodes=5) as made, made.entered():
-        yield made
+cluster = cluster_of("BookKeeper", lambda: BookKeeperSystem.build(OPTIONS, print), nodes=5)
 
 
 @pytest.fixture(scope="module")

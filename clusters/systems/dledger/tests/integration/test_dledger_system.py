@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import os
 import re
 import time
 import zipfile
@@ -14,24 +13,23 @@ import pytest
 
 from clusters.kit import conformance
 from clusters.kit.routing import Routing
-from clusters.local import LocalCluster
 from clusters.systems.dledger.nodes import DATA_DIR, JAR, LOG_DIR, PATTERN, PORT
 from clusters.systems.dledger.options import DLedgerOptions, ReadMode
 from clusters.systems.dledger.system import DLedgerSystem
 from harness import readiness
 from harness.cluster import on_all
 from harness.errors import CommandFailed, InfrastructureError, NodeError
-from harness.op import Fail, Invocation, Ok
+from harness.op import Fail, Ok
 from harness.service import first_status
 from tests.artifacts import built
-from tests.outcomes import asked
+from tests.outcomes import asked_by_key
+from tests.served import cluster_of, started
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Iterator
+    from collections.abc import Awaitable, Callable
 
-    from harness.client import Client
+    from clusters.local import LocalCluster
     from harness.node import Node
-    from harness.op import Outcome, Value
 
     T = TypeVar("T")
 
@@ -43,11 +41,7 @@ SETTLED_S = 15.0
 KEYS = (f"key-{number}" for number in itertools.count())
 
 
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[LocalCluster]:
-    """Three nodes; the tests run where their addresses can be reached."""
-    with LocalCluster.up(f"dledger-{os.getpid()}", nodes=3) as made, made.entered():
-        yield made
+cluster = cluster_of("DLedger")
 
 
 @pytest.fixture(scope="module")
@@ -61,19 +55,7 @@ def installed(cluster: LocalCluster) -> DLedgerSystem:
 @pytest.fixture
 def system(installed: DLedgerSystem, cluster: LocalCluster) -> DLedgerSystem:
     """DLedger on all nodes, serving."""
-    on_all(cluster.nodes, installed.start)
-    asyncio.run(installed.until_ready(cluster.nodes, READY_S))
-    return installed
-
-
-def run(main: Coroutine[None, None, T]) -> T:
-    """Runs a coroutine in this thread, which is in the control namespace."""
-    return asyncio.run(main)
-
-
-async def ask(client: Client, *operations: tuple[str, str, Value]) -> list[Outcome]:
-    """Carries out operations `(f, key, value)` one after the other."""
-    return await asked(client, (Invocation(f, value, key) for f, key, value in operations))
+    return started(installed, cluster.nodes, READY_S)
 
 
 async def eventually(what: str, holds: Callable[[], Awaitable[bool]]) -> None:
@@ -86,7 +68,7 @@ async def eventually(what: str, holds: Callable[[], Awaitable[bool]]) -> None:
 
 def leader_of(system: DLedgerSystem, cluster: LocalCluster) -> Node:
     """The node that reports that it leads."""
-    statuses = [run(first_status(system, node, 2.0)) for node in cluster.nodes]
+    statuses = [asyncio.run(first_status(system, node, 2.0)) for node in cluster.nodes]
     (leader,) = [status.node for status in statuses if status is not None and status.role == "leader"]
     return next(node for node in cluster.nodes if node.name == leader)
 
@@ -117,7 +99,7 @@ def test_installing_again_changes_nothing(installed: DLedgerSystem, cluster: Loc
 @pytest.mark.parametrize("law", [law for _, law in conformance.cases(DLedgerSystem.serves)], ids=conformance.name)
 def test_clients_keep_the_laws(system: DLedgerSystem, cluster: LocalCluster, law: conformance.Law) -> None:
     """At the leader: a follower refuses them."""
-    run(law(conformance.Bench(nodes=[leader_of(system, cluster)], client=system.client)))
+    asyncio.run(law(conformance.Bench(nodes=[leader_of(system, cluster)], client=system.client)))
 
 
 @pytest.mark.parametrize("mode", ReadMode)
@@ -126,8 +108,11 @@ def test_read_modes(system: DLedgerSystem, cluster: LocalCluster, mode: ReadMode
     key = next(KEYS)
     reading = DLedgerSystem(cluster, DLedgerOptions(read_mode=mode, routing=Routing.PINNED), WORKLOAD)
     leader = leader_of(system, cluster)
-    assert run(ask(reading.client(0, leader), ("write", key, 3), ("read", key, None))) == [Ok(3), Ok(3)]
-    (at_follower,) = run(ask(reading.client(1, others(cluster, leader)[0]), ("read", key, None)))
+    assert asyncio.run(asked_by_key(reading.client(0, leader), ("write", key, 3), ("read", key, None))) == [
+        Ok(3),
+        Ok(3),
+    ]
+    (at_follower,) = asyncio.run(asked_by_key(reading.client(1, others(cluster, leader)[0]), ("read", key, None)))
     assert (
         isinstance(at_follower, Ok)
         if mode is ReadMode.UNSAFE
@@ -142,10 +127,10 @@ def test_a_pinned_client_stays_and_a_following_one_goes(system: DLedgerSystem, c
     follower = others(cluster, leader)[0]
     following = DLedgerSystem(cluster, DLedgerOptions(routing=Routing.LEADER), WORKLOAD).client(0, follower)
     start_s = time.monotonic()
-    refused = run(ask(system.client(0, follower, pinned=True), *[("write", key, 1)] * 3))
+    refused = asyncio.run(asked_by_key(system.client(0, follower, pinned=True), *[("write", key, 1)] * 3))
     assert refused == [Fail(f"not-leader: {leader.name} leads")] * 3
     assert time.monotonic() - start_s > 0.3
-    assert run(ask(following, ("write", key, 1), ("write", key, 2))) == [
+    assert asyncio.run(asked_by_key(following, ("write", key, 1), ("write", key, 2))) == [
         Fail(f"not-leader: {leader.name} leads"),
         Ok(2),
     ]
@@ -155,10 +140,10 @@ def test_leadership_goes_where_it_is_told(system: DLedgerSystem, cluster: LocalC
     """Every node can become the leader, and then reads the writes through the others."""
     key = next(KEYS)
     for value, node in enumerate(cluster.nodes):
-        assert run(system.lead(node, 40.0)), node.name
+        assert asyncio.run(system.lead(node, 40.0)), node.name
         assert leader_of(system, cluster) == node
         client = system.client(value, node, pinned=True)
-        outcomes = run(ask(client, ("read", key, None), ("write", key, value)))
+        outcomes = asyncio.run(asked_by_key(client, ("read", key, None), ("write", key, value)))
         assert outcomes == [Ok(value - 1 if value else None), Ok(value)]
 
 
@@ -166,9 +151,11 @@ def test_leadership_moves_promptly_for_the_final_reads(system: DLedgerSystem, cl
     """Every node can lead, and has the writes through the others."""
     key = next(KEYS)
     for value, node in enumerate(cluster.nodes):
-        assert run(system.lead_promptly(node, 40.0)), node.name
+        assert asyncio.run(system.lead_promptly(node, 40.0)), node.name
         assert leader_of(system, cluster) == node
-        outcomes = run(ask(system.client(value, node, pinned=True), ("read", key, None), ("write", key, value)))
+        outcomes = asyncio.run(
+            asked_by_key(system.client(value, node, pinned=True), ("read", key, None), ("write", key, value))
+        )
         assert outcomes == [Ok(value - 1 if value else None), Ok(value)]
 
 
@@ -176,7 +163,7 @@ def test_replicas_are_equal_at_one_index(system: DLedgerSystem, cluster: LocalCl
     """Without load, all nodes reach one applied index with the same state; snapshots were made before."""
     key = next(KEYS)
     leader = leader_of(system, cluster)
-    run(ask(system.client(0, leader, pinned=True), *[("write", key, value) for value in range(120)]))
+    asyncio.run(asked_by_key(system.client(0, leader, pinned=True), *[("write", key, value) for value in range(120)]))
 
     async def settled() -> bool:
         replicas = await asyncio.gather(*(system.replica(node, 2.0) for node in cluster.nodes))
@@ -186,8 +173,8 @@ def test_replicas_are_equal_at_one_index(system: DLedgerSystem, cluster: LocalCl
         assert all(state.state == states[0].state for state in states)
         return bool(states[0].state[key] == 119)
 
-    run(eventually("one applied index", settled))
-    status = run(first_status(system, leader, 2.0))
+    asyncio.run(eventually("one applied index", settled))
+    status = asyncio.run(first_status(system, leader, 2.0))
     assert status is not None
     assert status.details is not None
     assert status.details["snapshotsSaved"] > 0
@@ -203,8 +190,8 @@ def test_pause_and_resume(system: DLedgerSystem, cluster: LocalCluster) -> None:
     assert len(threads) > 10
     assert set(threads) == {"T"}
     assert system.process_state(node) == (before[0], "T")
-    assert run(first_status(system, node, 0.5)) is None
-    assert run(system.replica(node, 0.5)) is None
+    assert asyncio.run(first_status(system, node, 0.5)) is None
+    assert asyncio.run(system.replica(node, 0.5)) is None
     system.resume(node)
     asyncio.run(system.until_ready(cluster.nodes, READY_S))
     resumed = system.process_state(node)
@@ -216,12 +203,12 @@ def test_pause_and_resume(system: DLedgerSystem, cluster: LocalCluster) -> None:
 def test_kill_and_start_again(system: DLedgerSystem, cluster: LocalCluster) -> None:
     """After kill -9 of all nodes there is no process; after a restart they have all answered writes."""
     key = next(KEYS)
-    run(ask(system.client(0, leader_of(system, cluster), pinned=True), ("write", key, 42)))
+    asyncio.run(asked_by_key(system.client(0, leader_of(system, cluster), pinned=True), ("write", key, 42)))
     on_all(cluster.nodes, system.kill)
     assert [system.process_state(node) for node in cluster.nodes] == [None] * 3
     on_all(cluster.nodes, system.kill)  # nothing to do, no error
     on_all(cluster.nodes, system.resume)
-    (refused,) = run(ask(system.client(0, cluster.nodes[0], pinned=True), ("read", key, None)))
+    (refused,) = asyncio.run(asked_by_key(system.client(0, cluster.nodes[0], pinned=True), ("read", key, None)))
     assert isinstance(refused, Fail)
     assert refused.error.startswith("not-connected: ")
     on_all(cluster.nodes, system.start)
@@ -232,7 +219,9 @@ def test_kill_and_start_again(system: DLedgerSystem, cluster: LocalCluster) -> N
         state[0] for state in map(system.process_state, cluster.nodes) if state
     ]
     asyncio.run(system.until_ready(cluster.nodes, READY_S))
-    assert run(ask(system.client(0, leader_of(system, cluster), pinned=True), ("read", key, None))) == [Ok(42)]
+    assert asyncio.run(
+        asked_by_key(system.client(0, leader_of(system, cluster), pinned=True), ("read", key, None))
+    ) == [Ok(42)]
 
 
 def test_waiting_for_a_dead_node_ends_early(system: DLedgerSystem, cluster: LocalCluster) -> None:
@@ -241,7 +230,7 @@ def test_waiting_for_a_dead_node_ends_early(system: DLedgerSystem, cluster: Loca
     system.kill(node)
     start_s = time.monotonic()
     with pytest.raises(InfrastructureError, match=f"{node.name} runs no process of DLedger any more") as raised:
-        run(readiness.until_ready(system, READY_S))
+        asyncio.run(readiness.until_ready(system, READY_S))
     assert time.monotonic() - start_s < READY_S / 2
     assert f"--- {node.name}: process node does not run; it reports no status\n" in str(raised.value)
     assert "DLedger" in str(raised.value)
@@ -253,7 +242,7 @@ def test_a_wait_that_is_too_short_says_what_is_missing(system: DLedgerSystem, cl
     system.pause(node)
     try:
         with pytest.raises(InfrastructureError, match=f"within 1 s, but {node.name} does not answer") as raised:
-            run(readiness.until_ready(system, 1.0))
+            asyncio.run(readiness.until_ready(system, 1.0))
     finally:
         system.resume(node)
     assert f"--- {node.name}: process node is stopped; it reports no status\n" in str(raised.value)
@@ -290,7 +279,7 @@ def test_a_command_line_that_ends_at_once_is_an_error(
 
     def launch() -> None:
         system.start(node)  # says so, if the process is gone before it was seen
-        run(readiness.until_ready(system, READY_S))  # as a run waits: the error has the end of the log
+        asyncio.run(readiness.until_ready(system, READY_S))  # as a run waits: the error has the end of the log
 
     with pytest.raises(InfrastructureError, match="NoSuchFlag"):
         launch()

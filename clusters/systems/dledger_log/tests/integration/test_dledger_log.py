@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import itertools
-import os
 from typing import TYPE_CHECKING, TypeVar
 
 import pytest
@@ -14,24 +13,22 @@ from clusters.kit import conformance
 from clusters.kit.dledger_protocol import APPEND, SUCCESS
 from clusters.kit.routing import Routing
 from clusters.kit.stored import entry_body
-from clusters.local import LocalCluster
 from clusters.systems.dledger.outcomes import NEVER_HAPPENED, refusal
 from clusters.systems.dledger_log.options import DLedgerLogOptions, LogRead
 from clusters.systems.dledger_log.system import DLedgerLogSystem
 from harness.cluster import on_all
-from harness.op import Fail, Invocation, Ok
+from harness.op import Fail, Ok
 from harness.service import first_status
 from tests.artifacts import built
-from tests.outcomes import asked
+from tests.outcomes import asked_by_key
+from tests.served import cluster_of, started
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Iterator
-
     from clusters.kit.dledger_protocol import Peer
     from clusters.kit.remoting import Answer
-    from harness.client import Client
+    from clusters.local import LocalCluster
     from harness.node import Node
-    from harness.op import Outcome, Value
+    from harness.op import Value
 
     T = TypeVar("T")
 
@@ -41,11 +38,7 @@ READY_S = 60.0
 KEYS = (f"key-{number}" for number in itertools.count())
 
 
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[LocalCluster]:
-    """Three nodes; the tests run where their addresses can be reached."""
-    with LocalCluster.up(f"dledger-log-{os.getpid()}", nodes=3) as made, made.entered():
-        yield made
+cluster = cluster_of("dledger-log")
 
 
 @pytest.fixture(scope="module")
@@ -59,24 +52,12 @@ def installed(cluster: LocalCluster) -> DLedgerLogSystem:
 @pytest.fixture
 def system(installed: DLedgerLogSystem, cluster: LocalCluster) -> DLedgerLogSystem:
     """The servers, serving."""
-    on_all(cluster.nodes, installed.start)
-    asyncio.run(installed.until_ready(cluster.nodes, READY_S))
-    return installed
-
-
-def run(main: Coroutine[None, None, T]) -> T:
-    """Runs a coroutine in this thread, which is in the control namespace."""
-    return asyncio.run(main)
-
-
-async def ask(client: Client, *operations: tuple[str, str, Value]) -> list[Outcome]:
-    """Carries out operations `(f, key, value)` one after the other."""
-    return await asked(client, (Invocation(f, value, key) for f, key, value in operations))
+    return started(installed, cluster.nodes, READY_S)
 
 
 def leader_of(system: DLedgerLogSystem, cluster: LocalCluster) -> Node:
     """The node that all nodes name as their leader, in one term."""
-    statuses = [run(first_status(system, node, 2.0)) for node in cluster.nodes]
+    statuses = [asyncio.run(first_status(system, node, 2.0)) for node in cluster.nodes]
     ((leader, term),) = {(status.leader, status.term) for status in statuses if status is not None}
     assert term is not None
     assert term >= 0
@@ -90,7 +71,7 @@ def test_clients_keep_the_laws(
 ) -> None:
     """At the leader: a follower refuses them."""
     client = DLedgerLogSystem(cluster, DLedgerLogOptions(), workload).client
-    run(law(conformance.Bench(nodes=[leader_of(system, cluster)], client=client)))
+    asyncio.run(law(conformance.Bench(nodes=[leader_of(system, cluster)], client=client)))
 
 
 @pytest.mark.parametrize("log_read", LogRead)
@@ -102,17 +83,19 @@ def test_both_ways_to_read(system: DLedgerLogSystem, cluster: LocalCluster, log_
 
     async def add(worker: int) -> None:
         adds = [("add", key, element) for element in range(worker, 1000, 10)]
-        assert await ask(system.client(worker, leader, pinned=True), *adds) == [Ok(element) for _, _, element in adds]
+        assert await asked_by_key(system.client(worker, leader, pinned=True), *adds) == [
+            Ok(element) for _, _, element in adds
+        ]
 
     async def add_all() -> None:
         await asyncio.gather(*map(add, range(10)))
 
-    run(add_all())
-    (found,) = run(ask(reading.client(0, leader), ("read", key, None)))
+    asyncio.run(add_all())
+    (found,) = asyncio.run(asked_by_key(reading.client(0, leader), ("read", key, None)))
     assert isinstance(found, Ok)
     assert sorted(found.value) == list(range(1000))
     follower = next(node for node in cluster.nodes if node != leader)
-    refused = run(ask(reading.client(1, follower), ("read", key, None), ("add", key, -1)))
+    refused = asyncio.run(asked_by_key(reading.client(1, follower), ("read", key, None), ("add", key, -1)))
     assert refused == [Fail(f"not-leader: {leader.name} leads")] * 2
 
 
@@ -121,14 +104,17 @@ def test_a_following_client_goes_to_the_leader(system: DLedgerLogSystem, cluster
     key, leader = next(KEYS), leader_of(system, cluster)
     follower = next(node for node in cluster.nodes if node != leader)
     following = DLedgerLogSystem(cluster, DLedgerLogOptions(routing=Routing.LEADER), "set").client(0, follower)
-    assert run(ask(following, ("add", key, 1), ("add", key, 2), ("read", key, None)))[1:] == [Ok(2), Ok([2])]
+    assert asyncio.run(asked_by_key(following, ("add", key, 1), ("add", key, 2), ("read", key, None)))[1:] == [
+        Ok(2),
+        Ok([2]),
+    ]
 
 
 def test_an_append_that_a_node_refuses_is_in_no_log(system: DLedgerLogSystem, cluster: LocalCluster) -> None:
     """The rows 401, 400, 404 and 506 of the table. For 506, the leader gives its leadership to a node that is paused."""
     key, leader = next(KEYS), leader_of(system, cluster)
     follower = next(node for node in cluster.nodes if node != leader)
-    status = run(first_status(system, leader, 2.0))
+    status = asyncio.run(first_status(system, leader, 2.0))
     assert status is not None
 
     async def code(node: Node, to: str, **changed: Value) -> Value:
@@ -158,29 +144,37 @@ def test_an_append_that_a_node_refuses_is_in_no_log(system: DLedgerLogSystem, cl
             await asyncio.to_thread(system.resume, follower)
             await transfer
 
-    found = run(codes())
+    found = asyncio.run(codes())
     assert found == [401, 400, 404, 506]
     assert all(refusal(each).code in NEVER_HAPPENED for each in found if isinstance(each, int))
-    run(system.until_ready(cluster.nodes, READY_S))
-    assert run(ask(system.client(0, leader_of(system, cluster), pinned=True), ("read", key, None))) == [Ok([])]
+    asyncio.run(system.until_ready(cluster.nodes, READY_S))
+    assert asyncio.run(
+        asked_by_key(system.client(0, leader_of(system, cluster), pinned=True), ("read", key, None))
+    ) == [Ok([])]
 
 
 def test_every_node_as_leader_has_the_log(system: DLedgerLogSystem, cluster: LocalCluster) -> None:
     """Transfers work, and each node as leader returns the elements that were added through the others."""
     key = next(KEYS)
     for number, node in enumerate(cluster.nodes):
-        assert run(system.lead(node, 40.0)), node.name
+        assert asyncio.run(system.lead(node, 40.0)), node.name
         assert leader_of(system, cluster) == node
-        outcomes = run(ask(system.client(number, node, pinned=True), ("add", key, number), ("read", key, None)))
+        outcomes = asyncio.run(
+            asked_by_key(system.client(number, node, pinned=True), ("add", key, number), ("read", key, None))
+        )
         assert outcomes == [Ok(number), Ok(list(range(number + 1)))]
 
 
 def test_the_log_outlives_the_processes(system: DLedgerLogSystem, cluster: LocalCluster) -> None:
     """After kill -9 of all nodes and a restart, all answered entries are there."""
     key = next(KEYS)
-    assert run(ask(system.client(0, leader_of(system, cluster), pinned=True), ("add", key, 42))) == [Ok(42)]
+    assert asyncio.run(asked_by_key(system.client(0, leader_of(system, cluster), pinned=True), ("add", key, 42))) == [
+        Ok(42)
+    ]
     on_all(cluster.nodes, system.kill)
     assert [system.process_state(node) for node in cluster.nodes] == [None] * 3
     on_all(cluster.nodes, system.start)
     asyncio.run(system.until_ready(cluster.nodes, READY_S))
-    assert run(ask(system.client(0, leader_of(system, cluster), pinned=True), ("read", key, None))) == [Ok([42])]
+    assert asyncio.run(
+        asked_by_key(system.client(0, leader_of(system, cluster), pinned=True), ("read", key, None))
+    ) == [Ok([42])]

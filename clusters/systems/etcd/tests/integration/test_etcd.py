@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from clusters.kit import conformance
 from clusters.kit.answers import Refused
-from clusters.local import LocalCluster
 from clusters.systems.etcd.gateway import Gateway, encoded
 from clusters.systems.etcd.options import EtcdOptions, Reads
 from clusters.systems.etcd.outcomes import WRITE_NEVER_HAPPENED
@@ -20,13 +18,14 @@ from harness.cluster import on_all
 from harness.op import Fail, Info, Invocation, Ok
 from harness.service import first_status
 from tests.outcomes import asked, without_order
-from tests.software import obtained
+from tests.served import cluster_of, serving
 from tests.transacting import assert_that_all_nodes_act_on_the_same_keys
 from workloads.lock.workload import LockWorkload
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from clusters.local import LocalCluster
     from harness.node import Node
     from harness.op import Outcome, Value
 
@@ -37,23 +36,15 @@ LEASE_S = 2.0  # etcd has no shorter leases with its default election timeout
 TOO_LARGE = 1_700_000
 
 
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[LocalCluster]:
-    """Three nodes; the tests run where their addresses can be reached, and nothing else can."""
-    obtained("etcd", PACKAGES.fetch)
-    with LocalCluster.up(f"etcd-{os.getpid()}", nodes=3) as made, made.entered():
-        yield made
+cluster = cluster_of("etcd", PACKAGES.fetch)
 
 
 @pytest.fixture(scope="module")
 def system(cluster: LocalCluster) -> Iterator[EtcdSystem]:
     """etcd, serving on all nodes."""
     made = system_of(cluster, "register")
-    on_all(cluster.nodes, made.install)
-    on_all(cluster.nodes, made.start)
-    asyncio.run(made.until_ready(cluster.nodes, READY_S))
-    yield made
-    on_all(cluster.nodes, made.kill)
+    with serving(made, cluster.nodes, READY_S):
+        yield made
 
 
 def system_of(cluster: LocalCluster, workload: str, **more: Any) -> EtcdSystem:

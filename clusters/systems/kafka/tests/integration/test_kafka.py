@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import struct
 import time
 from typing import TYPE_CHECKING, Any
@@ -12,7 +11,6 @@ import pytest
 
 from clusters.kit import conformance
 from clusters.kit.answers import NotDone
-from clusters.local import LocalCluster
 from clusters.systems.kafka import library, wire
 from clusters.systems.kafka.client import TOPIC, KafkaLogs
 from clusters.systems.kafka.library import Library, Producer, records
@@ -22,11 +20,10 @@ from clusters.systems.kafka.queue import KafkaQueues
 from clusters.systems.kafka.settings import BROKER, CONTROLLER
 from clusters.systems.kafka.system import KafkaSystem
 from clusters.systems.kafka.wire import DEBUGGER, PORT, Broker
-from harness import readiness
 from harness.cluster import on_all
 from harness.op import Fail, Info, Invocation, Ok
 from harness.service import first_status
-from tests.software import obtained
+from tests.served import cluster_of, serving
 from workloads.queue import QueueOptions
 
 if TYPE_CHECKING:
@@ -34,6 +31,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
     from typing import TypeVar
 
+    from clusters.local import LocalCluster
     from harness.client import Client
     from harness.node import Node
     from harness.op import Outcome, Value
@@ -61,12 +59,7 @@ class Both(KafkaSystem):
         return TOPIC, QUEUE
 
 
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[LocalCluster]:
-    """Three nodes; the tests run where their addresses can be reached, and nothing else can."""
-    obtained("Kafka", lambda: KafkaSystem.build(KafkaOptions(), print))
-    with LocalCluster.up(f"kafka-{os.getpid()}", nodes=3) as made, made.entered():
-        yield made
+cluster = cluster_of("Kafka", lambda: KafkaSystem.build(KafkaOptions(), print))
 
 
 @pytest.fixture(scope="module")
@@ -75,10 +68,8 @@ def system(cluster: LocalCluster) -> Iterator[KafkaSystem]:
     options = KafkaOptions(session_ms=1500)
     made = Both.made(cluster, options, "log", QueueOptions(queues=1))
     made.artifact = KafkaSystem.build(options, print)
-    on_all(cluster.nodes, made.install)
-    asyncio.run(readiness.bring_up(made, READY_S, first=True))
-    yield made
-    on_all(cluster.nodes, made.kill)
+    with serving(made, cluster.nodes, READY_S):
+        yield made
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +10,6 @@ import pytest
 
 from clusters.kit import conformance
 from clusters.kit.answers import Refused
-from clusters.local import LocalCluster
 from clusters.systems.nacos.naming import Naming
 from clusters.systems.nacos.options import Asks, NacosOptions, Writes
 from clusters.systems.nacos.outcomes import WRITE_NEVER_HAPPENED
@@ -20,12 +18,13 @@ from harness.cluster import on_all
 from harness.op import Fail, Info, Invocation, Ok
 from harness.service import first_status
 from tests.outcomes import asked
-from tests.software import obtained
+from tests.served import cluster_of
 from workloads.register.workload import RegisterOptions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from clusters.local import LocalCluster
     from harness.node import Node
     from harness.op import Outcome, Value
 
@@ -34,12 +33,7 @@ pytestmark = pytest.mark.integration
 READY_S = 90.0
 
 
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[LocalCluster]:
-    """Three nodes; the tests run where their addresses can be reached, and nothing else can."""
-    obtained("Nacos", lambda: NacosSystem.build(NacosOptions(), print))
-    with LocalCluster.up(f"nacos-{os.getpid()}", nodes=3) as made, made.entered():
-        yield made
+cluster = cluster_of("Nacos", lambda: NacosSystem.build(NacosOptions(), print))
 
 
 @pytest.fixture(scope="module")

@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from clusters.kit import conformance
 from clusters.kit.answers import Refused
-from clusters.local import LocalCluster
 from clusters.systems.postgres.connection import Connection
 from clusters.systems.postgres.options import Asks, PostgresOptions
 from clusters.systems.postgres.outcomes import ROLLED_BACK
 from clusters.systems.postgres.system import PACKAGES, PostgresSystem
 from harness import readiness
-from harness.cluster import on_all
 from harness.op import Invocation, Ok
 from tests.outcomes import asked
-from tests.software import obtained
+from tests.served import cluster_of, serving
 from workloads.transactions.workload import ListAppendWorkload
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from clusters.local import LocalCluster
     from harness.op import Outcome, Value
 
 pytestmark = pytest.mark.integration
@@ -32,22 +30,15 @@ pytestmark = pytest.mark.integration
 READY_S = 60.0
 
 
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[LocalCluster]:
-    """Two nodes; the tests run where their addresses can be reached, and nothing else can."""
-    obtained("PostgreSQL", PACKAGES.fetch)
-    with LocalCluster.up(f"postgres-{os.getpid()}", nodes=2) as made, made.entered():
-        yield made
+cluster = cluster_of("PostgreSQL", PACKAGES.fetch, nodes=2)
 
 
 @pytest.fixture(scope="module")
 def system(cluster: LocalCluster) -> Iterator[PostgresSystem]:
     """A primary and a standby, serving."""
     made = system_of(cluster, "list-append")
-    on_all(cluster.nodes, made.install)
-    asyncio.run(readiness.bring_up(made, READY_S, first=True))
-    yield made
-    on_all(cluster.nodes, made.kill)
+    with serving(made, cluster.nodes, READY_S):
+        yield made
 
 
 def system_of(cluster: LocalCluster, workload: str, **more: Any) -> PostgresSystem:

@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from clusters.kit import conformance
 from clusters.kit.answers import Refused
-from clusters.local import LocalCluster
 from clusters.systems.redis import client as redis_client
 from clusters.systems.redis.connection import Connection
 from clusters.systems.redis.options import Asks, QueueBy, RedisOptions, TransactionsBy
 from clusters.systems.redis.outcomes import WRITE_NEVER_HAPPENED
 from clusters.systems.redis.system import PACKAGES, RedisSystem
 from harness import readiness
-from harness.cluster import on_all
 from harness.op import Fail, Info, Invocation, Ok
 from harness.service import first_status
-from tests.software import obtained
+from tests.served import cluster_of, serving
 from workloads.lock.workload import LockWorkload
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from clusters.local import LocalCluster
     from harness.node import Node
     from harness.op import Outcome, Value
 
@@ -35,22 +33,15 @@ READY_S = 60.0
 LEASE_S = 0.5
 
 
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[LocalCluster]:
-    """Three nodes; the tests run where their addresses can be reached, and nothing else can."""
-    obtained("Redis", PACKAGES.fetch)
-    with LocalCluster.up(f"redis-{os.getpid()}", nodes=3) as made, made.entered():
-        yield made
+cluster = cluster_of("Redis", PACKAGES.fetch)
 
 
 @pytest.fixture(scope="module")
 def system(cluster: LocalCluster) -> Iterator[RedisSystem]:
     """Servers and sentinels, serving."""
     made = system_of(cluster, "register")
-    on_all(cluster.nodes, made.install)
-    asyncio.run(readiness.bring_up(made, READY_S, first=True))
-    yield made
-    on_all(cluster.nodes, made.kill)
+    with serving(made, cluster.nodes, READY_S):
+        yield made
 
 
 def system_of(cluster: LocalCluster, workload: str, **more: Any) -> RedisSystem:

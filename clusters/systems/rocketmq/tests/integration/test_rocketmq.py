@@ -28,7 +28,7 @@ from harness.cluster import on_all
 from harness.leaders import LEADER
 from harness.op import Fail, Invocation, Ok
 from harness.service import first_status
-from tests.software import obtained
+from tests.served import cluster_of, serving
 from workloads.queue import QueueOptions
 
 if TYPE_CHECKING:
@@ -48,12 +48,7 @@ UPDATE_CONFIGURATION: Final = 25
 OPTIONS = RocketMQOptions(routing=Routing.LEADER, route_interval_s=0.5)
 
 
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[LocalCluster]:
-    """Three nodes; the tests run where their addresses can be reached, and nothing else can."""
-    obtained("RocketMQ", lambda: RocketMQSystem.build(OPTIONS, print))
-    with LocalCluster.up(f"rmq-{os.getpid()}", nodes=3) as made, made.entered():
-        yield made
+cluster = cluster_of("RocketMQ", lambda: RocketMQSystem.build(OPTIONS, print))
 
 
 @pytest.fixture(scope="module")
@@ -61,10 +56,8 @@ def system(cluster: LocalCluster) -> Iterator[RocketMQSystem]:
     """RocketMQ, with three members in the sync set, and its topic."""
     made = RocketMQSystem(cluster, OPTIONS, "log")
     made.artifact = RocketMQSystem.build(OPTIONS, print)
-    on_all(cluster.nodes, made.install)
-    asyncio.run(readiness.bring_up(made, READY_S, first=True))
-    yield made
-    on_all(cluster.nodes, made.kill)
+    with serving(made, cluster.nodes, READY_S):
+        yield made
 
 
 async def ask(client: Client, *operations: tuple[str, Value]) -> list[Outcome]:

@@ -12,20 +12,21 @@ import pytest
 
 from clusters.kit.remoting import Answer
 from clusters.kit.routing import Routing
-from clusters.local import LocalCluster
 from clusters.systems.rocketmq.controller import RocketMQController
 from clusters.systems.rocketmq.heartbeats import Heartbeats, accepted
 from clusters.systems.rocketmq.options import Consensus, ControllerOptions
+from clusters.systems.rocketmq.tests.catches.controllers import request
 from harness.cluster import on_all
 from harness.op import Fail, Invocation, Ok
 from harness.service import first_status
 from tests.artifacts import built
-from tests.catches.controllers import request
+from tests.served import cluster_of
 from workloads.controller.group import Group, respond
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Iterator
+    from collections.abc import Iterator
 
+    from clusters.local import LocalCluster
     from harness.node import Node
 
     T = TypeVar("T")
@@ -40,11 +41,7 @@ NEVER_MS = 86_400_000  # no elections of the controllers themselves
 KEYS = (f"b{number}" for number in itertools.count())
 
 
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[LocalCluster]:
-    """Three nodes; the tests run where their addresses can be reached."""
-    with LocalCluster.up(f"controller-{os.getpid()}", nodes=3) as made, made.entered():
-        yield made
+cluster = cluster_of("controller")
 
 
 @pytest.fixture(scope="module", params=Consensus)
@@ -62,14 +59,9 @@ def system(cluster: LocalCluster, request: pytest.FixtureRequest) -> Iterator[Ro
         on_all(cluster.nodes, made.wipe)
 
 
-def run(main: Coroutine[None, None, T]) -> T:
-    """Runs a coroutine in this thread, which is in the control namespace."""
-    return asyncio.run(main)
-
-
 def leader_of(system: RocketMQController) -> Node:
     """The controller that all name as their leader."""
-    statuses = [run(first_status(system, node, 2.0)) for node in system.controllers.nodes]
+    statuses = [asyncio.run(first_status(system, node, 2.0)) for node in system.controllers.nodes]
     (leader,) = {status.leader for status in statuses if status is not None}
     assert [status.node for status in statuses if status and status.role == "leader"] == [leader]
     return next(node for node in system.controllers.nodes if node.name == leader)
@@ -115,7 +107,7 @@ async def compare(system: RocketMQController, leader: Node, seed: int) -> dict[s
 
 def test_every_answer_is_that_of_the_specification(system: RocketMQController) -> None:
     """Two thousand sequential requests of every kind, refused and successful, show no difference."""
-    counts = run(compare(system, leader_of(system), seed=17))
+    counts = asyncio.run(compare(system, leader_of(system), seed=17))
     assert len(counts) > 20, counts
 
 
@@ -132,8 +124,8 @@ def test_followers_refuse_and_name_the_leader(system: RocketMQController) -> Non
             await client.close()
 
     refused = Fail(f"not-leader: {leader.name} leads")
-    assert run(ask("next", "state", pinned=True)) == [refused] * 2
-    assert run(ask("next", "next", pinned=False)) == [refused, Ok({"code": 0, "next": 1})]
+    assert asyncio.run(ask("next", "state", pinned=True)) == [refused] * 2
+    assert asyncio.run(ask("next", "next", pinned=False)) == [refused, Ok({"code": 0, "next": 1})]
 
 
 def test_what_was_answered_outlives_the_processes(system: RocketMQController) -> None:
@@ -147,10 +139,10 @@ def test_what_was_answered_outlives_the_processes(system: RocketMQController) ->
         finally:
             await client.close()
 
-    assert run(ask(leader_of(system), "apply", {"id": 1, "check": "a;1"})) == Ok({"code": 0})
+    assert asyncio.run(ask(leader_of(system), "apply", {"id": 1, "check": "a;1"})) == Ok({"code": 0})
     on_all(nodes, system.kill)
     assert [system.process_state(node) for node in nodes] == [None] * 3
     on_all(nodes, system.start)
     asyncio.run(system.until_ready(nodes, READY_S))
-    assert run(ask(leader_of(system), "apply", {"id": 1, "check": "b;1"})) == Ok({"code": 2014})
-    assert run(ask(leader_of(system), "next", None)) == Ok({"code": 0, "next": 2})
+    assert asyncio.run(ask(leader_of(system), "apply", {"id": 1, "check": "b;1"})) == Ok({"code": 2014})
+    assert asyncio.run(ask(leader_of(system), "next", None)) == Ok({"code": 0, "next": 2})

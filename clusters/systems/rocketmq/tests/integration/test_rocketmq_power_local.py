@@ -14,10 +14,10 @@ from clusters.kit.routing import Routing
 from clusters.local import LocalCluster
 from clusters.systems.rocketmq.controller import RocketMQController
 from clusters.systems.rocketmq.options import ControllerOptions
+from clusters.systems.rocketmq.tests.broker_group import BrokerGroup, applying
 from harness.op import Ok
 from nemesis import volume
 from tests.artifacts import built
-from tests.broker_group import BrokerGroup, applying
 from tests.real_group import PAUSE_S, READY_S, SECOND_CUT, RealGroup
 
 if TYPE_CHECKING:

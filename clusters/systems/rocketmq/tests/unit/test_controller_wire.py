@@ -13,9 +13,9 @@ from clusters.kit.answers import NotSent
 from clusters.kit.remoting import Answer
 from clusters.systems.rocketmq.client import ControllerClient, Controllers
 from clusters.systems.rocketmq.heartbeats import Heartbeats
+from clusters.systems.rocketmq.tests.catches.controllers import request
 from harness.node import Node
 from harness.op import Invocation, Ok
-from tests.catches.controllers import request
 from tests.unit.clusters.remoting_script import frame, scripted
 from workloads.controller.group import Group, Live, respond
 

@@ -25,9 +25,9 @@ from clusters.systems.sim_bookkeeper.messages import (
 )
 from clusters.systems.sim_bookkeeper.metadata import MetadataStore
 from clusters.systems.sim_bookkeeper.options import Protocol, SimBookkeeperOptions
+from clusters.systems.sim_bookkeeper.tests.catches.bookkeeper_stage import KEY, NAMES, Stage, only_b1, read, without_b1
 from harness.damage import Damaging, How
 from harness.errors import InputError
-from tests.catches.bookkeeper_stage import KEY, NAMES, Stage, only_b1, read, without_b1
 
 
 def diverged(protocol: Protocol, **options: Any) -> Stage:

@@ -12,7 +12,7 @@ from clusters.systems.sim_bookkeeper.bugs import Bug
 from clusters.systems.sim_bookkeeper.ledger_messages import AskHeld, LedgerRequest
 from clusters.systems.sim_bookkeeper.messages import Add, Answer, Put
 from clusters.systems.sim_bookkeeper.options import Protocol
-from tests.catches.bookkeeper_stage import KEY, Stage, only_b1, without_b1
+from clusters.systems.sim_bookkeeper.tests.catches.bookkeeper_stage import KEY, Stage, only_b1, without_b1
 
 
 class LedgerStage(Stage):

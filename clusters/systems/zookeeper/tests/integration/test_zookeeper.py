@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from clusters.kit import conformance
 from clusters.kit.answers import RefusedByCode
-from clusters.local import LocalCluster
 from clusters.systems.zookeeper.clients import EPHEMERAL, SEQUENCE
 from clusters.systems.zookeeper.connection import Connection
 from clusters.systems.zookeeper.options import Reads, ZooKeeperOptions
@@ -20,13 +18,14 @@ from harness.cluster import on_all
 from harness.op import Fail, Info, Invocation, Ok
 from harness.service import first_status
 from tests.outcomes import asked, without_order
-from tests.software import obtained
+from tests.served import cluster_of, serving
 from tests.transacting import assert_that_all_nodes_act_on_the_same_keys
 from workloads.lock.workload import LockWorkload
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from clusters.local import LocalCluster
     from harness.node import Node
     from harness.op import Outcome, Value
 
@@ -37,12 +36,7 @@ SESSION_MS = 4000
 TRIES = 5
 
 
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[LocalCluster]:
-    """Three nodes; the tests run where their addresses can be reached, and nothing else can."""
-    obtained("ZooKeeper", lambda: ZooKeeperSystem.build(ZooKeeperOptions(), print))
-    with LocalCluster.up(f"zookeeper-{os.getpid()}", nodes=3) as made, made.entered():
-        yield made
+cluster = cluster_of("ZooKeeper", lambda: ZooKeeperSystem.build(ZooKeeperOptions(), print))
 
 
 @pytest.fixture(scope="module")
@@ -50,12 +44,8 @@ def system(cluster: LocalCluster) -> Iterator[ZooKeeperSystem]:
     """ZooKeeper, serving on all nodes."""
     made = system_of(cluster, "register")
     made.artifact = ZooKeeperSystem.build(ZooKeeperOptions(), print)
-    on_all(cluster.nodes, made.install)
-    on_all(cluster.nodes, made.initialise)
-    on_all(cluster.nodes, made.start)
-    asyncio.run(made.until_ready(cluster.nodes, READY_S))
-    yield made
-    on_all(cluster.nodes, made.kill)
+    with serving(made, cluster.nodes, READY_S):
+        yield made
 
 
 def system_of(cluster: LocalCluster, workload: str, **more: Any) -> ZooKeeperSystem:

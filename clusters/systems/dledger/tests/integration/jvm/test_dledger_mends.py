@@ -15,13 +15,14 @@ from clusters.sim.jvm import idle
 from clusters.systems.dledger import mends
 from clusters.systems.dledger.options import DLedgerOptions
 from clusters.systems.dledger.simulated import SimDLedger
+from clusters.systems.dledger.tests.simulated import ELECTED, DLedgerGroup
 from harness.errors import ExitCode
 from harness.op import Invocation, Ok
 from harness.units import NS_PER_MS
 from harness.verdict import Verdict
 from harness.world import Disturbance
 from tests.artifacts import built
-from tests.simulated_group import CUT, ELECTED, DLedgerGroup
+from tests.simulated_group import CUT
 from tests.trials import trial
 
 if TYPE_CHECKING:

@@ -11,9 +11,10 @@ from clusters.kit.routing import Routing
 from clusters.sim.linux.cluster import LinuxCluster
 from clusters.systems.dledger.options import DLedgerOptions
 from clusters.systems.dledger.system import DLedgerSystem
+from clusters.systems.dledger.tests.simulated import ELECTED
 from harness.op import Invocation, Ok
 from tests.artifacts import built
-from tests.simulated_group import CUT, ELECTED, READY_S
+from tests.simulated_group import CUT, READY_S
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence

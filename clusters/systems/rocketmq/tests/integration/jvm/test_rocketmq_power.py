@@ -9,12 +9,13 @@ import pytest
 
 from clusters.kit.routing import Routing
 from clusters.sim.cluster import SimCluster
+from clusters.systems.dledger.tests.simulated import ELECTED, DLedgerGroup
 from clusters.systems.rocketmq.options import ControllerOptions
 from clusters.systems.rocketmq.simulated import SimRocketMQController
+from clusters.systems.rocketmq.tests.broker_group import NEXT, BrokerGroup, applying
 from harness.op import Ok
 from tests.artifacts import built
-from tests.broker_group import NEXT, BrokerGroup, applying
-from tests.simulated_group import CUT, ELECTED, DLedgerGroup
+from tests.simulated_group import CUT
 
 if TYPE_CHECKING:
     from harness.node import Node

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from checker.linearizable import linearizability
+from clusters.systems.rocketmq.tests.catches.controllers import MISTAKES, MISTAKES_OF_MEMBERS, Controller, request
 from harness.combinators import limit
 from harness.history import pair
 from harness.load import ClosedLoop
@@ -15,7 +16,6 @@ from harness.randomness import stream
 from harness.testing import simulate
 from harness.verdict import Verdict
 from harness.workload import Observed
-from tests.catches.controllers import MISTAKES, MISTAKES_OF_MEMBERS, Controller, request
 from workloads.controller.broker_ids import BrokerIdWorkload
 from workloads.controller.elections import ElectOptions, ElectWorkload
 from workloads.controller.members import ControllerWorkload, SyncStateSetWorkload

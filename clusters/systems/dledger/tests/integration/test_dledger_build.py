@@ -16,7 +16,7 @@ from clusters.systems.dledger.system import DLedgerSystem
 
 pytestmark = pytest.mark.integration
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[5]
 DEADLINE_S = 240.0
 
 

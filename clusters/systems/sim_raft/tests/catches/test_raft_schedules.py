@@ -15,9 +15,9 @@ from clusters.systems.sim_raft.bugs import Bug
 from clusters.systems.sim_raft.messages import AskVote, Install, TimeoutNow, Vote
 from clusters.systems.sim_raft.options import Reads
 from clusters.systems.sim_raft.outcomes import REFUSED
+from clusters.systems.sim_raft.tests.catches.raft_stage import NODES, Stage
 from harness.units import NS_PER_MS
 from harness.world import Failing
-from tests.catches.raft_stage import NODES, Stage
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -20,7 +20,7 @@ from harness.errors import ExitCode
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-NODES = Path(__file__).parents[2] / "examples" / "nodes"
+NODES = Path(__file__).parents[5] / "examples" / "nodes"
 CUTS = ("--nemesis", "partition-random-halves")
 # The workload, the program, the arguments of its bug, and further options of the run.
 BUGS: Sequence[tuple[str, str, str, Sequence[str]]] = [

@@ -17,7 +17,7 @@ from tests.documents import is_proven
 
 pytestmark = pytest.mark.integration
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[5]
 DEADLINE_S = 240.0
 SNAPSHOT_MS = 1500
 PROMPT_S = 1.0  # on a quiet machine it is 10 ms; on a busy one, the kill must still come before the end of the snapshot

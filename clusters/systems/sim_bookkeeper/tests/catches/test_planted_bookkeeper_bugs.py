@@ -17,7 +17,7 @@ from clusters.systems.sim_bookkeeper.options import Protocol
 from harness.verdict import Verdict
 from tests.catches.hunts import Hunt, assert_page
 
-PAGE = (Path(__file__).parents[2] / "clusters/systems/sim_bookkeeper/README.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 SYSTEM, SEED = "sim-bookkeeper", 1
 
 # The defaults, which a hunt would draw otherwise.

@@ -19,7 +19,7 @@ from harness.op import OpType
 from harness.verdict import Verdict
 from tests.catches.hunts import Hunt, assert_page
 
-PAGE = (Path(__file__).parents[2] / "clusters/systems/sim_txn/README.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 SYSTEM, SEED = "sim-txn", 1
 
 # For the options of a hunt, its first run that is invalid, and the kinds of faults.

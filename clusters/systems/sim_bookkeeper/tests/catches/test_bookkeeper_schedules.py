@@ -26,7 +26,7 @@ from clusters.systems.sim_bookkeeper.messages import (
     ReadNext,
 )
 from clusters.systems.sim_bookkeeper.options import Protocol
-from tests.catches.bookkeeper_stage import KEY, Stage, only_b1, read, without_b1
+from clusters.systems.sim_bookkeeper.tests.catches.bookkeeper_stage import KEY, Stage, only_b1, read, without_b1
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -63,7 +63,7 @@ def test_a_planted_bug_is_found(bug: Bug) -> None:
 
 def test_the_page_has_the_finds() -> None:
     """The page's table has exactly the runs in this test."""
-    page = (Path(__file__).parents[2] / "clusters/systems/sim_raft/README.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
     _, header, table = page.partition("| bug | run | `--among` |")
     assert header, "clusters/systems/sim_raft/README.md lacks the table with a column `--among`"
     rows = [line for line in table.split("\n\n")[0].splitlines() if line.startswith("| `")]

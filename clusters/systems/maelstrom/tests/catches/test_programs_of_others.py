@@ -20,7 +20,7 @@ from harness.errors import ExitCode
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-ROOT = Path(__file__).parents[2] / "build" / "maelstrom-node"
+ROOT = Path(__file__).parents[5] / "build" / "maelstrom-node"
 CRATE = ("maelstrom-node", "--version", "0.1.6")
 BUILD_S = 1800
 # The program, its workload, the number of nodes, the faults, and whether the part of its workload is valid.

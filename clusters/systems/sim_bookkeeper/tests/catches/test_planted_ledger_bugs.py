@@ -18,7 +18,7 @@ from tests.catches.hunts import Hunt
 if TYPE_CHECKING:
     from commands.run.trial import Trial
 
-PAGE = (Path(__file__).parents[2] / "clusters/systems/sim_bookkeeper/README.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 SEED, AMONG = 1, "packet-loss,partition-random-node"
 JUDGED = "ledger"
 DRAWN = "--answer-ms 1000 --takeover-every 0"  # what a hunt would draw, and what no ledger depends on

@@ -15,7 +15,7 @@ import pytest
 
 import cli
 
-PLAN = Path(__file__).parents[2] / "clusters/systems/sim_bookkeeper/findings/unbounded-ledger/plan.json"
+PLAN = Path(__file__).parents[2] / "findings/unbounded-ledger/plan.json"
 BOOKKEEPER = (
     "--cluster",
     "sim",

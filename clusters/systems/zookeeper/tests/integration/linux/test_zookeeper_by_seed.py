@@ -1,0 +1,31 @@
+"""ZooKeeper as it is released, in virtual time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.by_seed import assert_a_seed_repeats, assert_an_empty_disk_is_prepared, assert_calls_need_no_stop
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("without_plots")]
+
+SYSTEM = ("--system", "zookeeper")
+
+
+def test_a_seed_repeats_the_execution(tmp_path: Path) -> None:
+    """Two runs of a seed do the same."""
+    assert_a_seed_repeats(tmp_path, *SYSTEM, "--nemesis", "kill")
+
+
+def test_calls_need_no_stop(tmp_path: Path) -> None:
+    """The programs answer some calls themselves, and do the same as if each of these calls stops."""
+    assert_calls_need_no_stop(tmp_path, *SYSTEM, "--nemesis", "kill", least=0.1)
+
+
+def test_an_empty_disk_comes_with_a_new_process(tmp_path: Path) -> None:
+    """`wipe` removes the data of the processes that do not run. Then it prepares the new disk."""
+    assert_an_empty_disk_is_prepared(tmp_path, *SYSTEM)
