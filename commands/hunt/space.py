@@ -257,8 +257,8 @@ def _by_default(possible: Sequence[Called], *, simulated: bool, released: bool) 
     """Returns the kinds that a hunt draws from without `--among`.
 
     These are the kinds of `all`, and those that aim at the leader. In the simulator, the kinds that damage files are included:
-    simulated systems must survive them. Those whose damage can look whole are not: few systems promise to notice it. Few real systems
-    promise to survive the others, so a hunt leaves the disks of released programs alone. If the disks are full, some programs
+    simulated systems must survive them. Those whose damage can look whole are not: few systems promise to notice it. Few
+    released programs promise to survive the others, so a hunt leaves their disks alone. If the disks are full, some programs
     also exchange messages without end. The other kinds differ from one of these only in how many nodes they hit.
     """
     kept = [
