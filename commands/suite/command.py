@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections import Counter
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from commands.options import choosing
-from commands.options.compose import fitted
-from commands.options.run_options import OutputOptions, RepeatOptions, RunOptions, Sources, flags_of
-from commands.options.suite_case import SUITE_CASE
-from commands.run.test import run_test
-from harness.console import plugins
+from commands.options.run_options import OutputOptions
+from commands.suite.contexts import check_cases, known_options
 from harness.console import sources as opt
 from harness.console.parameters import MAX_SEED, Choice, SuiteFile, Whole, existing_folder, folder
 from harness.console.plain import counted
@@ -27,23 +22,20 @@ from harness.console.terminal import echo, open_console
 from harness.declare import with_option
 from harness.errors import ExitCode, InputError
 from harness.randomness import fresh_seed
-from harness.suites.case import THRESHOLD
-from harness.suites.expectation import Expectation, SuiteCase
 from results.causes.known import KNOWN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Sequence
 
     from rich.console import Console
 
-    from commands.suite.jobs import Place
+    from commands.suite.contexts import Checked
     from harness.suites.case import Case
     from harness.suites.case_result import CaseResult
     from harness.suites.suite import Suite
 
 MAX_SHOWN = 5
 MAX_JOBS = 1000
-NOT_OF_CASES = flags_of(RepeatOptions) | {THRESHOLD, SUITE_CASE.replace("_", "-")}  # a suite has other keys for them
 
 
 @click.command("suite", cls=opt.DefaultsCommand)
@@ -115,7 +107,7 @@ def run_whole_suite(
     chosen = _choose(file, seed=seed, resume=resume, only=only, last_failed=last_failed, store=store_dir)
     if not chosen.cases:
         ctx.exit(ExitCode.VALID)
-    checked = _check_cases(ctx, file, chosen.cases)
+    checked = check_cases(ctx, file, chosen.cases)
     config = ctx.find_root().params.get("config")
     for line in checked.lines(config):
         echo(line, err=True)
@@ -189,7 +181,7 @@ def _print(suite: Suite, folder: Path, results: Sequence[CaseResult], *, counts:
             echo(folder / "junit.xml")
 
 
-def _list(chosen: _Choice, checked: _Checked, output: str) -> None:
+def _list(chosen: _Choice, checked: Checked, output: str) -> None:
     """Lists the cases of a dry run."""
     from commands.suite.cases import workload_s
     from commands.suite.summary import cases_json, print_cases
@@ -287,84 +279,3 @@ def _selected(suite: Suite, only: str | None) -> Sequence[Case]:
             f"--only {plain_name(only)!r} matches none of the {len(suite.cases)} cases; the first are {first}"
         )
     return cases
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Checked:
-    """What the command lines of the cases say.
-
-    Attributes:
-        places: Where each case runs, by its name.
-        time_limit_s: The duration of the workload of a case that names none.
-        left_out: For each option of `labrys.toml` that does not apply to some cases: the number of these cases.
-        cases: The number of cases.
-    """
-
-    places: Mapping[str, Place]
-    time_limit_s: float
-    left_out: Mapping[str, int]
-    cases: int
-
-    def lines(self, config: Path | None) -> Iterator[str]:
-        """Yields a line with the options of `labrys.toml` that do not apply."""
-        if self.left_out:
-            options = ", ".join(
-                key if times == self.cases else f"{key} ({times} of {counted(self.cases, 'case')})"
-                for key, times in sorted(self.left_out.items())
-            )
-            yield (
-                f"{config}: of [test], these do not apply to this suite: {options}. The suite's file alone decides the system "
-                "and the workload, and a case takes only defaults of its own system"
-            )
-
-
-def _check_cases(ctx: click.Context, file: Path, cases: Sequence[Case]) -> _Checked:
-    """Checks the command line of each case before the first case runs: its options, and whether they fit together.
-
-    Raises:
-        InputError: `labrys test` refuses a case before it opens a cluster; the message names the case.
-    """
-    from commands.suite.jobs import place_of
-    from harness.console.members import written
-
-    mark = [
-        "--suite-case",
-        json.dumps(written(SuiteCase(suite="", case="", line="", expectation=Expectation()))),
-    ]
-    places: dict[str, Place] = {}
-    left_out: Counter[str] = Counter()
-    for case in cases:
-        try:
-            test = run_test.make_context("test", [*case.arguments()[1:], *mark], parent=ctx.parent)
-            options = RunOptions.of(test.params)
-            fitted(options, Sources.of(test))
-        except click.UsageError as error:
-            text = f"{error.format_message()} {opt.source_of(error)}".rstrip()
-            raise InputError(f"{file}: the case {plain_name(case.name)}: {text}") from error
-        except InputError as error:
-            raise InputError(f"{file}: the case {plain_name(case.name)}: {error}") from error
-        places[case.name] = place_of(options)
-        left_out.update(getattr(test, "left_out", ()))
-    usual = run_test.make_context("test", mark, parent=ctx.parent).params["time_limit"]
-    return _Checked(places=places, time_limit_s=usual, left_out=left_out, cases=len(cases))
-
-
-def known_options(options: Mapping[str, object]) -> dict[str, click.ParamType[Any]]:
-    """Returns the types of the options that a case can have, by long name; they depend on its system and its workload.
-
-    Args:
-        options: The case's options by long name.
-
-    Raises:
-        InputError: Its system or its workload cannot be loaded.
-    """
-    common = opt.options_of(run_test)
-    usual = choosing.NameOptions()
-    system, workload = options.get("system", usual.system_name), options.get("workload", usual.workload_name)
-    chosen = [
-        option
-        for group, name in ((plugins.SYSTEMS, system), (plugins.WORKLOADS, workload))
-        for option in choosing.chosen(group, str(name), by_place=True).options
-    ]
-    every = {opt.long_name(option): option.type for option in (*common, *chosen)}
-    return {name: kind for name, kind in every.items() if name not in NOT_OF_CASES}
