@@ -89,7 +89,8 @@ def lines_of(document: Mapping[str, Any]) -> Iterator[str]:
     """Yields the answer as lines."""
     width = max((len(each["value"]) for each in document["values"]), default=0)
     for each in document["values"]:
-        yield one_line(f"{each['value']:{width}}  {each['verdict']:7}  {each['how']}  ({each['seconds']:g} s)")
+        value, how = one_line(each["value"]).ljust(width), one_line(each["how"])
+        yield f"{value}  {each['verdict']:7}  {how}  ({each['seconds']:g} s)"
     yield from map(one_line, _answer(document))
     if document["tests"]:
         rates = document["rates"]
@@ -124,4 +125,6 @@ def _confidence_words(document: Mapping[str, Any]) -> str:
             "not stated: the seed alone calls a value good, and with another order of events a value can miss the bug. Give "
             "another seed, or leave out --seed-alone"
         )
-    return f"at least {document['confidence']:.1%}, if the rate of each value is one of these two, and changes once"
+    return (
+        f"at least {document['confidence']:.1%}, if each value is good or bad in this sense, and the list changes once"
+    )

@@ -13,6 +13,7 @@ import click
 
 from commands.options.run_options import OutputOptions
 from commands.suite.contexts import check_cases, known_options
+from commands.suite.shards import ShardText, cases_of
 from harness.console import sources as opt
 from harness.console.parameters import MAX_SEED, Choice, SuiteFile, Whole, existing_folder, folder
 from harness.console.plain import counted
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from commands.suite.contexts import Checked
+    from commands.suite.shards import Shard
     from harness.suites.case import Case
     from harness.suites.case_result import CaseResult
     from harness.suites.suite import Suite
@@ -65,6 +67,10 @@ MAX_JOBS = 1000
     help="Run the cases whose names match, e.g. 'kill and not (bridge or pause)'.",
 )
 @click.option(
+    "--shard", type=ShardText(), default=None, metavar="I/N",
+    help="Run the I-th of N parts of the cases, with the same --seed on each of N machines.",
+)  # fmt: skip
+@click.option(
     "--last-failed",
     is_flag=True,
     help="Run the cases that were not as expected in the newest run of this suite in the store.",
@@ -90,6 +96,7 @@ def run_whole_suite(
     jobs: int | None,
     resume: Path | None,
     only: str | None,
+    shard: Shard | None,
     last_failed: bool,
     dry_run: bool,
     fail_on: str,
@@ -104,10 +111,12 @@ def run_whole_suite(
     The exit code is the worst of all cases. Exit codes, the worst first: 1 an unexpected verdict or a crossed threshold,
     255 a case that broke off, 2 an unknown verdict, 0 all cases as expected. With --fail-on new, causes count, and not cases.
     """
+    _check_shard(shard, seed=seed, continues=resume is not None or last_failed)
     chosen = _choose(file, seed=seed, resume=resume, only=only, last_failed=last_failed, store=store_dir)
     if not chosen.cases:
         ctx.exit(ExitCode.VALID)
     checked = check_cases(ctx, file, chosen.cases)
+    chosen = _part_of(chosen, shard, checked)
     config = ctx.find_root().params.get("config")
     for line in checked.lines(config):
         echo(line, err=True)
@@ -128,7 +137,7 @@ def run_whole_suite(
             echo(line, err=True)
     again = ["labrys", "suite", str(file), "--seed", str(suite.seed)]
     if not last_failed:
-        words = shlex.join([*again, *([] if only is None else ["--only", only])])
+        words = shlex.join([*again, *([] if only is None else ["--only", only]), *_shard_words(shard)])
         console.print(f"reproduce  {words}", style="dim", soft_wrap=True)
     selected = {case.name for case in chosen.cases}
     try:
@@ -152,6 +161,40 @@ def run_whole_suite(
         folder.save(suite, {result.case.name: result for result in results}, selected={*selected, *before})
     _print(suite, folder.path, results, counts=(len({*selected, *before}), len(suite.cases)), output=output)
     ctx.exit(exit_code(results) if fail_on == "any" else _by_causes(store_dir, results, known, console))
+
+
+def _shard_words(shard: Shard | None) -> list[str]:
+    return [] if shard is None else ["--shard", str(shard)]
+
+
+def _check_shard(shard: Shard | None, *, seed: int | None, continues: bool) -> None:
+    """Refuses a part of a suite without a seed, and one of an earlier run.
+
+    Raises:
+        UsageError: The cases of an earlier run are selected.
+        InputError: There is no seed.
+    """
+    if shard is not None and continues:
+        raise click.UsageError("--shard cannot go with --resume or --last-failed, which select cases of an earlier run")
+    if shard is not None and seed is None:
+        raise InputError("--shard needs --seed, the same on each machine, so that all parts are one night")
+
+
+def _part_of(chosen: _Choice, shard: Shard | None, checked: Checked) -> _Choice:
+    """Returns the cases of a part; all without one.
+
+    Raises:
+        InputError: There are fewer cases than parts, so this part has none.
+    """
+    from commands.suite.cases import workload_s
+
+    if shard is None:
+        return chosen
+    cases = cases_of(shard, chosen.cases, checked.places, lambda case: workload_s(case, checked.time_limit_s))
+    if not cases:
+        raise InputError(f"--shard {shard}: there are only {counted(len(chosen.cases), 'case')}, so this part has none")
+    echo(f"shard      {shard}: {len(cases)} of {counted(len(chosen.cases), 'case')}", err=True)
+    return _Choice(suite=chosen.suite, cases=cases)
 
 
 def _by_causes(store: Path, results: Sequence[CaseResult], known: Path, console: Console) -> ExitCode:
