@@ -25,7 +25,7 @@ from harness.outcome import RunOutcome
 from harness.randomness import repeat_seed
 from harness.verdict import Verdict
 from nemesis.choices import FAULT_OPTION, PLAN_FILE
-from results.causes.cases import SHRUNK, SHRUNK_COMMAND
+from results.causes.cases import SHRUNK_COMMAND
 from results.store.naming import RunCommand, RunName
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def shrink_run(
             )
         console.print(f"{found.path}: {found_out}", soft_wrap=True)
         ctx.exit(ExitCode.INTERRUPTED if runner.interrupted else ExitCode.UNKNOWN)
-    path = found.path / SHRUNK
+    path = found.shrunk_json
     smaller = _plan_of(plan, best)
     found.write_text(path, to_json(smaller))
     ended = " The time was over before all steps were tried." if runner.ended_early else ""
