@@ -46,7 +46,7 @@ _PROPORTION = Number(0, 1, above=True)
 @click.command("bisect", cls=RunCommand)
 @click.argument("run", type=RunName(), required=False)
 @click.option(
-    "--suite-case", "suite_case", type=(SuiteFile(exists=True, path_type=Path), str), default=None, metavar="FILE CASE",
+    "--suite-case", "case", type=(SuiteFile(exists=True, path_type=Path), str), default=None, metavar="FILE CASE",
     help="In place of RUN: a case of a suite that has the bug.",
 )  # fmt: skip
 @click.option("--good", metavar="VALUE", help="A value without the bug.  [default: the first --value]")
@@ -99,7 +99,7 @@ def bisect(
     /,
     *,
     run: str | None,
-    suite_case: tuple[Path, str] | None,
+    case: tuple[Path, str] | None,
     good: str | None,
     bad: str | None,
     over: str | None,
@@ -123,12 +123,12 @@ def bisect(
     """
     from commands.bisect.subject import of_case, of_run
 
-    if (run is None) == (suite_case is None):
+    if (run is None) == (case is None):
         raise InputError("labrys bisect needs a RUN, or --suite-case FILE CASE, and not both")
     if rates is not None and not rates[0] < rates[1] < 1:
         raise InputError(f"--rates: expected 0 < GOOD < BAD < 1, not {rates[0]:g} and {rates[1]:g}")
-    if suite_case is not None:
-        settled, own = of_case(ctx, *suite_case)
+    if case is not None:
+        settled, own = of_case(ctx, *case)
     else:
         settled, own = of_run(ctx, str(run), store_dir, more)
     judged = own if parts is None else tuple(filter(None, (each.strip() for each in parts.split(","))))

@@ -171,7 +171,7 @@ def _mends(settled: Settled) -> Axis:
     while (left := repairs(options, values | changes)) and len(points) < MOST:
         name, more = next(iter(left.items()))
         changes = changes | more
-        points.append(Point(name=f"{'with' if len(points) == 1 else 'also'} {name} repaired", changes=changes))
+        points.append(Point(name=f"{name} repaired{'' if len(points) == 1 else ' too'}", changes=changes))
     if len(points) == 1:
         raise InputError(
             f"the system {plain_name(settled.options.system.name)} has no known defect that Labrys can repair here"
