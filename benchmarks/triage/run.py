@@ -33,11 +33,13 @@ from clusters.systems.sim_bookkeeper.bugs import TABLE as BOOKKEEPER
 from clusters.systems.sim_raft.bugs import TABLE as RAFT
 from clusters.systems.sim_txn.bugs import TABLE as TXN
 from commands.hunt.draws import Chooser, behaviour_of
+from commands.options import choosing
 from commands.options.compose import info_of
 from commands.run.records import record_of
 from commands.run.trial import Unobserved, carried_out
 from commands.triage.experiments import Replays, repairs_of
 from harness import parts
+from harness.console import plugins
 from harness.console.members import read
 from harness.errors import InputError, LabrysError
 from harness.pool import Pool
@@ -101,16 +103,22 @@ def subjects(systems: Sequence[str]) -> Iterator[Subject]:
     """Yields the builds of some systems; of all if there are none."""
     for system, table in (("sim-raft", RAFT), ("sim-txn", TXN), ("sim-bookkeeper", BOOKKEEPER)):
         if not systems or system in systems:
-            yield Subject(system=system, words=(), defect="")
+            yield Subject(system=system, words=workload_of(system), defect="")
             for bug, planted in table.items():
-                workload = ("--workload", planted.needs.workloads[0]) if planted.needs.workloads else ()
-                yield Subject(system=system, words=("--bug", str(bug), *workload), defect=f"--bug {bug}")
+                words = ("--bug", str(bug), *workload_of(system, planted.needs.workloads))
+                yield Subject(system=system, words=words, defect=f"--bug {bug}")
     for system, mends in (("dledger", DLEDGER), ("dledger-log", DLEDGER), ("rocketmq-controller", CONTROLLER)):
         if not systems or system in systems:
-            yield Subject(system=system, words=("--mend", "all"), defect="")
+            yield Subject(system=system, words=("--mend", "all", *workload_of(system)), defect="")
             for number in mends.texts:
                 others = ",".join(str(each) for each in mends.texts if each != number)
-                yield Subject(system=system, words=("--mend", others), defect=f"--mend {number}")
+                yield Subject(system=system, words=("--mend", others, *workload_of(system)), defect=f"--mend {number}")
+
+
+def workload_of(system: str, needed: Sequence[str] = ()) -> tuple[str, str]:
+    """Returns the words for the first workload that a bug needs, or else that a system serves."""
+    serves = choosing.chosen(plugins.SYSTEMS, system, by_place=False).type.serves
+    return "--workload", next(iter(needed or serves))
 
 
 @cache

@@ -55,12 +55,12 @@ _PROPORTION = Number(0, 1, above=True)
 )
 @click.option(
     "--over", metavar="OPTION", default=None,
-    help=f"An option of the system or of the workload, or {MENDS}: the known defects, repaired one after the other.  "
+    help=f"An option of the system or the workload, or {MENDS}: known defects, repaired one by one.  "
     "[default: the option with the release of the system]",
 )  # fmt: skip
 @click.option(
     "--value", "values", multiple=True, metavar="VALUE",
-    help="A value of the option, in the order of the search; can be repeated.  [default: the releases by version]",
+    help="A value of the option; can be repeated.  [default: the releases by version]",
 )  # fmt: skip
 @click.option(
     "--parts", metavar="PART,...", default=None,
@@ -68,21 +68,21 @@ _PROPORTION = Number(0, 1, above=True)
 )  # fmt: skip
 @click.option(
     "--error", type=Number(0, 0.5, above=True), default=ERROR, show_default=True,
-    help="The most probable error of the answer, shared by the tests of all values.",
+    help="The bound for a wrong answer, shared by all tests.",
 )  # fmt: skip
 @click.option(
     "--rates", type=(_PROPORTION, _PROPORTION), default=None, metavar="GOOD BAD",
-    help="The rates of bad runs that the tests tell apart, e.g. 0.02 0.2.  [default: measured at the bad end]",
+    help="The rates that the tests tell apart, e.g. 0.02 0.2.  [default: measured at the bad end]",
 )  # fmt: skip
 @click.option(
-    "--seed-alone", is_flag=True, help="In the simulator: one run of each value, with the seed of RUN, and no test."
+    "--seed-alone", is_flag=True, help="In the simulator: one run of each value, and no test."
 )
 @click.option(
     "--minutes", type=Number(0, 100_000, above=True), default=None,
     help=f"The time limit in minutes.  [default: {SIMULATED_MINUTES:g} in the simulator, else {REAL_MINUTES:g}]",
 )  # fmt: skip
 @click.option(
-    "--resume", type=existing_file(), metavar="FILE", help="Continue the bisection of this file, with the same options."
+    "--resume", type=existing_file(), metavar="FILE", help="Continue the bisection of this file."
 )
 @click.option(
     "--format", "output", type=Choice(["text", "json"]), default="text", show_default=True,

@@ -78,11 +78,11 @@ MAX_JOBS = 1000
 @click.option("--dry-run", is_flag=True, help="List the cases with their commands, and run nothing.")
 @click.option(
     "--fail-on", type=Choice(["any", "new"]), default="any", show_default=True,
-    help="any: a case that is not as expected. new: a cause that is new in this store, or came back, and is not known.",
+    help="any: a case that is not as expected. new: a cause that is new in the store, or came back.",
 )  # fmt: skip
 @click.option(
     "--known", type=folder(), metavar="FOLDER", default=KNOWN, show_default=True,
-    help="With --fail-on new: the folder of known causes; see `labrys triage`.",
+    help="The folder of known causes, for --fail-on new.",
 )  # fmt: skip
 @with_option(OutputOptions, "store_dir")
 @with_option(OutputOptions, "output")

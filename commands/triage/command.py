@@ -43,11 +43,11 @@ NOT_GIVEN: Final = (choosing.SYSTEM, choosing.WORKLOAD, "bin", "cluster_kind", "
 @click.argument("stores", nargs=-1, required=True, type=existing_folder(), metavar="STORE...")
 @click.option(
     "--budget", "budget_s", type=Seconds(0, MAX_BUDGET_S), metavar="TIME", default=BUDGET_S, show_default="2m",
-    help="The time for experiments in the simulator, e.g. 10m; 0: symptoms alone decide.",
+    help="The time for experiments, e.g. 10m; 0: none.",
 )  # fmt: skip
 @click.option(
     "--known", type=folder(), metavar="FOLDER", default=KNOWN, show_default=True,
-    help="The folder with a file NAME.toml for each cause that people know.",
+    help="The folder of known causes.",
 )  # fmt: skip
 @click.option("--html", type=PathType(path_type=Path), metavar="FILE", help="Also write the page as HTML.")
 @click.option(

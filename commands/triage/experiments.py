@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from commands.run.trial import attempt
 from harness.console.plain import counted, one_line
 from harness.declare import repairs
-from harness.errors import InputError, LabrysError
+from harness.errors import InputError, InterruptedEarly, LabrysError
 from harness.outcome import RunOutcome
 from results.causes.grouping import Decided
 
@@ -97,11 +97,12 @@ class Replays:
 
         Raises:
             InputError: The options do not fit together.
+            InterruptedEarly: A person ended the run.
         """
         self.runs += 1
         try:
             outcome = attempt(settled).outcome
-        except InputError:
+        except (InputError, InterruptedEarly):
             raise
         except LabrysError as error:
             outcome = RunOutcome(judged=None, error=str(error))
