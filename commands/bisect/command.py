@@ -74,16 +74,12 @@ _PROPORTION = Number(0, 1, above=True)
     "--rates", type=(_PROPORTION, _PROPORTION), default=None, metavar="GOOD BAD",
     help="The rates that the tests tell apart, e.g. 0.02 0.2.  [default: measured at the bad end]",
 )  # fmt: skip
-@click.option(
-    "--seed-alone", is_flag=True, help="In the simulator: one run of each value, and no test."
-)
+@click.option("--seed-alone", is_flag=True, help="In the simulator: one run of each value, and no test.")
 @click.option(
     "--minutes", type=Number(0, 100_000, above=True), default=None,
     help=f"The time limit in minutes.  [default: {SIMULATED_MINUTES:g} in the simulator, else {REAL_MINUTES:g}]",
 )  # fmt: skip
-@click.option(
-    "--resume", type=existing_file(), metavar="FILE", help="Continue the bisection of this file."
-)
+@click.option("--resume", type=existing_file(), metavar="FILE", help="Continue the bisection of this file.")
 @click.option(
     "--format", "output", type=Choice(["text", "json"]), default="text", show_default=True,
     help="Format of standard output.",
