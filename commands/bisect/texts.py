@@ -122,8 +122,8 @@ def _answer(document: Mapping[str, Any]) -> Iterator[str]:
 def _confidence_words(document: Mapping[str, Any]) -> str:
     if document["confidence"] is None:
         return (
-            "not stated: the seed alone calls a value good, and with another order of events a value can miss the bug. Give "
-            "another seed, or leave out --seed-alone"
+            "not stated: the seed alone calls a value good, and with another order of events a value can miss the bug. Try "
+            "other seeds"
         )
     return (
         f"at least {document['confidence']:.1%}, if each value is good or bad in this sense, and the list changes once"

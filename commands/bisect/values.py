@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 MENDS: Final = "mends"
 MOST: Final = 10_000
 RELEASED: Final = "as it is"
+EMPTY: Final = "(empty)"  # the name of an empty value
 _NUMBER: Final = re.compile(r"\d{1,9}")
 
 
@@ -96,7 +97,7 @@ def axis_of(settled: Settled, over: str | None, values: Sequence[str], good: str
     if first == last:
         raise InputError(f"--good and --bad are both {plain_name(texts[first])}; expected two values")
     between = texts[first : last + 1] if first < last else texts[last : first + 1][::-1]
-    points = tuple(Point(name=text, changes={name: _converted(option, text)}) for text in between)
+    points = tuple(Point(name=text or EMPTY, changes={name: _converted(option, text)}) for text in between)
     return Axis(flag=option.opts[0], points=points, backwards=last < first)
 
 
