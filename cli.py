@@ -53,6 +53,7 @@ GROUPS = {
         "calls": ("commands.look.calls:compare_calls", "Print the first difference of two logs of calls."),
         "replay": ("commands.replay.command:replay_run", "Run the plan of a run again."),
         "shrink": ("commands.shrink.command:shrink_run", "Find a smaller run that fails in the same way."),
+        "bisect": ("commands.bisect.command:bisect", "Find the release or the mend with which a run changes."),
     },
     "Set up": {
         "systems": ("commands.look.listing:systems", "List the systems."),

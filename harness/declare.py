@@ -77,6 +77,7 @@ class Declared:
         needs: For each value that plants a bug, what a run needs to show the bug.
         repairs: Returns for a value the known defects of the program that it leaves, each with the value that repairs it too;
             None if the option repairs nothing.
+        releases: Whether the values are releases of the program; `labrys bisect` searches among them.
         flag: The flag, if it has another name than the field, or if a `bool` has no `--no-` form.
         kind: The type of click, if the type of the field does not determine it.
         shown: Whether the help has the default; None: if there is one.
@@ -97,6 +98,7 @@ class Declared:
     shrinks_to: float | None
     needs: Mapping[str, Needs]
     repairs: Callable[[Any], Mapping[str, Any]] | None
+    releases: bool
     flag: str | None
     kind: click.ParamType[Any] | None
     shown: bool | None
@@ -141,6 +143,7 @@ def option(
     shrinks_to: float | None = None,
     needs: Mapping[str, Needs] | None = None,
     repairs: Callable[[Any], Mapping[str, Any]] | None = None,
+    releases: bool = False,
     flag: str | None = None,
     kind: click.ParamType[Any] | None = None,
     shown: bool | None = None,
@@ -162,6 +165,7 @@ def option(
         shrinks_to=shrinks_to,
         needs=needs or {},
         repairs=repairs,
+        releases=releases,
         flag=flag,
         kind=kind,
         shown=shown,
@@ -277,6 +281,17 @@ def planted(options: type, values: Mapping[str, Any]) -> dict[str, Needs]:
         name: each.needs[values[name]]
         for name, each in declared.items()
         if each is not None and values.get(name) in each.needs
+    }
+
+
+def released(options: type) -> dict[str, Sequence[str]]:
+    """Returns the releases of a program that runs can choose from, by the name of the field that chooses; usually one field."""
+    kinds = typing.get_type_hints(options)
+    declared = {field.name: field.metadata.get(_META) for field in dataclasses.fields(options)}
+    return {
+        name: tuple(str(each) for each in typing.get_args(kinds[name]))
+        for name, each in declared.items()
+        if each is not None and each.releases
     }
 
 

@@ -246,6 +246,8 @@ def _taken(kind: click.ParamType[Any]) -> str:
         return ", ".join(map(str, kind.choices))
     if isinstance(kind, (click.IntRange, click.FloatRange)):
         return f"{'above ' if kind.min_open else ''}{_number(kind.min)} to {_number(kind.max)}"
+    if isinstance(kind, click.Tuple):
+        return "; ".join(map(_taken, kind.types))
     return "yes, no" if kind.name == "boolean" else f"a {kind.name}"
 
 

@@ -46,7 +46,8 @@ def prune(older_than: float | None, keep: int | None, store_dir: Path, *, any_ve
     """Removes the folders of runs that are no longer needed.
 
     Give --older-than, --keep, or both; with both, a run goes only if both allow it. Invalid and unknown runs stay without
-    --any-verdict. The newest run of each test stays in any case, and so do the folders of suites.
+    --any-verdict. The newest run of each test stays in any case. So do runs that `labrys shrink` made smaller, and the folders
+    of suites and of bisections.
     """
     from results.store.pruning import Rule, doomed, remove
     from results.store.store import Store

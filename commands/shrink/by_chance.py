@@ -40,6 +40,9 @@ class Chance:
         frequent: The share of invalid runs that a candidate must reach.
         tried: The number of decided candidates.
         undecided: The number of candidates that the end of the time left undecided.
+        false: The probability to take a candidate that is invalid too seldom.
+        misses: The probability to miss a candidate that is invalid often enough.
+        rare: The share of invalid runs up to which a candidate is invalid too seldom; None: a part of `frequent`.
     """
 
     runs: int = 0
@@ -48,6 +51,14 @@ class Chance:
     frequent: float = field(default=MAX_FREQUENT)
     tried: int = 0
     undecided: int = 0
+    false: float = FALSE
+    misses: float = MISSES
+    rare: float | None = None
+
+    @property
+    def too_seldom(self) -> float:
+        """Returns the share of invalid runs up to which a candidate is invalid too seldom."""
+        return self.frequent / RARER if self.rare is None else self.rare
 
     def begin(self, finds: Callable[[], bool | None], *, enough: Callable[[], bool]) -> bool:
         """Repeats the original run, and returns whether it is ever invalid.
@@ -70,7 +81,7 @@ class Chance:
 
     def decides(self, finds: Callable[[], bool | None], *, enough: Callable[[], bool]) -> bool:
         """Returns whether a candidate is invalid often enough; False if the time ends before the decision."""
-        test = SequentialTest(frequent=self.frequent, rare=self.frequent / RARER, false=FALSE, misses=MISSES)
+        test = SequentialTest(frequent=self.frequent, rare=self.too_seldom, false=self.false, misses=self.misses)
         while test.decided is None:
             hit = None if enough() else finds()
             if hit is None:
@@ -87,8 +98,8 @@ class Chance:
             f"The original run was invalid in {self.hits_before} of {self.runs_before} runs. "
             f"A sequential test decided {self.tried} steps with {self.runs - self.runs_before} runs. "
             f"It takes a step if {self.frequent:.0%} or more of its runs are invalid; "
-            f"it misses such a step with a probability of at most {MISSES:.0%}. "
-            f"It takes a step with {self.frequent / RARER:.0%} or less with a probability of at most {FALSE:.0%}."
+            f"it misses such a step with a probability of at most {self.misses:.0%}. "
+            f"It takes a step with {self.too_seldom:.0%} or less with a probability of at most {self.false:.0%}."
         )
         return f"{text} The time ended before {self.undecided} step was decided." if self.undecided else text
 

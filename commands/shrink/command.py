@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -18,20 +15,21 @@ from commands.options.compose import settle
 from commands.options.run_options import OutputOptions, reproduce_line
 from commands.options.subjects import goals_of
 from commands.replay.command import ByPlace, recalled
+from commands.run.in_time import Deadline
 from harness.console.parameters import Number, PathType, Whole
 from harness.console.plain import counted
 from harness.console.terminal import echo, open_console
 from harness.declare import with_option, with_options
-from harness.errors import ExitCode, InfrastructureError, InputError, InterruptedEarly
+from harness.errors import ExitCode, InfrastructureError, InputError
 from harness.outcome import RunOutcome
 from harness.randomness import repeat_seed
 from harness.verdict import Verdict
 from nemesis.choices import FAULT_OPTION, PLAN_FILE
-from results.causes.cases import SHRUNK, SHRUNK_COMMAND
+from results.causes.cases import SHRUNK_COMMAND
 from results.store.naming import RunCommand, RunName
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from rich.console import Console
 
@@ -131,7 +129,7 @@ def shrink_run(
             )
         console.print(f"{found.path}: {found_out}", soft_wrap=True)
         ctx.exit(ExitCode.INTERRUPTED if runner.interrupted else ExitCode.UNKNOWN)
-    path = found.path / SHRUNK
+    path = found.shrunk_json
     smaller = _plan_of(plan, best)
     found.write_text(path, to_json(smaller))
     ended = " The time was over before all steps were tried." if runner.ended_early else ""
@@ -227,8 +225,6 @@ class _Runner:
     Attributes:
         part: The part of the verdict that must be invalid: the first invalid part of the first invalid run.
         runs: The number of runs so far.
-        interrupted: Whether a person ended the search.
-        ended_early: Whether there was no time for a run.
     """
 
     def __init__(
@@ -251,8 +247,6 @@ class _Runner:
         """
         self.part = ""
         self.runs = 0
-        self.interrupted = False
-        self.ended_early = False
         self._console = console
         self._folder = folder
         self._settled = settled
@@ -261,9 +255,19 @@ class _Runner:
         self._beside_s: float = (
             longest_s - settled.options.load.time_limit
         )  # the rest of a run, negative for most simulated runs
-        self._until_s = time.monotonic()
+        self._deadline = Deadline(time.monotonic())
         self._shown_s = time.monotonic()
         self._errors = 0
+
+    @property
+    def interrupted(self) -> bool:
+        """Returns whether a person ended the search."""
+        return self._deadline.interrupted
+
+    @property
+    def ended_early(self) -> bool:
+        """Returns whether there was no time for a run."""
+        return self._deadline.ended_early
 
     def show(self, text: str) -> None:
         """Prints a line."""
@@ -275,13 +279,11 @@ class _Runner:
 
     def stop_at(self, until_s: float) -> None:
         """Sets the end of the time, on the monotonic clock."""
-        self._until_s = until_s
+        self._deadline.until_s = until_s
 
     def enough(self, candidate: Candidate) -> bool:
         """Returns whether a person ended the search, or a run of this candidate cannot end in time."""
-        late = time.monotonic() + self._length_s(candidate) > self._until_s
-        self.ended_early = self.ended_early or late
-        return self.interrupted or late
+        return self._deadline.enough(self._length_s(candidate))
 
     def refuse_too_short(self, whole: Candidate) -> None:
         """Refuses a time in which the original run cannot end.
@@ -292,7 +294,7 @@ class _Runner:
         if self.enough(whole):
             raise InputError(
                 f"a run of {self._folder.path} takes about {self._length_s(whole):.0f} s, and --minutes leaves "
-                f"{max(0.0, self._until_s - time.monotonic()):.0f} s for the search; give more --minutes"
+                f"{max(0.0, self._deadline.until_s - time.monotonic()):.0f} s for the search; give more --minutes"
             )
 
     def _length_s(self, candidate: Candidate) -> float:
@@ -315,7 +317,7 @@ class _Runner:
         simulated = settled.options.cluster.simulated
         carry_out = self._simulated if simulated else self._real
         began_s = time.monotonic()
-        outcome = self._in_time(lambda: carry_out(settled))
+        outcome = self._deadline.carry_out(lambda: carry_out(settled))
         length_s = time.monotonic() - began_s
         self._longest_s = max(self._longest_s, length_s)
         self._beside_s = max(self._beside_s, length_s - candidate.time_limit_s)
@@ -328,34 +330,6 @@ class _Runner:
             what = "was ended before its verdict" if outcome is None else "is invalid" if hit else "is not invalid"
             self._console.print(f"· run {self.runs} {what}: {candidate.describe()}", style="dim", soft_wrap=True)
         return None if outcome is None else hit
-
-    def _in_time(self, carry_out: Callable[[], RunOutcome | None]) -> RunOutcome | None:
-        """Carries out a run, and ends it as Ctrl-C does when the time is over: then it heals its nodes, and has no verdict.
-
-        Args:
-            carry_out: Carries out the run, and returns its outcome; None if it was interrupted.
-        """
-        over = threading.Event()
-
-        def end() -> None:
-            over.set()
-            os.kill(os.getpid(), signal.SIGINT)
-
-        timer = threading.Timer(max(0.0, self._until_s - time.monotonic()), end)
-        timer.daemon = True
-        timer.start()
-        try:
-            try:
-                outcome = carry_out()
-            finally:
-                timer.cancel()
-                timer.join()
-        except (InterruptedEarly, KeyboardInterrupt):
-            outcome = None
-        if outcome is None:
-            self.ended_early = self.ended_early or over.is_set()
-            self.interrupted = self.interrupted or not over.is_set()
-        return outcome
 
     def _simulated(self, settled: Settled) -> RunOutcome | None:
         from commands.run.trial import attempt

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections import Counter
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from commands.options import choosing
-from commands.options.compose import fitted
-from commands.options.run_options import OutputOptions, RepeatOptions, RunOptions, Sources, flags_of
-from commands.options.suite_case import SUITE_CASE
-from commands.run.test import run_test
-from harness.console import plugins, system_suites
+from commands.options.run_options import OutputOptions
+from commands.suite.contexts import check_cases, known_options
+from commands.suite.shards import ShardText, cases_of
+from harness.console import system_suites
 from harness.console import sources as opt
 from harness.console.parameters import MAX_SEED, Choice, SuiteFile, Whole, existing_folder, folder
 from harness.console.plain import counted
@@ -27,23 +24,21 @@ from harness.console.terminal import echo, open_console
 from harness.declare import with_option
 from harness.errors import ExitCode, InputError
 from harness.randomness import fresh_seed
-from harness.suites.case import THRESHOLD
-from harness.suites.expectation import Expectation, SuiteCase
 from results.causes.known import KNOWN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Sequence
 
     from rich.console import Console
 
-    from commands.suite.jobs import Place
+    from commands.suite.contexts import Checked
+    from commands.suite.shards import Shard
     from harness.suites.case import Case
     from harness.suites.case_result import CaseResult
     from harness.suites.suite import Suite
 
 MAX_SHOWN = 5
 MAX_JOBS = 1000
-NOT_OF_CASES = flags_of(RepeatOptions) | {THRESHOLD, SUITE_CASE.replace("_", "-")}  # a suite has other keys for them
 
 
 class SuiteCommand(opt.DefaultsCommand):
@@ -82,6 +77,10 @@ class SuiteCommand(opt.DefaultsCommand):
     help="Run the cases whose names match, e.g. 'kill and not (bridge or pause)'.",
 )
 @click.option(
+    "--shard", type=ShardText(), default=None, metavar="I/N",
+    help="Run the I-th of N parts of the cases, with the same --seed on each of N machines.",
+)  # fmt: skip
+@click.option(
     "--last-failed",
     is_flag=True,
     help="Run the cases that were not as expected in the newest run of this suite in the store.",
@@ -107,6 +106,7 @@ def run_whole_suite(
     jobs: int | None,
     resume: Path | None,
     only: str | None,
+    shard: Shard | None,
     last_failed: bool,
     dry_run: bool,
     fail_on: str,
@@ -122,10 +122,12 @@ def run_whole_suite(
     The exit code is the worst of all cases. Exit codes, the worst first: 1 an unexpected verdict or a crossed threshold,
     255 a case that broke off, 2 an unknown verdict, 0 all cases as expected. With --fail-on new, causes count, and not cases.
     """
+    _check_shard(shard, seed=seed, continues=resume is not None or last_failed)
     chosen = _choose(file, seed=seed, resume=resume, only=only, last_failed=last_failed, store=store_dir)
     if not chosen.cases:
         ctx.exit(ExitCode.VALID)
-    checked = _check_cases(ctx, file, chosen.cases)
+    checked = check_cases(ctx, file, chosen.cases)
+    chosen = _part_of(chosen, shard, checked)
     config = ctx.find_root().params.get("config")
     for line in checked.lines(config):
         echo(line, err=True)
@@ -146,7 +148,7 @@ def run_whole_suite(
             echo(line, err=True)
     again = ["labrys", "suite", str(file), "--seed", str(suite.seed)]
     if not last_failed:
-        words = shlex.join([*again, *([] if only is None else ["--only", only])])
+        words = shlex.join([*again, *([] if only is None else ["--only", only]), *_shard_words(shard)])
         console.print(f"reproduce  {words}", style="dim", soft_wrap=True)
     selected = {case.name for case in chosen.cases}
     try:
@@ -170,6 +172,40 @@ def run_whole_suite(
         folder.save(suite, {result.case.name: result for result in results}, selected={*selected, *before})
     _print(suite, folder.path, results, counts=(len({*selected, *before}), len(suite.cases)), output=output)
     ctx.exit(exit_code(results) if fail_on == "any" else _by_causes(store_dir, results, known, console))
+
+
+def _shard_words(shard: Shard | None) -> list[str]:
+    return [] if shard is None else ["--shard", str(shard)]
+
+
+def _check_shard(shard: Shard | None, *, seed: int | None, continues: bool) -> None:
+    """Refuses a part of a suite without a seed, and one of an earlier run.
+
+    Raises:
+        UsageError: The cases of an earlier run are selected.
+        InputError: There is no seed.
+    """
+    if shard is not None and continues:
+        raise click.UsageError("--shard cannot go with --resume or --last-failed, which select cases of an earlier run")
+    if shard is not None and seed is None:
+        raise InputError("--shard needs --seed, the same on each machine, so that all parts are one night")
+
+
+def _part_of(chosen: _Choice, shard: Shard | None, checked: Checked) -> _Choice:
+    """Returns the cases of a part; all without one.
+
+    Raises:
+        InputError: There are fewer cases than parts, so this part has none.
+    """
+    from commands.suite.cases import workload_s
+
+    if shard is None:
+        return chosen
+    cases = cases_of(shard, chosen.cases, checked.places, lambda case: workload_s(case, checked.time_limit_s))
+    if not cases:
+        raise InputError(f"--shard {shard}: there are only {counted(len(chosen.cases), 'case')}, so this part has none")
+    echo(f"shard      {shard}: {len(cases)} of {counted(len(chosen.cases), 'case')}", err=True)
+    return _Choice(suite=chosen.suite, cases=cases)
 
 
 def _by_causes(store: Path, results: Sequence[CaseResult], known: Path, console: Console) -> ExitCode:
@@ -199,7 +235,7 @@ def _print(suite: Suite, folder: Path, results: Sequence[CaseResult], *, counts:
             echo(folder / "junit.xml")
 
 
-def _list(chosen: _Choice, checked: _Checked, output: str) -> None:
+def _list(chosen: _Choice, checked: Checked, output: str) -> None:
     """Lists the cases of a dry run."""
     from commands.suite.cases import workload_s
     from commands.suite.summary import cases_json, print_cases
@@ -297,84 +333,3 @@ def _selected(suite: Suite, only: str | None) -> Sequence[Case]:
             f"--only {plain_name(only)!r} matches none of the {len(suite.cases)} cases; the first are {first}"
         )
     return cases
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Checked:
-    """What the command lines of the cases say.
-
-    Attributes:
-        places: Where each case runs, by its name.
-        time_limit_s: The duration of the workload of a case that names none.
-        left_out: For each option of `labrys.toml` that does not apply to some cases: the number of these cases.
-        cases: The number of cases.
-    """
-
-    places: Mapping[str, Place]
-    time_limit_s: float
-    left_out: Mapping[str, int]
-    cases: int
-
-    def lines(self, config: Path | None) -> Iterator[str]:
-        """Yields a line with the options of `labrys.toml` that do not apply."""
-        if self.left_out:
-            options = ", ".join(
-                key if times == self.cases else f"{key} ({times} of {counted(self.cases, 'case')})"
-                for key, times in sorted(self.left_out.items())
-            )
-            yield (
-                f"{config}: of [test], these do not apply to this suite: {options}. The suite's file alone decides the system "
-                "and the workload, and a case takes only defaults of its own system"
-            )
-
-
-def _check_cases(ctx: click.Context, file: Path, cases: Sequence[Case]) -> _Checked:
-    """Checks the command line of each case before the first case runs: its options, and whether they fit together.
-
-    Raises:
-        InputError: `labrys test` refuses a case before it opens a cluster; the message names the case.
-    """
-    from commands.suite.jobs import place_of
-    from harness.console.members import written
-
-    mark = [
-        "--suite-case",
-        json.dumps(written(SuiteCase(suite="", case="", line="", expectation=Expectation()))),
-    ]
-    places: dict[str, Place] = {}
-    left_out: Counter[str] = Counter()
-    for case in cases:
-        try:
-            test = run_test.make_context("test", [*case.arguments()[1:], *mark], parent=ctx.parent)
-            options = RunOptions.of(test.params)
-            fitted(options, Sources.of(test))
-        except click.UsageError as error:
-            text = f"{error.format_message()} {opt.source_of(error)}".rstrip()
-            raise InputError(f"{file}: the case {plain_name(case.name)}: {text}") from error
-        except InputError as error:
-            raise InputError(f"{file}: the case {plain_name(case.name)}: {error}") from error
-        places[case.name] = place_of(options)
-        left_out.update(getattr(test, "left_out", ()))
-    usual = run_test.make_context("test", mark, parent=ctx.parent).params["time_limit"]
-    return _Checked(places=places, time_limit_s=usual, left_out=left_out, cases=len(cases))
-
-
-def known_options(options: Mapping[str, object]) -> dict[str, click.ParamType[Any]]:
-    """Returns the types of the options that a case can have, by long name; they depend on its system and its workload.
-
-    Args:
-        options: The case's options by long name.
-
-    Raises:
-        InputError: Its system or its workload cannot be loaded.
-    """
-    common = opt.options_of(run_test)
-    usual = choosing.NameOptions()
-    system, workload = options.get("system", usual.system_name), options.get("workload", usual.workload_name)
-    chosen = [
-        option
-        for group, name in ((plugins.SYSTEMS, system), (plugins.WORKLOADS, workload))
-        for option in choosing.chosen(group, str(name), by_place=True).options
-    ]
-    every = {opt.long_name(option): option.type for option in (*common, *chosen)}
-    return {name: kind for name, kind in every.items() if name not in NOT_OF_CASES}

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from results.store.store import Run
 
 # What `labrys shrink` leaves in the folder of a run: the smallest plan, and the command that carries it out.
-SHRUNK: Final = "shrunk.json"
 SHRUNK_COMMAND: Final = "shrunk-command.txt"
 SIMULATED: Final = "sim"  # the kind of cluster whose runs their seeds repeat
 NIGHT: Final = timedelta(hours=12)  # a night goes from noon to noon, UTC

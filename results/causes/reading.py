@@ -17,7 +17,7 @@ from harness.console.members import read, written
 from harness.console.plain import one_line
 from harness.errors import InputError
 from harness.verdict import Verdict
-from results.causes.cases import SHRUNK, SHRUNK_COMMAND, SIMULATED, Case, Trial, night_of
+from results.causes.cases import SHRUNK_COMMAND, SIMULATED, Case, Trial, night_of
 from results.causes.symptoms import symptom_of
 from results.record.record import test_from_document
 from results.record.signatures import Signature, WarningClasses
@@ -178,7 +178,7 @@ def _is_plainly_valid(head: Mapping[str, Any], test: TestInfo) -> bool:
 
 def _trial(name: str, run: Run, test: TestInfo) -> Trial:
     shrunk = run.path / SHRUNK_COMMAND
-    has_smaller = run.has(shrunk) and run.has(run.path / SHRUNK)
+    has_smaller = run.has(shrunk) and run.has(run.shrunk_json)
     command = (
         run.read_bytes(shrunk, MAX_COMMAND_BYTES).decode("utf-8", errors="replace") if has_smaller else test.reproduce
     )
@@ -192,7 +192,7 @@ def _trial(name: str, run: Run, test: TestInfo) -> Trial:
         release=test.system_version or "",
         seed=str(test.seed),
         reproduce=one_line(command),
-        size=_size(run, run.path / SHRUNK if has_smaller else run.plan_json),
+        size=_size(run, run.shrunk_json if has_smaller else run.plan_json),
         repeats=test.options.get("cluster_kind") == SIMULATED,
     )
 
@@ -211,9 +211,9 @@ def _size(run: Run, path: Path) -> tuple[int, float]:
 
 def _with_plan(signature: Signature | None, run: Run) -> Signature | None:
     """Returns a signature with the shape of the smallest plan, if `labrys shrink` left one."""
-    if signature is None or not run.has(run.path / SHRUNK):
+    if signature is None or not run.has(run.shrunk_json):
         return signature
-    plan = _json(run, run.path / SHRUNK, MAX_PLAN_BYTES)
+    plan = _json(run, run.shrunk_json, MAX_PLAN_BYTES)
     faults = plan.get("faults") if isinstance(plan, dict) else None
     kinds = [fault.get("kind") for fault in faults if isinstance(fault, dict)] if isinstance(faults, list) else []
     return read({**written(signature), "plan": kinds}, Signature, "signature", error=BadRecord)

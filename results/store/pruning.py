@@ -1,8 +1,8 @@
 """Chooses the runs of a store that a person no longer needs, and removes their folders.
 
 A run that is not valid is a find or a question, so it stays unless the caller asks for it too. The newest run of each test
-stays in any case, since `latest` names it, and so does a run that is still going on. Nothing outside the store is removed: a
-folder below it that is a link does not count as a run.
+stays in any case, since `latest` names it. So do a run that is still going on, and a run with its smallest version, which
+`labrys shrink` found. Nothing outside the store is removed: a folder below it that is a link does not count as a run.
 """
 
 from __future__ import annotations
@@ -71,6 +71,8 @@ def doomed(store: Store, rule: Rule, now: datetime) -> Iterator[Doomed]:
     for run in store.runs():
         newer[run.test_name] += 1
         if newer[run.test_name] <= max(1, rule.keep) or run.stamp[:_STAMP_LENGTH] > oldest or run.is_running():
+            continue
+        if os.path.lexists(run.shrunk_json):
             continue
         valid = summarize(run).valid
         if rule.any_verdict or Verdict.from_json(valid) is Verdict.VALID:

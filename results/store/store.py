@@ -78,6 +78,11 @@ class Run:
         return self.path / "plan.json"
 
     @property
+    def shrunk_json(self) -> Path:
+        """Returns the path of the plan that `labrys shrink` found: the smallest version of an invalid run."""
+        return self.path / "shrunk.json"
+
+    @property
     def history_jsonl(self) -> Path:
         """Returns the path of the history, which grows during the run."""
         return self.path / "history.jsonl"

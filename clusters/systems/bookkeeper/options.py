@@ -25,7 +25,7 @@ class Digest(enum.StrEnum):
 class BookKeeperOptions:
     """How bookies and clients are configured."""
 
-    bookkeeper_version: Literal["4.17.3", "4.17.2"] = option("4.17.3", "The release of BookKeeper.")
+    bookkeeper_version: Literal["4.17.3", "4.17.2"] = option("4.17.3", "The release of BookKeeper.", releases=True)
     ensemble: int = option(3, "The bookies of a fragment.", low=1, high=9)
     write_quorum: int = option(3, "The bookies that get each entry.", low=1, high=9)
     ack_quorum: int = option(2, "The bookies that must have an entry before it is acknowledged.", low=1, high=9)

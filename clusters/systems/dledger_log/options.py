@@ -48,7 +48,9 @@ class DLedgerLogOptions:
     )
     data_file_bytes: int = option(4 * 1024 * 1024, "The size of one log file.", low=4096, high=1 << 30)
     library_version: Literal["0.4.0", "0.3.1.2"] = option(
-        "0.4.0", "The version of DLedger. RocketMQ 5.3.3 uses 0.3.1.2; the node has its remoting too."
+        "0.4.0",
+        "The version of DLedger. RocketMQ 5.3.3 uses 0.3.1.2; the node has its remoting too.",
+        releases=True,
     )
     mend: str = option("", mends.DLEDGER.help, repairs=mends.DLEDGER.further, metavar="FINDINGS", shown=False)
 

@@ -32,6 +32,7 @@ class EtcdOptions:
     etcd_version: Release = option(
         "3.4",
         "The release of etcd. 3.4 is Debian's package, and needs no Go; all others are built from etcd's Go module.",
+        releases=True,
     )
     etcd_reads: Reads = option(
         Reads.LINEARIZABLE,

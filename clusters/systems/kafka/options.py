@@ -21,7 +21,7 @@ class Acks(enum.StrEnum):
 class KafkaOptions:
     """How the brokers and their clients are configured."""
 
-    kafka_version: Literal["4.1.2", "4.0.1"] = option("4.1.2", "The release of Kafka.")
+    kafka_version: Literal["4.1.2", "4.0.1"] = option("4.1.2", "The release of Kafka.", releases=True)
     acks: Acks = option(
         Acks.ALL,
         "all: a record is acknowledged when all in-sync replicas have it. leader: when the leader has it (acks=1); a negative "

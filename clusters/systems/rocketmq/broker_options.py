@@ -44,7 +44,7 @@ class RocketMQOptions:
     """How the brokers, their controllers and their clients are configured."""
 
     rocketmq_version: Literal["5.3.3", "5.5.0", "5.2.0", "5.1.4"] = option(
-        "5.3.3", "The release of RocketMQ; the controllers of 5.1.4 have no jraft."
+        "5.3.3", "The release of RocketMQ; the controllers of 5.1.4 have no jraft.", releases=True
     )
     mode: Mode = option(
         Mode.CONTROLLER,

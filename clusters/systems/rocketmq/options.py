@@ -27,7 +27,7 @@ class ControllerOptions:
 
     consensus: Consensus = option(Consensus.DLEDGER, "The consensus library of the controllers.")
     rocketmq_version: Literal["5.3.3", "5.5.0", "5.2.0", "5.1.4"] = option(
-        "5.3.3", "The release of RocketMQ; 5.1.4 has no jraft."
+        "5.3.3", "The release of RocketMQ; 5.1.4 has no jraft.", releases=True
     )
     process_read_event: bool = option(
         default=False,

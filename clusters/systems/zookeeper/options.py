@@ -29,7 +29,7 @@ class ZooKeeperOptions:
     """How the nodes and their clients are configured."""
 
     zookeeper_version: Literal["3.9.3", "3.9.5", "3.9.4", "3.9.2", "3.8.4", "3.4.12", "3.4.11"] = option(
-        "3.9.3", "The release of ZooKeeper."
+        "3.9.3", "The release of ZooKeeper.", releases=True
     )
     zookeeper_reads: Reads = option(
         Reads.SYNC,

@@ -27,15 +27,15 @@ def test_the_way_from_a_red_build_to_a_cause(tmp_path: Path, monkeypatch: pytest
     """Each step ends and prints as the page says, and the next step uses its files."""
     monkeypatch.chdir(tmp_path)
     found = steps("guide/failing-seed.md")
-    codes = [1, 0, 1, 1, 0, 0]  # test, explain, --repeat, shrink, suite, and the test without the bug
-    assert [line.split()[1] for line, _ in found] == ["test", "explain", "test", "shrink", "suite", "test"]
+    codes = [1, 0, 1, 1, 0, 0, 0]  # test, explain, --repeat, shrink, bisect, suite, and the test without the bug
+    assert [line.split()[1] for line, _ in found] == ["test", "explain", "test", "shrink", "bisect", "suite", "test"]
     for (line, outputs), code in zip(found, codes, strict=True):
         ended, printed = carried_out(line)
         assert ended == code, printed
-        if "shrink" in line:  # the page shows the file, too
+        if "bisect" in line:  # the page shows the file of the step before, too
             printed += (tmp_path / "regressions" / "halves.toml").read_text()
         assert [missing(shown, plainly(printed)) for shown in outputs] == [[] for _ in outputs], printed
-    assert sum(len(outputs) for _, outputs in found) == 6
+    assert sum(len(outputs) for _, outputs in found) == 7
     assert (tmp_path / "store" / "latest" / "report.html").is_file()
 
 

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from io import StringIO
 from typing import TYPE_CHECKING
 
+import click
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,6 +23,7 @@ from commands.options.run_options import RunOptions
 from commands.suite.cases import run_suite
 from commands.suite.folder import SuiteFolder
 from commands.suite.jobs import CLUSTER_BYTES, SIMULATED_BYTES, Jobs, Machine, Place, place_of
+from commands.suite.shards import Shard, ShardText, cases_of
 from harness.errors import Terminated
 from harness.suites.case import Case
 from harness.suites.suite import Suite
@@ -189,3 +191,26 @@ def test_an_interruption_ends_all_cases_and_waits_for_them(
 def raise_terminated(*_: object) -> None:
     """Raises what a SIGTERM raises in a command."""
     raise Terminated
+
+
+def test_each_case_is_in_one_shard_and_the_shards_take_alike_times() -> None:
+    """The cases of each place are shared out, whatever the number of shards; a longer case goes first."""
+    cases = [case(f"c{number}") for number in range(17)]
+    places = {each.name: Place.SIMULATED if number % 3 else Place.LOCAL for number, each in enumerate(cases)}
+    lengths = {each.name: float(10 * (number % 4 + 1)) for number, each in enumerate(cases)}
+    for of in (1, 2, 3, 5):
+        parts = [
+            cases_of(Shard(number=number, of=of), cases, places, lambda each: lengths[each.name])
+            for number in range(1, of + 1)
+        ]
+        assert sorted(each.name for part in parts for each in part) == sorted(each.name for each in cases)
+        for place in (Place.SIMULATED, Place.LOCAL):
+            times = [sum(lengths[each.name] for each in part if places[each.name] is place) for part in parts]
+            assert max(times) - min(times) <= 40
+
+
+@pytest.mark.parametrize("text", ["0/3", "4/3", "1/0", "1", "1/2/3", "-1/2", "1/1001", "x/y", "1/3\n"])
+def test_a_shard_that_is_none_is_refused(text: str) -> None:
+    """The error says what a shard looks like."""
+    with pytest.raises(click.UsageError, match="such as 2/5"):
+        ShardText().convert(text, None, None)

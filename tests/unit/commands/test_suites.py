@@ -15,7 +15,7 @@ import pytest
 from rich.console import Console
 
 from commands.suite.cases import EXTRA_S, limit_s, run_suite, workload_s
-from commands.suite.command import known_options
+from commands.suite.contexts import known_options
 from commands.suite.folder import SuiteFolder, file_names, plain_name, seed_of
 from commands.suite.jobs import Jobs
 from commands.suite.summary import github_lines, print_summary

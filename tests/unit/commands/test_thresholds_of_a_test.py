@@ -11,7 +11,7 @@ import cli
 from commands.options.run_options import RunOptions, Sources
 from commands.run.test import run_test
 from commands.shrink.regressions import write_regression
-from commands.suite.command import known_options
+from commands.suite.contexts import known_options
 from harness.errors import ExitCode
 from harness.suites.suite import load_suite
 from results.store.store import Store

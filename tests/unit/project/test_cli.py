@@ -18,7 +18,7 @@ from commands.options import subjects
 from commands.options.compose import stored_options
 from commands.run.session import Session
 from commands.run.test import run_test
-from commands.suite.command import known_options
+from commands.suite.contexts import known_options
 from harness.capabilities import NAMES, Capabilities
 from harness.console import sources as opt
 from harness.console.sources import DefaultsCommand

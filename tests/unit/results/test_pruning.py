@@ -52,6 +52,13 @@ def test_valid_runs_go_by_age_and_number(store: Store) -> None:
     assert gone(store, Rule(older_than_s=2.5 * DAY_S, keep=3, any_verdict=True)) == [("a", 4), ("a", 5)]
 
 
+def test_a_run_with_its_smallest_version_stays(store: Store) -> None:
+    """It is the reproduction that people need, whatever the rule says."""
+    smallest = next(run for run in store.runs() if run.test_name == "a" and run.stamp.startswith("20261126"))
+    smallest.shrunk_json.write_text("{}")
+    assert gone(store, Rule(any_verdict=True)) == [("a", 2), ("a", 4), ("a", 5)]
+
+
 def test_a_run_that_goes_on_stays(store: Store) -> None:
     """Its process holds a lock."""
     (_, old) = [each.run for each in doomed(store, Rule(), NOW)]
