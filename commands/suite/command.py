@@ -14,8 +14,8 @@ import click
 from commands.options.run_options import OutputOptions
 from commands.suite.contexts import check_cases, known_options
 from commands.suite.shards import ShardText, cases_of
-from harness.console import system_suites
 from harness.console import sources as opt
+from harness.console import system_suites
 from harness.console.parameters import MAX_SEED, Choice, SuiteFile, Whole, existing_folder, folder
 from harness.console.plain import counted
 from harness.console.plain import name as plain_name
