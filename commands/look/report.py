@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,6 +12,10 @@ from harness.console.sources import DefaultsCommand
 from harness.console.terminal import echo, open_console
 from harness.errors import InputError
 from results.store.naming import RunCommand, RunName
+
+if TYPE_CHECKING:
+    from results.record.record import RunRecord
+    from results.store.store import Run
 
 _STORE = click.option(
     "--store",
@@ -25,7 +30,12 @@ _STORE = click.option(
 @click.argument("run", type=RunName(), default="latest")
 @_STORE
 @click.option("--edn", is_flag=True, help="Also write history.edn and results.edn, as Jepsen does.")
-def report(run: str, store: Path, *, edn: bool) -> None:
+@click.option(
+    "--for-authors",
+    is_flag=True,
+    help="Write instead for-authors.md, which the authors of the system can follow without Labrys. RUN must be invalid.",
+)
+def report(run: str, store: Path, *, edn: bool, for_authors: bool) -> None:
     """Writes the report of RUN again from its files, and prints its path.
 
     RUN is the folder of a run, or a run in the store: `latest`, `<test>`, `<test>/<time>`, or an index. Index 0 is the newest
@@ -45,17 +55,41 @@ def report(run: str, store: Path, *, edn: bool) -> None:
             f"{found.path} is still running, and writes its report at the end; `labrys serve` shows it live at /live"
         )
     record = load_record(found)
+    if for_authors:
+        echo(_near(_write_for_authors(found, record)))
+        return
     document = build(record, warnings=warning_classes(found, record.test.nodes))
     draw(found, record, document)
     if edn:
         problems = write_edn(found, read_history(found.history_jsonl, within=found.path).ops, document)
         if problems:
             raise InputError("; ".join(problems))
-    path = found.report_html
-    if path.is_relative_to(Path.cwd()):
-        path = path.relative_to(Path.cwd())
+    path = _near(found.report_html)
     print_summary(open_console(), document, report=path)
     echo(path)
+
+
+def _near(path: Path) -> Path:
+    """Returns a path relative to the working folder, if it is below it."""
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+
+
+def _write_for_authors(run: Run, record: RunRecord) -> Path:
+    """Writes the report for the authors of the system, and returns its path.
+
+    Raises:
+        InputError: The run is not invalid.
+    """
+    from harness.verdict import Verdict, verdict_of
+    from results.causes.reading import alike
+    from results.page.authors import authors_report
+
+    verdict = verdict_of(record.parts)
+    if verdict is not Verdict.INVALID:
+        raise InputError(f"{run.path} is {verdict}: there is a report for authors only of an invalid run")
+    seen = alike(run)
+    run.write_text(run.for_authors_md, authors_report(run, record, rate=seen.rate, shorter=seen.shorter))
+    return run.for_authors_md
 
 
 @click.command(cls=DefaultsCommand)

@@ -125,6 +125,41 @@ def read_stores(
     return seen
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alike:
+    """What the store of a run has beside it.
+
+    Attributes:
+        rate: How many runs of its case and its release show the same symptom, and of how many; None if it is not among them.
+        shorter: The command of a smaller run that shows the same, as `labrys shrink` found it; empty if there is none.
+    """
+
+    rate: tuple[int, int] | None = None
+    shorter: str = ""
+
+
+def alike(run: Run) -> Alike:
+    """Reads the store of a run, which is two folders above it, for the runs that are like it."""
+    seen = read_stores([run.path.parent.parent])
+    own = next((case for case in seen.cases if case.trial.run is not None and case.trial.run.path == run.path), None)
+    if own is None:
+        return Alike()
+    trial = own.trial
+    comparable = {other.identity for other in seen.trials if _comparable(other, trial)}
+    same = {
+        case.trial.identity
+        for case in seen.cases
+        if _comparable(case.trial, trial) and case.symptom.key == own.symptom.key
+    }
+    test = test_from_document(_json(run, run.test_json, MAX_TEST_BYTES), str(run.test_json))
+    is_shorter = trial.reproduce != one_line(test.reproduce)
+    return Alike(rate=(len(same), len(comparable)), shorter=trial.reproduce if is_shorter else "")
+
+
+def _comparable(one: Trial, other: Trial) -> bool:
+    return (one.line, one.software, one.release) == (other.line, other.software, other.release)
+
+
 def _runs(stores: Iterable[Path]) -> Iterator[tuple[str, Run]]:
     """Yields each run once, with its name, the oldest run of a store first."""
     known: set[Path] = set()

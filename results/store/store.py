@@ -123,6 +123,11 @@ class Run:
         return self.path / "report.html"
 
     @property
+    def for_authors_md(self) -> Path:
+        """Returns the path of the report for the authors of the system."""
+        return self.path / "for-authors.md"
+
+    @property
     def junit_xml(self) -> Path:
         """Returns the path of the verdict as a CI server reads it."""
         return self.path / "junit.xml"

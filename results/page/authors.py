@@ -1,0 +1,181 @@
+"""A report for the authors of a system: one Markdown file that a maintainer can follow without Labrys.
+
+It is made from the files of a run alone. Each text of the run is escaped: it comes from the system under test, or from a folder
+of anyone.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from harness.console.plain import counted, one_line
+from harness.verdict import CONTROL_NODE, Verdict
+from results.circumstances.fault_clauses import happened
+from results.circumstances.losses import reason as reason_of
+from results.logs.lines import log_files
+from results.page.evidence import evidence, logs_of
+from results.page.story import at, scene_of, story
+from results.record.counterexample import counterexamples_of
+from results.words.markdown import quoted
+from results.words.rates import rate_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from harness.faults import FaultRecord
+    from results.logs.lines import Logs
+    from results.page.story import Scene
+    from results.record.record import RunRecord
+    from results.store.store import Run
+
+MAX_TEXT: Final = 2_000
+MAX_FILES: Final = 30
+MAX_FAULTS: Final = 40
+# Parts that say what the fault of the test itself would be: none of them is about the system.
+OF_THE_TEST: Final = ("faults-effective", "client-errors", CONTROL_NODE, "completed", "progress")
+
+
+def authors_report(run: Run, record: RunRecord, *, rate: tuple[int, int] | None, shorter: str = "") -> str:
+    """Returns the report of a run.
+
+    Args:
+        run: The folder of the run.
+        record: Its record.
+        rate: How many runs of the same case and release show the same, and of how many; None if it is not known.
+        shorter: The command of a smaller run that shows the same, as `labrys shrink` found it; empty if there is none.
+    """
+    program = f"{record.test.software} {record.test.system_version or ''}".rstrip()
+    lines = [
+        f"# {quoted(program)}: {quoted(reason_of(record), MAX_TEXT)}",
+        "",
+        *_section("What was run", _subject(record)),
+        *_section("What is promised", _promise(record)),
+        *_section("What must not be", _violations(record)),
+        *_happened(run, record),
+        *_section("Faults of the run", _faults(record)),
+        *_section("How often", _often(rate)),
+        *_section("What was ruled out", _ruled_out(record)),
+        *_section("How to run it again", _again(record, shorter)),
+        *_section("Files", _files(run)),
+    ]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _section(title: str, lines: Iterator[str]) -> list[str]:
+    body = [*lines]
+    return [f"## {title}", "", *body, ""] if body else []
+
+
+def _subject(record: RunRecord) -> Iterator[str]:
+    test = record.test
+    for name, version in test.versions.items():
+        yield f"- {quoted(name)} {quoted(version)}"
+    artifact = test.artifact
+    if artifact is not None:
+        program = f"{quoted(artifact.name)} {quoted(artifact.version)}"
+        commit = "" if artifact.commit is None else f", commit {quoted(artifact.commit)}"
+        changes = ", as released" if not artifact.patches else ""
+        yield f"- The program: {program}{commit}{changes}; SHA-256 {quoted(artifact.digest)}"
+        for patch in artifact.patches:
+            yield f"  - changed: {quoted(patch)}"
+    yield f"- {counted(len(test.nodes), 'node')}: {quoted(', '.join(test.nodes))}; the workload is {quoted(test.workload)}"
+    yield f"- The test began at {test.started_utc:%Y-%m-%d %H:%M:%S} UTC. Times below count from the start of its workload."
+
+
+def _promise(record: RunRecord) -> Iterator[str]:
+    tested = record.test.tested
+    if tested is None or tested.promise is None:
+        yield "Labrys has no sentence of the system about this. The run was judged by what the workload asks for."
+        return
+    yield f"{quoted(tested.promise, MAX_TEXT)}"
+    if tested.source is not None:
+        yield ""
+        yield f"Source: {quoted(tested.source, MAX_TEXT)}"
+    if tested.others:
+        yield ""
+        yield f"The test asked for something else: {quoted(' '.join(tested.others), MAX_TEXT)}"
+
+
+def _violations(record: RunRecord) -> Iterator[str]:
+    for part in record.parts:
+        if part.verdict is Verdict.INVALID:
+            yield f"- {quoted(part.name)}: {quoted(part.reason, MAX_TEXT)}"
+
+
+def _happened(run: Run, record: RunRecord) -> list[str]:
+    """Returns the section with the events around the first violation, in the order of time."""
+    logs = logs_of(run, record)
+    examples = counterexamples_of(record, "")
+    scene = (
+        scene_of(examples[0]) if examples else next((found.scene for found in evidence(record) if found.scene), None)
+    )
+    if scene is None:
+        return []
+    return _section("What happened", _timeline(scene, record, logs))
+
+
+def _timeline(scene: Scene, record: RunRecord, logs: Logs) -> Iterator[str]:
+    yield "| time | event |"
+    yield "|---|---|"
+    for moment in story(scene, record, (), logs.near(scene.spans)):
+        mark = " **This cannot be.**" if moment.culprit else ""
+        yield f"| {at(moment.time_ns)} | {quoted(moment.text, MAX_TEXT)}{mark} |"
+    for note in logs.notes:
+        yield ""
+        yield quoted(note, MAX_TEXT)
+
+
+def _faults(record: RunRecord) -> Iterator[str]:
+    began = [fault for fault in record.faults if fault.end_ns > fault.start_ns]
+    for fault in began[:MAX_FAULTS]:
+        yield f"- {at(fault.start_ns)} to {at(fault.end_ns)}: {quoted(happened(fault), MAX_TEXT)}. {_proof(fault)}"
+    if len(began) > MAX_FAULTS:
+        yield f"- {counted(len(began) - MAX_FAULTS, 'later fault')} are left out."
+
+
+def _proof(fault: FaultRecord) -> str:
+    if fault.proof is None or not fault.proof.effective:
+        return "No effect was seen."
+    return f"Seen: {quoted(fault.proof.reason, MAX_TEXT)}"
+
+
+def _often(rate: tuple[int, int] | None) -> Iterator[str]:
+    if rate is None:
+        yield "Unknown: this run stands alone."
+        return
+    yield f"{rate_text(*rate)} of this case and this release showed it (95 %, Wilson)."
+
+
+def _ruled_out(record: RunRecord) -> Iterator[str]:
+    by_name = {part.name: part for part in record.parts}
+    for name in OF_THE_TEST:
+        part = by_name.get(name)
+        if part is not None:
+            known = "" if part.verdict is Verdict.VALID else " **not ruled out:**"
+            yield f"- {quoted(part.name)}:{known} {quoted(part.reason, MAX_TEXT)}"
+
+
+def _again(record: RunRecord, shorter: str) -> Iterator[str]:
+    yield "Labrys carries the run out again with"
+    yield ""
+    yield f"    {one_line(record.test.reproduce)}"
+    if shorter:
+        yield ""
+        yield "and a smaller one that shows the same with"
+        yield ""
+        yield f"    {one_line(shorter)}"
+    yield ""
+    yield "This report has no steps with tools of the system itself: Labrys does not know them."
+
+
+def _files(run: Run) -> Iterator[str]:
+    paths: Sequence[str] = [str(path.relative_to(run.path)) for path in log_files(run)]
+    yield f"The folder of the run has the operations in {quoted('history.jsonl')}, the verdict in {quoted('results.json')}."
+    yield "It has these logs of the nodes:"
+    yield ""
+    for path in paths[:MAX_FILES]:
+        yield f"- {quoted(path)}"
+    if not paths:
+        yield "- none"
+    if len(paths) > MAX_FILES:
+        yield f"- and {len(paths) - MAX_FILES} more"
