@@ -41,8 +41,8 @@ def test_the_wheel_has_the_suites_of_systems_and_not_their_tests(wheel: Path) ->
 
 def test_a_suite_of_the_wheel_has_a_name(installed: Installed) -> None:
     """`labrys suite NAME` finds it in the installed package."""
-    assert " --system maelstrom " in installed.labrys("suite", "gossip-glomers", "--dry-run")
-    assert "gossip-glomers" in installed.labrys("suite", "--help")
+    assert " --system sim-raft " in installed.labrys("suite", "sim-raft-never-settle", "--dry-run")
+    assert "sim-raft-never-settle" in installed.labrys("suite", "--help")
 
 
 def test_the_wheel_carries_the_node_of_dledger(installed: Installed, tmp_path: Path) -> None:

@@ -13,13 +13,13 @@ import cli
 from commands.bisect.deciding import MAX_NEITHER, Decider, NoTimeError, Runs, shows
 from commands.bisect.search import Found, most_decisions, search
 from commands.bisect.state import PastRun, Search, State
-from commands.bisect.values import Point, axis_of, release_order
+from commands.bisect.values import Point, release_order
 from commands.run.in_time import Deadline
 from harness.errors import InputError
 from harness.outcome import RunOutcome
 from harness.randomness import stream
 from harness.verdict import Part, Verdict
-from tests.trials import TOY, settled_by
+from tests.trials import TOY
 
 pytestmark = pytest.mark.usefixtures("without_plots")
 
@@ -228,32 +228,6 @@ def test_a_bisection_of_a_simulated_run(tmp_path: Path, capsys: pytest.CaptureFi
     assert json.loads(capsys.readouterr().out)["runs"] == tested["runs"]
     assert cli.invoke([*words, "--over", "forgets", "--value", "true", "--value", "false", "--seed-alone"]) == 2
     assert json.loads(capsys.readouterr().out)["why"] == "false is not bad: the seed does not show the bug"
-
-
-def test_what_is_searched_comes_from_the_declarations_of_options() -> None:
-    """The releases are in their order, also backwards; and each mend is added to those before it."""
-    with settled_by("--cluster", "sim", "--system", "dledger-log", "--workload", "set", "--seed", "1") as settled:
-        axis = axis_of(settled, None, (), "0.3.1.2", None)
-        assert [each.changes for each in axis.points] == [{"library_version": "0.3.1.2"}, {"library_version": "0.4.0"}]
-        assert (axis.flag, axis.backwards) == ("--library-version", False)
-        assert axis_of(settled, None, (), "0.4.0", "0.3.1.2").backwards
-        mends = axis_of(settled, "mends", (), None, None)
-        counts = [len(str(each.changes.get("mend", "")).split(",")) for each in mends.points[:-1]]
-        assert counts == list(range(len(counts), 0, -1))
-        assert len(counts) > 10
-        assert mends.points[-1].changes == {}
-        for arguments, error in (
-            ((None, (), None, None), "give --good RELEASE"),
-            ((None, (), "9.9", None), "expected one of 0.3.1.2, 0.4.0"),
-            ((None, (), "0.4.0", "0.4.0"), "expected two values"),
-            (("store", (), None, None), "an option of the system or of the workload"),
-            (("log-read", (), None, None), "has no list of releases"),
-            (("log-read", ("get", "x"), None, None), "--value x of --log-read"),
-            (("log-read", ("get", "get"), None, None), "each value once"),
-            (("mends", (), "1", None), "leave out --good"),
-        ):
-            with pytest.raises(InputError, match=error):
-                axis_of(settled, *arguments)
 
 
 @pytest.mark.parametrize(

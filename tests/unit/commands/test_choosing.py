@@ -165,7 +165,7 @@ def test_a_system_of_another_package_brings_its_options(
     rows = {row["name"]: row for row in json.loads(run(capsys, "systems", "--format", "json")[1])}
     assert rows["kv"] == {
         "name": "kv", "package": "kvpack", "summary": "a store of one's own", "workloads": {"register": "GET and PUT"},
-        "places": ["--cluster local", "--cluster vagrant", "--cluster ssh", "--cluster sim"], "tier": None,
+        "places": ["--cluster local", "--cluster vagrant", "--cluster ssh", "--cluster sim"], "tier": None, "on_damage": None,
     }  # fmt: skip
 
 

@@ -64,7 +64,7 @@ def test_a_hunt_sets_what_a_bug_needs(bug: str, sets: str, tmp_path: Path, capsy
         ("--bug follower-reads --workload lock", "--workload register, set, log or counter", "--workload lock"),
         (
             "--bug checksum-not-verified --among kill,pause",
-            "a fault of the kind file-bitflip",
+            "a fault of the kind file-bitflip, file-copy or file-rollback",
             "the faults kill, pause",
         ),
         ("--bug transfer-unchecked --nemesis kill", "a fault of the kind leadership-transfer", "the faults kill"),

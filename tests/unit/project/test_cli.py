@@ -89,7 +89,7 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
         (["cluster", "statsu"], "No such command 'statsu'. Did you mean 'status'?"),
         (
             ["zzzz"],
-            "Known are: analyze, build, calls, check, cluster, crash, doctor, explain, explore, faults, hunt, logs, new, ",
+            "Known are: analyze, bisect, build, calls, check, cluster, crash, doctor, explain, explore, faults, hunt, logs, ",
         ),
         (["plan", "--sed", "4"], "--seed"),
         (["plan", "--read-mode", "unsave"], "unsafe"),

@@ -50,7 +50,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("check --algorithm zo", {"zones"}),
         ("faults disk", {"disk-full", "disk-error", "disk-step"}),
         ("suite suites/n", {"suites/nightly.toml"}),
-        ("suite s", {"suites/nightly.toml"}),
+        ("suite s", {"suites/nightly.toml", "sim-raft-never-settle"}),
         ("suite gossip", {"gossip-glomers"}),
         ("report la", {"latest"}),
         ("expla", {"explain"}),
