@@ -9,7 +9,7 @@ import click
 
 from harness.console.parameters import Whole, folder
 from harness.console.sources import DefaultsCommand
-from harness.console.terminal import echo, open_console
+from harness.console.terminal import echo, near, open_console
 from harness.errors import InputError
 from results.store.naming import RunCommand, RunName
 
@@ -56,7 +56,7 @@ def report(run: str, store: Path, *, edn: bool, for_authors: bool) -> None:
         )
     record = load_record(found)
     if for_authors:
-        echo(_near(_write_for_authors(found, record)))
+        echo(near(_write_for_authors(found, record)))
         return
     document = build(record, warnings=warning_classes(found, record.test.nodes))
     draw(found, record, document)
@@ -64,14 +64,9 @@ def report(run: str, store: Path, *, edn: bool, for_authors: bool) -> None:
         problems = write_edn(found, read_history(found.history_jsonl, within=found.path).ops, document)
         if problems:
             raise InputError("; ".join(problems))
-    path = _near(found.report_html)
+    path = near(found.report_html)
     print_summary(open_console(), document, report=path)
     echo(path)
-
-
-def _near(path: Path) -> Path:
-    """Returns a path relative to the working folder, if it is below it."""
-    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 
 def _write_for_authors(run: Run, record: RunRecord) -> Path:
@@ -87,7 +82,7 @@ def _write_for_authors(run: Run, record: RunRecord) -> Path:
     verdict = verdict_of(record.parts)
     if verdict is not Verdict.INVALID:
         raise InputError(f"{run.path} is {verdict}: there is a report for authors only of an invalid run")
-    seen = alike(run)
+    seen = alike(run, record.test.reproduce)
     run.write_text(run.for_authors_md, authors_report(run, record, rate=seen.rate, shorter=seen.shorter))
     return run.for_authors_md
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, fields
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -23,7 +22,7 @@ from harness.console import sources as opt
 from harness.console.documents import shown
 from harness.console.parameters import Choice, PluginName
 from harness.console.plain import message, name
-from harness.console.terminal import echo
+from harness.console.terminal import echo, near
 from harness.declare import build, option, with_option, with_options
 from harness.errors import ExitCode, InputError
 from harness.verdict import Verdict
@@ -31,6 +30,7 @@ from results.store.naming import RunCommand, RunName
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from commands.options.choosing import Chosen
     from commands.run.executions import Earlier
@@ -278,7 +278,7 @@ def recalled(
         path = found.path / f"replay-by-{targets}.json"
         found.write_text(path, to_json(planned))
         given = {name: value for name, value in given.items() if name not in nemesis.choices.DRAWING}
-        given[nemesis.choices.PLAN_FILE] = _nearest(path)
+        given[nemesis.choices.PLAN_FILE] = near(path)
     given |= {name: value for name, value in more.items() if name in origins and name in PLACES and value is not None}
     if more.get("test_name") is None and not edited and is_test_name(found.test_name):
         given["test_name"] = found.test_name
@@ -356,12 +356,6 @@ def _drawn_again(plan: Plan, options: RunOptions) -> bool:
     except InputError:
         return False
     return (drawn.faults, drawn.in_turn) == (plan.faults, plan.in_turn) and not options.faults.nemesis.every_kind
-
-
-def _nearest(path: Path) -> Path:
-    """Returns a path relative to the working folder, if it is below it."""
-    here = Path.cwd()
-    return path.relative_to(here) if path.is_relative_to(here) else path
 
 
 def _chosen(known: Mapping[str, Any], replaced: Mapping[str, str], source: str) -> list[Chosen]:

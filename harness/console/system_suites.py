@@ -13,6 +13,7 @@ from typing import Final
 from harness.console import plugins
 from harness.console.plain import name as plain_name
 from harness.console.suggest import nearest
+from harness.console.terminal import near as near_path
 from harness.errors import InputError
 
 FOLDER: Final = "suites"
@@ -49,8 +50,7 @@ def suite_named(name: str) -> Path:
         files = " and ".join(plain_name(str(file)) for file in known[name])
         raise InputError(f"several systems have a suite named {name}: {files}; give the path of one")
     (file,) = known[name]
-    here = Path.cwd()
-    return file.relative_to(here) if file.is_relative_to(here) else file
+    return near_path(file)
 
 
 def _folder(system: plugins.Plugin) -> Path | None:

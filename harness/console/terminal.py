@@ -15,6 +15,7 @@ from harness.console.plain import message, plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from pathlib import Path
 
     from rich.console import Console
     from rich.segment import Segment
@@ -25,6 +26,12 @@ PIPE_WIDTH = 100_000  # wider than any line
 def echo(text: object = "", *, err: bool = False) -> None:
     """Writes a text and a line break to standard output, or to standard error."""
     click.echo(plain(str(text)), err=err)
+
+
+def near(path: Path) -> Path:
+    """Returns a path relative to the working folder, if it is below it."""
+    here = path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path
 
 
 def open_console(*, stderr: bool = True, **settings: Any) -> Console:

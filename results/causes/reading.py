@@ -138,8 +138,13 @@ class Alike:
     shorter: str = ""
 
 
-def alike(run: Run) -> Alike:
-    """Reads the store of a run, which is two folders above it, for the runs that are like it."""
+def alike(run: Run, reproduce: str) -> Alike:
+    """Reads the store of a run, which is two folders above it, for the runs that are like it.
+
+    Args:
+        run: The run.
+        reproduce: The command that runs it again, as its `test.json` has it.
+    """
     seen = read_stores([run.path.parent.parent])
     own = next((case for case in seen.cases if case.trial.run is not None and case.trial.run.path == run.path), None)
     if own is None:
@@ -151,8 +156,7 @@ def alike(run: Run) -> Alike:
         for case in seen.cases
         if _comparable(case.trial, trial) and case.symptom.key == own.symptom.key
     }
-    test = test_from_document(_json(run, run.test_json, MAX_TEST_BYTES), str(run.test_json))
-    is_shorter = trial.reproduce != one_line(test.reproduce)
+    is_shorter = trial.reproduce != one_line(reproduce)
     return Alike(rate=(len(same), len(comparable)), shorter=trial.reproduce if is_shorter else "")
 
 
