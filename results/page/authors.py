@@ -135,13 +135,13 @@ def _faults(record: RunRecord) -> Iterator[str]:
 
 def _proof(fault: FaultRecord) -> str:
     if fault.proof is None or not fault.proof.effective:
-        return "No effect was seen."
+        return "No effect is proven."
     return f"Seen: {quoted(fault.proof.reason, MAX_TEXT)}"
 
 
 def _often(rate: tuple[int, int] | None) -> Iterator[str]:
     if rate is None:
-        yield "Unknown: this run stands alone."
+        yield "Unknown: the folder two above this run is no store with it."
         return
     yield f"{rate_text(*rate)} of this case and this release showed it (95 %, Wilson)."
 
