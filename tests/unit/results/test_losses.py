@@ -17,6 +17,8 @@ from rich.console import Console
 
 from checker.consistency import ANOMALIES
 from checker.linearizable import linearizability
+from clusters.systems.maelstrom.workloads.kafka import KafkaWorkload
+from clusters.systems.maelstrom.workloads.named import BroadcastWorkload, GSetWorkload
 from harness.faults import FaultRecord, PlannedFault, Proof
 from harness.op import FINAL_PHASE, Operation, OpType
 from harness.parts import ONE_LEADER, replicas_equal
@@ -38,8 +40,6 @@ from tests.unit.results.synthetic import record
 from tests.unit.results.test_evidence import DIFFERENCE
 from workloads.ledger.workload import LedgerOptions, LedgerWorkload
 from workloads.log.workload import LogOptions, LogWorkload
-from workloads.maelstrom.kafka import KafkaWorkload
-from workloads.maelstrom.named import BroadcastWorkload, GSetWorkload
 from workloads.queue.options import QueueOptions
 from workloads.queue.workload import QueueWorkload
 from workloads.set.workload import SetOptions, SetWorkload

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from checker.linearizable import ORDER_PART, linearizability
+from clusters.systems.rocketmq.workloads.parts import epochs_grow
 from harness.about import MEMBER, about_operations, read_about
 from harness.faults import Proof
 from harness.indexes import Indexes, raft_invariants
@@ -30,7 +31,6 @@ from results.stored.document import build
 from tests.unit.results.test_evidence import DIFFERENCE
 from tests.unit.results.test_log_lines import EXACT, clocks, write
 from tests.unit.results.test_losses import fault, op, placed
-from workloads.controller.parts import epochs_grow
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -20,12 +20,12 @@ from checker.judging import Judgement, part_of
 from checker.judging.judged import Judged
 from checker.models import model
 from checker.search.brute import linearizable as brute
+from clusters.systems.maelstrom.workloads.named import GrowOnlyOptions
 from harness.errors import InputError
 from harness.op import Operation, OpType
 from harness.pairing import events_of
 from harness.verdict import Verdict
 from tests.unit.workloads.spoiled_histories import MS, operation, random_history
-from workloads.maelstrom.named import GrowOnlyOptions
 from workloads.set import SetOptions, SetWorkload
 
 if TYPE_CHECKING:

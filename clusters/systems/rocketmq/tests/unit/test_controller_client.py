@@ -18,10 +18,10 @@ from clusters.systems.rocketmq.heartbeats import accepted
 from clusters.systems.rocketmq.options import ControllerOptions
 from clusters.systems.rocketmq.outcomes import TABLE, Meaning
 from clusters.systems.rocketmq.requests import REQUESTS, metadata
+from clusters.systems.rocketmq.workloads.group import FUNCTIONS, READS
 from harness.node import Node
 from harness.op import Fail, Info, Invocation, Ok
 from tests.unit.clusters.remoting_script import frame, scripted
-from workloads.controller.group import FUNCTIONS, READS
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from clusters.systems.rocketmq.workloads.model import BrokerGroup
+from clusters.systems.rocketmq.workloads.replicas import replicas_equal
 from harness.declare import option
 from workloads.base import BaseWorkload, OptionsT
-from workloads.controller.model import BrokerGroup
-from workloads.controller.replicas import replicas_equal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -69,7 +69,7 @@ class GroupWorkload(BaseWorkload[OptionsT]):
         rest: The parts of the verdict that need no search. Some show whether the run tested anything.
     """
 
-    model = "workloads.controller.model:BrokerGroup"
+    model = "clusters.systems.rocketmq.workloads.model:BrokerGroup"
     rules: ClassVar[BrokerGroup] = BrokerGroup()
     rest: ClassVar[Sequence[Callable[[Sequence[Operation]], Part]]]
     final = ("next", "state")

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from clusters.systems.rocketmq.workloads.replicas import replicas_equal
 from harness.final_reads import FinalReads
 from harness.op import FINAL_PHASE, Operation, OpType
 from harness.verdict import Verdict
-from workloads.controller.replicas import replicas_equal
 
 ALL = FinalReads(through=("n1", "n2"))
 ABSENT = {"code": 0, "known": False}

@@ -10,11 +10,11 @@ import pytest
 
 from checker.errors import ModelError
 from checker.search import brute
+from clusters.systems.rocketmq.workloads.group import FUNCTIONS, READS, Group, Live, Replica, Sync, respond
+from clusters.systems.rocketmq.workloads.model import BrokerGroup
 from harness.op import Operation, OpType
 from harness.verdict import Verdict
 from tests.deciding import analysis
-from workloads.controller.group import FUNCTIONS, READS, Group, Live, Replica, Sync, respond
-from workloads.controller.model import BrokerGroup
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from clusters.systems.maelstrom.workloads.keys import NUMBERED
 from harness.declare import with_default
 from workloads.counter.workload import CounterOptions, CounterWorkload
-from workloads.maelstrom.keys import NUMBERED
 from workloads.register.workload import RegisterWorkload
 from workloads.set.workload import SetOptions, SetWorkload
 from workloads.transactions.workload import ListAppendWorkload, RwRegisterWorkload

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from clusters.systems.maelstrom.workloads.keys import NUMBERED
 from harness.combinators import phases, until_ok
 from harness.declare import option, with_default
 from harness.errors import InputError
 from harness.op import FINAL_PHASE, Invocation
 from workloads.log.whole import final_ranges
 from workloads.log.workload import LogOptions, LogWorkload
-from workloads.maelstrom.keys import NUMBERED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -86,12 +86,12 @@ class KafkaWorkload(LogWorkload):
         return final_ranges([each for each in operations if each.f in LogWorkload.functions], reads)
 
     def judge(self, history: Columns) -> Judgement:
-        """Decides one log and its committed offset; see `workloads.maelstrom.kafka_judge`.
+        """Decides one log and its committed offset; see `clusters.systems.maelstrom.workloads.kafka_judge`.
 
         Raises:
             InputError: The workload has no such operation.
         """
-        from workloads.maelstrom.kafka_judge import judge_kafka  # noqa: PLC0415 - `--help` needs no judge
+        from clusters.systems.maelstrom.workloads.kafka_judge import judge_kafka  # noqa: PLC0415 - `--help` needs no judge
 
         options = self.options
         return judge_kafka(

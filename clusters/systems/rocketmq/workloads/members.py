@@ -7,12 +7,8 @@ from dataclasses import dataclass, fields
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from harness.combinators import KeysInTurn, each_stream, independent, mix, on_update
-from harness.declare import option
-from harness.errors import InputError
-from harness.op import Invocation, OpType
-from workloads.controller.group import SUCCESS
-from workloads.controller.groups import (
+from clusters.systems.rocketmq.workloads.group import SUCCESS
+from clusters.systems.rocketmq.workloads.groups import (
     FUNCTIONS,
     HALF,
     GroupWorkload,
@@ -21,8 +17,12 @@ from workloads.controller.groups import (
     ops_per_group_option,
     share_option,
 )
-from workloads.controller.parts import altered, epochs_grow, master_in_sync, one_master
-from workloads.controller.uncertain import UncertainGroup
+from clusters.systems.rocketmq.workloads.parts import altered, epochs_grow, master_in_sync, one_master
+from clusters.systems.rocketmq.workloads.uncertain import UncertainGroup
+from harness.combinators import KeysInTurn, each_stream, independent, mix, on_update
+from harness.declare import option
+from harness.errors import InputError
+from harness.op import Invocation, OpType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -108,7 +108,7 @@ class MemberWorkload(GroupWorkload[MemberOptionsT]):
     the broker has no id or the group no master. So until answers show both, the broker requests its id or an election instead.
     """
 
-    model = "workloads.controller.uncertain:UncertainGroup"
+    model = "clusters.systems.rocketmq.workloads.uncertain:UncertainGroup"
     rules = UncertainGroup()
     rest = (one_master, master_in_sync, epochs_grow, altered)
 

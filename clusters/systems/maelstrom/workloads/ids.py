@@ -36,6 +36,6 @@ class UniqueIdsWorkload(JudgedWorkload[NoOptions]):
 
     def judge(self, history: Columns) -> Judgement:
         """Looks for an identifier that was given twice."""
-        from workloads.maelstrom.ids_judge import judge  # noqa: PLC0415 - `--help` needs no judge
+        from clusters.systems.maelstrom.workloads.ids_judge import judge  # noqa: PLC0415 - `--help` needs no judge
 
         return judge(history)

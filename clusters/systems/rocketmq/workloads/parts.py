@@ -6,10 +6,7 @@ from collections import defaultdict
 from math import inf
 from typing import TYPE_CHECKING
 
-from harness.about import about_operations
-from harness.op import OpType
-from harness.verdict import Part
-from workloads.controller.group import (
+from clusters.systems.rocketmq.workloads.group import (
     ELECTION_FAILED,
     FENCED_MASTER_EPOCH,
     FENCED_SYNC_EPOCH,
@@ -18,6 +15,9 @@ from workloads.controller.group import (
     MASTER_STILL_EXISTS,
     SUCCESS,
 )
+from harness.about import about_operations
+from harness.op import OpType
+from harness.verdict import Part
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

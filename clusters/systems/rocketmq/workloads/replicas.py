@@ -16,11 +16,11 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from checker.identity import same
+from clusters.systems.rocketmq.workloads.group import READS, SUCCESS, Group, Live, Replica, Sync
+from clusters.systems.rocketmq.workloads.uncertain import may_reach
 from harness.about import about_operations
 from harness.op import FINAL_PHASE, OpType
 from harness.verdict import Part
-from workloads.controller.group import READS, SUCCESS, Group, Live, Replica, Sync
-from workloads.controller.uncertain import may_reach
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from checker.formats.columns import of_operations
+from clusters.systems.maelstrom.workloads.kafka import KafkaOptions, KafkaWorkload
 from harness.errors import InputError
 from harness.generator import Asker
 from harness.node import Node
 from harness.op import Invocation, Op, Operation, OpType
 from harness.verdict import Verdict
 from tests.unit.workloads.histories import done
-from workloads.maelstrom.kafka import KafkaOptions, KafkaWorkload
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -50,6 +50,6 @@ class EchoWorkload(JudgedWorkload[EchoOptions]):
 
     def judge(self, history: Columns) -> Judgement:
         """Compares each answer with what was sent."""
-        from workloads.maelstrom.echo_judge import judge  # noqa: PLC0415 - `--help` needs no judge
+        from clusters.systems.maelstrom.workloads.echo_judge import judge  # noqa: PLC0415 - `--help` needs no judge
 
         return judge(history)

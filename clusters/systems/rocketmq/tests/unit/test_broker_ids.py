@@ -7,21 +7,29 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from clusters.systems.rocketmq.workloads.broker_ids import BrokerIdOptions, BrokerIdWorkload
+from clusters.systems.rocketmq.workloads.elections import ElectOptions, ElectWorkload
+from clusters.systems.rocketmq.workloads.members import ControllerWorkload, SyncStateSetOptions, SyncStateSetWorkload
+from clusters.systems.rocketmq.workloads.parts import (
+    altered,
+    contended,
+    epochs_grow,
+    master_in_sync,
+    one_master,
+    one_owner,
+    stood,
+)
 from harness.errors import InputError
 from harness.generator import Asker
 from harness.op import Op, Operation, OpType
 from harness.verdict import Verdict
 from tests.unit.workloads.streams import described
-from workloads.controller.broker_ids import BrokerIdOptions, BrokerIdWorkload
-from workloads.controller.elections import ElectOptions, ElectWorkload
-from workloads.controller.members import ControllerWorkload, SyncStateSetOptions, SyncStateSetWorkload
-from workloads.controller.parts import altered, contended, epochs_grow, master_in_sync, one_master, one_owner, stood
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from clusters.systems.rocketmq.workloads.members import MemberWorkload
     from harness.verdict import Part
-    from workloads.controller.members import MemberWorkload
 
 
 def test_the_streams_of_a_seed() -> None:

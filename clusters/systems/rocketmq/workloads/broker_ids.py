@@ -6,11 +6,17 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from clusters.systems.rocketmq.workloads.groups import (
+    FUNCTIONS,
+    GroupWorkload,
+    apply_of,
+    ops_per_group_option,
+    share_option,
+)
+from clusters.systems.rocketmq.workloads.parts import contended, one_owner
 from harness.combinators import KeysInTurn, each_stream, independent, mix
 from harness.declare import option
 from harness.op import Invocation
-from workloads.controller.groups import FUNCTIONS, GroupWorkload, apply_of, ops_per_group_option, share_option
-from workloads.controller.parts import contended, one_owner
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,10 +11,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from harness.combinators import KeysInTurn, each_stream, independent, mix
-from harness.declare import option
-from harness.op import Invocation
-from workloads.controller.groups import (
+from clusters.systems.rocketmq.workloads.groups import (
     FUNCTIONS,
     HALF,
     GroupWorkload,
@@ -23,8 +20,11 @@ from workloads.controller.groups import (
     ops_per_group_option,
     share_option,
 )
-from workloads.controller.parts import epochs_grow, master_in_sync, one_master, stood
-from workloads.controller.uncertain import UncertainGroup
+from clusters.systems.rocketmq.workloads.parts import epochs_grow, master_in_sync, one_master, stood
+from clusters.systems.rocketmq.workloads.uncertain import UncertainGroup
+from harness.combinators import KeysInTurn, each_stream, independent, mix
+from harness.declare import option
+from harness.op import Invocation
 
 if TYPE_CHECKING:
     from harness.combinators import Stream
@@ -52,7 +52,7 @@ class ElectWorkload(GroupWorkload[ElectOptions]):
     summary = "Brokers of independent groups run for master; a model of the group checks every answer."
     Options = ElectOptions
     functions = MappingProxyType({f: FUNCTIONS[f] for f in ("apply", "heartbeat", "elect", "next", "replica", "state")})
-    model = "workloads.controller.uncertain:UncertainGroup"
+    model = "clusters.systems.rocketmq.workloads.uncertain:UncertainGroup"
     rules = UncertainGroup()
     rest = (one_master, master_in_sync, epochs_grow, stood)
 

@@ -1,4 +1,4 @@
-"""The model of a broker group: `workloads.controller.group` as a model of the checker.
+"""The model of a broker group: `clusters.systems.rocketmq.workloads.group` as a model of the checker.
 
 Every answer of a controller is an observation, refusals too. A client returns the whole answer as the result of an `ok`
 operation, whatever its code is. So the answer of a completed operation must equal that of `respond`. An operation without an
@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from checker.errors import ModelError
 from checker.identity import same
 from checker.models.base import Call, Inconsistent, Model
+from clusters.systems.rocketmq.workloads.group import FUNCTIONS, MASTER_NOT_AVAILABLE, READS, SUCCESS, Group, respond
 from harness.console.documents import shown
-from workloads.controller.group import FUNCTIONS, MASTER_NOT_AVAILABLE, READS, SUCCESS, Group, respond
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

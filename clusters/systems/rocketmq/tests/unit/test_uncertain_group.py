@@ -9,9 +9,9 @@ import pytest
 
 from checker.errors import ModelError
 from checker.models.base import Call, Inconsistent
+from clusters.systems.rocketmq.workloads.group import Group, Live, Replica, Sync, respond
+from clusters.systems.rocketmq.workloads.uncertain import UncertainGroup, drifts, may_reach
 from harness.op import Operation, OpType
-from workloads.controller.group import Group, Live, Replica, Sync, respond
-from workloads.controller.uncertain import UncertainGroup, drifts, may_reach
 
 REPLICAS = tuple(Replica(each, "a", "a;1") for each in (1, 2, 3))
 MODEL = UncertainGroup()
@@ -164,7 +164,7 @@ def test_a_clean_up_is_not_served() -> None:
         process=0, f="clean", value={"ids": [], "living": True}, result=None, type=OpType.INFO, start_ns=0, end_ns=None,
         invoke_index=0, complete_index=None, key="k0",
     )  # fmt: skip
-    with pytest.raises(ModelError, match="use the model workloads"):
+    with pytest.raises(ModelError, match=r"use the model clusters\.systems\.rocketmq\.workloads\.model:BrokerGroup"):
         MODEL.call(operation)
 
 

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from checker.errors import ModelError
 from checker.identity import same
 from checker.models.base import Call, Inconsistent
-from workloads.controller.group import SUCCESS, Group, Live, Sync, respond
-from workloads.controller.model import BrokerGroup, described, short
+from clusters.systems.rocketmq.workloads.group import SUCCESS, Group, Live, Sync, respond
+from clusters.systems.rocketmq.workloads.model import BrokerGroup, described, short
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -69,7 +69,7 @@ class UncertainGroup(BrokerGroup):
         if operation.f == "clean":
             raise ModelError(
                 f"model {self.name}: expected no clean, found one: its effect depends on which brokers are alive; "
-                "use the model workloads.controller.model:BrokerGroup"
+                "use the model clusters.systems.rocketmq.workloads.model:BrokerGroup"
             )
         return super().call(operation)
 
