@@ -35,6 +35,7 @@ from results.store.store import Store
 from results.stored.document import build
 from results.stored.load import load_record
 from tests.by_seed import EXAMPLE
+from tests.examples import DEFAULT, SIMULATED
 from tests.suites import SUITES
 
 if TYPE_CHECKING:
@@ -204,7 +205,7 @@ def test_a_variable_that_is_no_option_is_named(
 @pytest.mark.parametrize(
     ("system", "served", "sections"),
     [
-        ("sim-raft", "register|set|log|lock|counter", ["register"]),
+        (SIMULATED, "register|set|log|lock|counter", ["register"]),
         ("rocketmq-controller", "broker-id|elect|sync-state-set|controller",
          ["broker-id", "controller", "elect", "sync-state-set"]),
     ],
@@ -219,7 +220,7 @@ def test_the_help_of_a_system_has_only_its_workloads(
     assert [
         line.split()[-1].rstrip(":") for line in out.splitlines() if line.startswith("Options of the workload")
     ] == sections
-    assert ("does not serve the default" in " ".join(out.split())) == (system != "sim-raft")
+    assert ("does not serve the default" in " ".join(out.split())) == (system != SIMULATED)
 
 
 def test_a_plan_is_a_table(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -395,7 +396,7 @@ def test_a_test_records_what_the_file_decides(
         role="node", nodes=nodes, serves_clients=True, reports=lambda: True, moves_leadership=True
     )
     system = SimpleNamespace(
-        name="dledger", versions=dict, answers=(), refusals=(), services=lambda: (service,),
+        name=DEFAULT, versions=dict, answers=(), refusals=(), services=lambda: (service,),
         front=lambda: service, faketime=True, lacks={}, simulated=False,
         tells_time=lambda: True, runs_java=lambda: True, telling_log_texts=(),
     )  # fmt: skip
@@ -499,17 +500,17 @@ def test_options_that_contradict_the_cluster_are_refused(capsys: pytest.CaptureF
 def test_where_threads_stop_has_no_effect_without_simulated_threads(capsys: pytest.CaptureFixture[str]) -> None:
     """A system in Java in the simulator has such threads."""
     words = ("plan", "--format", "json", "--preempt", "0.5", "--cluster")
-    for where, system in (("local", "dledger"), ("sim", "sim-raft")):
+    for where, system in (("local", DEFAULT), ("sim", SIMULATED)):
         code, out, err = run(capsys, *words, where, "--system", system)
         told = f"the threads of {system} are not simulated with --cluster {where}"
         assert (code, err) == (0, f"--preempt has no effect: {told}\n")
         assert "--preempt" not in json.loads(out)["reproduce"]
-    code, out, err = run(capsys, *words, "sim", "--system", "dledger")
+    code, out, err = run(capsys, *words, "sim", "--system", DEFAULT)
     assert (code, err) == (0, "")
     assert "--preempt 0.5" in json.loads(out)["reproduce"]
     for flag in ("--trace-all", "--all-stop"):
-        code, out, err = run(capsys, "plan", "--cluster", "sim", "--system", "dledger", flag)
-        told = "the processes of dledger are no programs in virtual time with --cluster sim"
+        code, out, err = run(capsys, "plan", "--cluster", "sim", "--system", DEFAULT, flag)
+        told = f"the processes of {DEFAULT} are no programs in virtual time with --cluster sim"
         assert (code, f"{flag} has no effect: {told}\n" in err) == (0, True)
         code, out, err = run(capsys, "plan", "--cluster", "sim", "--system", EXAMPLE, flag)
         assert (code, flag in err) == (0, False)
@@ -577,7 +578,7 @@ def test_what_all_leaves_out_is_told_before_the_run(
         role="node", nodes=nodes, serves_clients=True, reports=lambda: True, moves_leadership=True
     )
     system = SimpleNamespace(
-        name="dledger", versions=dict, answers=(), refusals=(), services=lambda: (service,),
+        name=DEFAULT, versions=dict, answers=(), refusals=(), services=lambda: (service,),
         front=lambda: service, faketime=True, lacks={}, simulated=False,
         tells_time=lambda: True, runs_java=lambda: True, telling_log_texts=(),
     )  # fmt: skip
@@ -632,7 +633,7 @@ def stored_for_replay(capsys: pytest.CaptureFixture[str], folder: Path, reproduc
     made = run_test.make_context("test", ["--nodes", "3", "--seed", "5"], auto_envvar_prefix=None)
     options = {name: value for name, value in {**stored_options(made.params), **changed}.items() if value is not ...}
     info = TestInfo(
-        name="t", seed=5, reproduce=reproduce, started_utc=datetime(2026, 7, 29, tzinfo=UTC), system="dledger",
+        name="t", seed=5, reproduce=reproduce, started_utc=datetime(2026, 7, 29, tzinfo=UTC), system=DEFAULT,
         workload="register", nodes=("n1", "n2", "n3"), options=options,
     )  # fmt: skip
     stored = Store(folder / "store").create_run("t", info.started_utc)
@@ -795,7 +796,7 @@ def test_a_replay_imports_nothing_that_its_run_names(
     err = " ".join(refused(capsys, "replay", str(stored.path)).split())
     assert f"the system {place} is a {form}, which labrys never takes from a file" in err
     document = json.loads(stored.test_json.read_text())
-    document["options"] |= {"system_name": "dledger", "workload_name": "vault"}
+    document["options"] |= {"system_name": DEFAULT, "workload_name": "vault"}
     stored.test_json.write_text(json.dumps(document))
     assert "unknown workload vault" in refused(capsys, "replay", str(stored.path))
     assert opened == []

@@ -12,12 +12,13 @@ from commands.hunt.draws import MAX_KINDS, Behaviour, Chooser
 from harness.errors import InputError
 from nemesis.kinds import find_kind
 from tests.catches.hunts import Hunt
+from tests.examples import SIMULATED
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 pytestmark = pytest.mark.usefixtures("without_plots")
-SHORT = ("--cluster", "sim", "--system", "sim-raft", "--seed", "1", "--time-limit", "4", "--fault-quiet", "1-1",
+SHORT = ("--cluster", "sim", "--system", SIMULATED, "--seed", "1", "--time-limit", "4", "--fault-quiet", "1-1",
          "--fault-on", "0.5-1", "--fault-off", "0.5-1", "--rate", "3")  # fmt: skip
 
 
