@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from commands.options.choosing import SIMULATED_SYSTEM, NameOptions
+from commands.options.choosing import PIPED_SYSTEM, SIMULATED_SYSTEM, NameOptions
 
 DEFAULT: Final = NameOptions().system_name  # on machines, and as Java in the simulator
 SIMULATED: Final = SIMULATED_SYSTEM  # nodes of Labrys' own in the simulator
-PIPED: Final = "maelstrom"  # programs with pipes
+PIPED: Final = PIPED_SYSTEM  # programs with pipes

@@ -42,7 +42,9 @@ def made(language: Language, workload: NodeWorkload, into: Path, monkeypatch: py
     )
     folder = into / "my-node"
     texts = {path: path.read_text(encoding="utf-8") for path in folder.rglob("*") if path.is_file()}
-    assert not any(word in text for text in texts.values() for word in ("first-node", "the-program", "build-it"))
+    assert not any(
+        word in text for text in texts.values() for word in ("first-node", "the-program", "build-it", "the-system")
+    )
     program, build = (text.format("my-node") for text in PROGRAMS[language])
     assert f"    {build}\n" in texts[folder / "README.md"]
     monkeypatch.chdir(folder)
