@@ -1,6 +1,6 @@
 """Errors of a disk: from the n-th call of a kind on a file with a name, system calls fail.
 
-Programs in virtual time have this fault, because their controller answers each call, and simulated nodes whose disk is an object.
+Programs in virtual time have this fault, because their controller answers each call, and so have simulated nodes.
 On real nodes, Labrys refuses it.
 """
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 
-from clusters.kit.remoting import Answer
 from clusters.kit.routing import Routing
+from clusters.systems.dledger.remoting import Answer
 from clusters.systems.rocketmq.controller import RocketMQController
 from clusters.systems.rocketmq.heartbeats import Heartbeats, accepted
 from clusters.systems.rocketmq.options import Consensus, ControllerOptions

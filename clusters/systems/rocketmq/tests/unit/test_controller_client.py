@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from clusters.kit.answers import InDoubt, NoAnswer, NotDone, NotSent
-from clusters.kit.remoting import Answer
+from clusters.systems.dledger.remoting import Answer
 from clusters.systems.rocketmq import outcomes
 from clusters.systems.rocketmq.client import ControllerClient, Controllers, value_of
 from clusters.systems.rocketmq.controller import RocketMQController

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from clusters.kit.answers import NotSent
-from clusters.kit.remoting import Answer
+from clusters.systems.dledger.remoting import Answer
 from clusters.systems.rocketmq.client import ControllerClient, Controllers
 from clusters.systems.rocketmq.heartbeats import Heartbeats
 from clusters.systems.rocketmq.tests.catches.controllers import request

@@ -10,14 +10,14 @@ import base64
 from typing import TYPE_CHECKING
 
 from clusters.kit.answers import NoAnswer
-from clusters.kit.remoting import HEADER_OK, Connection
+from clusters.systems.dledger.remoting import HEADER_OK, Connection
 from harness.service import NodeStatus, ReplicaState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from clusters.kit.members import Members
-    from clusters.kit.remoting import Answer
+    from clusters.systems.dledger.members import Members
+    from clusters.systems.dledger.remoting import Answer
     from harness.op import Value
 
 SUCCESS = 200

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clusters.kit import fastjson
+from clusters.systems.dledger import fastjson
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**63), 2**63) | st.text(),

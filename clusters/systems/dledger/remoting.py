@@ -18,8 +18,8 @@ import struct
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from clusters.kit import fastjson
 from clusters.kit.answers import NoAnswer, NotSent
+from clusters.systems.dledger import fastjson
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from clusters.kit.members import NAME, Members
+from clusters.systems.dledger.members import NAME, Members
 from harness.errors import InputError
 from harness.node import Node
 

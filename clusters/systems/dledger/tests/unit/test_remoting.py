@@ -14,13 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clusters.kit.answers import NoAnswer, NotSent
-from clusters.kit.remoting import MAX_FRAME_BYTES, MAX_HEADER_BYTES, Connection
+from clusters.systems.dledger.remoting import MAX_FRAME_BYTES, MAX_HEADER_BYTES, Connection
 from tests.unit.clusters.remoting_script import HEAD, answer, frame, scripted
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping
 
-    from clusters.kit.remoting import Answer
+    from clusters.systems.dledger.remoting import Answer
 
 HOST = "127.0.0.1"
 
