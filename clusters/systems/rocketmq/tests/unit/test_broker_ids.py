@@ -19,6 +19,7 @@ from clusters.systems.rocketmq.workloads.parts import (
     one_owner,
     stood,
 )
+from harness.about import read_about
 from harness.errors import InputError
 from harness.generator import Asker
 from harness.op import Op, Operation, OpType
@@ -169,3 +170,6 @@ def test_the_rules_without_a_search(
     assert part.verdict is verdict
     if verdict is Verdict.INVALID:
         assert "by the answer to event 0" in part.reason
+        about = read_about(part.details)
+        assert about is not None
+        assert set(about.events) == {operation.invoke_index for operation in operations}
