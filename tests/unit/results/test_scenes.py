@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from checker.linearizable import ORDER_PART, linearizability
-from clusters.systems.rocketmq.workloads.parts import epochs_grow
 from harness.about import MEMBER, about_operations, read_about
 from harness.faults import Proof
 from harness.indexes import Indexes, raft_invariants
@@ -121,11 +120,11 @@ def test_an_order_that_is_not_legal_names_its_operations(valid_record: RunRecord
     assert len(found.scene.operations) == 2
 
 
-def test_an_epoch_that_went_back_names_its_answers(valid_record: RunRecord) -> None:
-    """The parts of controllers have the operations of their sentence."""
+def test_a_part_about_operations_names_them(valid_record: RunRecord) -> None:
+    """A part of a workload has the operations of its sentence."""
     answers = [op(1, "state", None, {"master_epoch": 3}), op(3, "state", None, {"master_epoch": 2})]
     operations = placed([replace(each, f="read", result=each.result) for each in answers])
-    part = epochs_grow(operations)
+    part = Part.of("epochs-grow", held="", broken="An epoch went back.", about=about_operations(operations))
     assert part.verdict is Verdict.INVALID
     (found,) = evidence(replace(valid_record, parts=[part], operations=operations))
     assert found.scene is not None
