@@ -1,13 +1,12 @@
-"""The base class of faults: drawing into a plan, checks before a run, injection, proof, and healing.
+"""The base class of faults: drawing into a plan, checks before a run, and what one fault is while it is on.
 
-Class methods work only on names, and determine the plan. An instance works on one cluster, from just before its fault begins
-until it is healed. Every fault keeps three rules. It leaves a note on the node before the effect (see `undo`). `prove` measures
-the effect by other means than those that caused it. `end` verifies that the effect is healed.
+Class methods work only on names, and determine the plan. An instance is one fault on one cluster, from just before its begin
+until it is healed: its targets and options, what it cuts, and what went wrong. It is the same in all worlds, and changes no
+node: an actor does (`nemesis.actor`).
 """
 
 from __future__ import annotations
 
-import abc
 import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
@@ -19,24 +18,23 @@ from harness.faults import Proof
 from harness.targets import AtTrigger, ByLeader, Named
 from nemesis import options as opt
 from nemesis import targets as tgt
-from nemesis.errors import FaultError, PlanError
+from nemesis.errors import PlanError
 from nemesis.grudges import minority, talks, union
 from nemesis.probes import FALLBACK_PORT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from collections.abc import Set as AbstractSet
     from random import Random
     from typing import TypeVar
 
     from harness.capabilities import Capabilities
-    from harness.faults import Begun, PlannedFault
+    from harness.faults import PlannedFault
     from harness.node import Node
     from harness.op import Value
     from harness.targets import PlanTarget
-    from nemesis.field import Field, NodeResults
+    from nemesis.field import Field
     from nemesis.grudges import Grudge
-    from nemesis.simulated.effect import Effect
     from nemesis.targets import Layout, Target
 
     T = TypeVar("T")
@@ -150,31 +148,7 @@ class Occupied:
         return self.nodes & other.nodes if self.meets(other) else frozenset()
 
 
-class Actor(abc.ABC):
-    """Carries out one fault: a `Fault` on real nodes, and an `Effect` in a simulated world."""
-
-    @abc.abstractmethod
-    async def begin(self) -> Begun:
-        """Injects the fault on the targets."""
-
-    @abc.abstractmethod
-    async def prove(self) -> Proof:
-        """Measures the effect, right after the begin."""
-
-    async def again(self) -> Proof | None:
-        """Measures the effect again, just before the end, so that the proof of a state covers the time between.
-
-        Returns:
-            The second measurement. None: the fault is an event, or something else measures its whole time.
-        """
-        return await self.prove()
-
-    @abc.abstractmethod
-    async def end(self) -> Proof | None:
-        """Heals, verifies the healing, and may return a proof over the whole duration. Can be called again after an error."""
-
-
-class Fault(Actor):
+class Fault:
     """One fault on one cluster.
 
     Attributes:
@@ -194,8 +168,6 @@ class Fault(Actor):
         LEAST_NODES: The fewest nodes with which it can have an effect. A fault between nodes needs two.
         TARGETS: The possible targets; names are always possible if this is not empty.
         ON_REQUEST: Further targets, which only a user asks for; a hunt never draws them.
-        SIMULATED: Its effect in a simulated world; None: none, so it is refused there unless it needs no capability. A subclass
-            inherits the effect.
         WHOLE_NODE: The reason why its target cannot be a role, as a clause; None: it can be a role.
         OPTIONS: Its options.
         role: The role of the targeted processes; None: the fault affects whole nodes.
@@ -217,7 +189,6 @@ class Fault(Actor):
     LEAST_NODES: ClassVar[int] = 1
     TARGETS: ClassVar[tuple[Target, ...]] = tgt.EVERY
     ON_REQUEST: ClassVar[tuple[Target, ...]] = ()
-    SIMULATED: ClassVar[type[Effect] | None] = None
     WHOLE_NODE: ClassVar[str | None] = "it acts on whole nodes"
     OPTIONS: ClassVar[Mapping[str, opt.Option]] = {}
 
@@ -384,19 +355,6 @@ class Fault(Actor):
         port = self.port()
         others = self.field.others(self)
         return [other for other in others if other.role is None or port in self.field.system.ports(other.role)]
-
-    async def act(self, nodes: Sequence[str], action: Callable[[Node], T], what: str) -> NodeResults[T]:
-        """Runs a blocking action on several nodes in parallel, and records the failures as problems of this fault.
-
-        Raises:
-            FaultError: The action fails on every node.
-        """
-        outcomes = await self.field.each(nodes, action)
-        for node, error in outcomes.failed.items():
-            self.problems[node] = f"{what} failed: {brief(error)}"
-        if outcomes.failed and not outcomes.done:
-            raise FaultError(f"fault {self.name}: {what} failed on every node: {sentence(outcomes.failed)}")
-        return outcomes
 
 
 def instead_of(kind: type[Fault], capabilities: Mapping[str, Capabilities]) -> frozenset[str]:

@@ -1,10 +1,10 @@
 """The kinds of faults by name, and what they need.
 
-A kind is a class of faults with a default target. On the command line, a kind can have another target (`kill:minority`,
-`pause:n1+n3`, `kill:broker+leader`). Some kinds have variants, which are names with a target: `leader-kill` is `kill:leader`.
-Kinds come by entry points of the group `labrys.faults`; those of Labrys are in `nemesis.builtin`. An unknown name is an error
-with a suggestion. Labrys refuses a kind that a node does not support before the run, and names the node and what it lacks.
-`all` leaves such a kind out, and the output names it.
+A kind is a class of faults with its actor for each world, and with a default target. On the command line, a kind can have
+another target (`kill:minority`, `pause:n1+n3`, `kill:broker+leader`). Some kinds have variants, which are names with a target:
+`leader-kill` is `kill:leader`. Kinds come by entry points of the group `labrys.faults`; those of Labrys are in
+`nemesis.builtin`. An unknown name is an error with a suggestion. Labrys refuses a kind that a node does not support before the
+run, and names the node and what it lacks. `all` leaves such a kind out, and the output names it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from harness.targets import NAME_SEPARATOR, ByLeader
 from nemesis import targets as tgt
 from nemesis import triggers
 from nemesis.asked import AIM_SEPARATOR, ALL_KINDS, NO_KIND, WITHOUT, Asked, EveryKind, KindOptions, Request
-from nemesis.errors import PlanError
+from nemesis.errors import FaultError, PlanError
 from nemesis.fault import Occupied
 
 if TYPE_CHECKING:
@@ -33,7 +33,10 @@ if TYPE_CHECKING:
     from harness.faults import PlannedFault
     from harness.node import Node
     from harness.op import Value
+    from harness.world import World
+    from nemesis.actor import Actor, OnNodes
     from nemesis.fault import Fault
+    from nemesis.simulated.effect import Effect
     from nemesis.targets import Target
 
 PAGE = "docs/guide/new-fault.md"
@@ -67,6 +70,8 @@ class Kind:
     Attributes:
         name: Its name in plans, histories and reports.
         fault: The class of its faults.
+        on_nodes: The actor that carries them out on real nodes; None: there is none, and a fault needs what no real node has.
+        simulated: The actor in a simulated world; None: none, so the kind is refused there unless it needs no capability.
         target: Its default target; None: names of nodes are required.
         aliases: Its other names.
         variants: Its other names with a target of their own.
@@ -75,6 +80,8 @@ class Kind:
 
     name: str
     fault: type[Fault]
+    on_nodes: type[OnNodes] | None = None
+    simulated: type[Effect] | None = None
     target: Target | None
     aliases: tuple[str, ...] = ()
     variants: tuple[Variant, ...] = ()
@@ -86,6 +93,18 @@ class Kind:
                 f"the kind of fault {shown(self.name)} has the text {shown(self.target)} as its target; take the one of "
                 f"nemesis.targets that it means, e.g. nemesis.targets.RANDOM. {PAGE} has an example."
             )
+        if hasattr(self.fault, "begin") or hasattr(self.fault, "SIMULATED"):  # as plug-ins for Labrys 0.2 have it
+            raise PlanError(
+                f"the class {self.fault.__name__} of the kind of fault {shown(self.name)} is data, and acts on no node; move "
+                "`begin`, `prove`, `again` and `end` into a class below nemesis.actor.OnNodes, which reaches the fault by "
+                "`self.fault`, and name the actors in the Kind: `on_nodes` in place of these methods, and `simulated` in place "
+                f"of `SIMULATED`. {PAGE} has an example."
+            )
+        if self.on_nodes is None and self.fault.NEEDS.isdisjoint(NEVER_REAL):
+            raise PlanError(
+                f"the kind of fault {shown(self.name)} has no actor for real nodes; give `on_nodes`, a class below "
+                f"nemesis.actor.OnNodes. {PAGE} has an example."
+            )
         for name, option in self.fault.OPTIONS.items():
             other = self.fault.OPTIONS.get(option.drawn_with or name)
             if other is None or len(other.hunted) != len(option.hunted):
@@ -93,6 +112,22 @@ class Kind:
                     f"the kind of fault {shown(self.name)} draws its option {name!r} with {option.drawn_with!r}, which must be "
                     f"another option with as many values"
                 )
+
+    def actor(self, fault: Fault, world: World | None) -> Actor:
+        """Returns the actor that carries out a fault.
+
+        Args:
+            fault: The fault, of this kind.
+            world: The simulated world; None: its nodes are real.
+
+        Raises:
+            FaultError: The kind has no actor there.
+        """
+        if world is not None and self.simulated is not None:
+            return self.simulated(fault, world)
+        if self.on_nodes is None:
+            raise FaultError(f"fault {fault.name}: the kind {self.name} acts on no real node; use --cluster sim")
+        return self.on_nodes(fault)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -460,7 +495,7 @@ def _gaps(
     gaps = []
     needs = sorted(kind.fault.needs(nodes, at_role=at_role))
     simulated = [node for node, can in capabilities.items() if SIMULATED in can.available]
-    if simulated and needs and kind.fault.SIMULATED is None:
+    if simulated and needs and kind.simulated is None:
         reason = (
             f"the kind {kind.name} has no effect in the simulator; docs/guide/new-fault.md describes how to add one"
         )
@@ -468,7 +503,7 @@ def _gaps(
             _Gap(capability="a simulated effect", node=node, reason=reason, instead=None, instead_reason="")
             for node in simulated
         ]
-    effect_needs = kind.fault.SIMULATED.NEEDS if simulated and kind.fault.SIMULATED is not None else frozenset()
+    effect_needs = kind.simulated.NEEDS if simulated and kind.simulated is not None else frozenset()
     for capability in sorted(
         effect_needs | kind.fault.OF_SYSTEM | ({LEADER} if isinstance(target or kind.target, ByLeader) else set())
     ):

@@ -272,7 +272,7 @@ def _by_default(possible: Sequence[Called], *, simulated: bool, released: bool) 
 
 
 def _changes_disk(kind: Kind) -> bool:
-    effect = kind.fault.SIMULATED
+    effect = kind.simulated
     return effect is not None and SIMULATED_DISK in effect.NEEDS
 
 

@@ -21,6 +21,7 @@ from harness.service import NodeStatus, Service
 from harness.system import System
 from harness.targets import from_json as target_of
 from harness.targets import names_of
+from nemesis.actor import OnNodes
 from nemesis.conductor import Conductor
 from nemesis.errors import FaultError, PlanError
 from nemesis.fault import Fault, Occupied
@@ -375,9 +376,13 @@ class Held(Fault):
     NEEDS = frozenset()
     WHOLE_NODE = None
 
+
+class Idle(OnNodes):
+    """Carries it out: does nothing."""
+
     async def begin(self) -> Begun:
         """Does nothing."""
-        return Begun(targets=self.targets, details={"members": list(self.members), "port": self.port()})
+        return Begun(targets=self.targets, details={"members": list(self.fault.members), "port": self.fault.port()})
 
     async def prove(self) -> Proof:
         """Returns a proof without an effect."""
@@ -385,7 +390,7 @@ class Held(Fault):
 
     async def end(self) -> None:
         """Ends."""
-        self.field.over.add(self.id)
+        self.field.over.add(self.fault.id)
 
 
 def planned(number: int, target: str | Sequence[str], role: str | None = None) -> PlannedFault:
@@ -396,7 +401,7 @@ def planned(number: int, target: str | Sequence[str], role: str | None = None) -
 @pytest.fixture
 def conductor(monkeypatch: pytest.MonkeyPatch) -> Conductor:
     """A nemesis on two nodes that knows one kind."""
-    kind = Kind(name="held", fault=Held, target=None)
+    kind = Kind(name="held", fault=Held, on_nodes=Idle, target=None)
     monkeypatch.setattr("nemesis.conductor.find_kind", lambda name: kind)
     monkeypatch.setattr("nemesis.kinds.find_kind", lambda name: kind)
     nodes = (Node(name="n1", address="10.0.0.1"), Node(name="n2", address="10.0.0.2"))
