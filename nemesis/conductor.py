@@ -28,7 +28,8 @@ from nemesis.errors import FaultError
 from nemesis.evidence import STOPPED
 from nemesis.fault import Occupied, brief, instead_of, sentence, too_damaged
 from nemesis.field import Field
-from nemesis.kinds import find_kind, members_of, missing_capabilities
+from nemesis.kinds import find_kind, members_of
+from nemesis.lacking import missing_capabilities
 from nemesis.triggers import find_trigger
 from nemesis.volume import attach
 

@@ -22,10 +22,11 @@ from harness.system import System
 from harness.targets import from_json as target_of
 from harness.targets import names_of
 from nemesis.actor import OnNodes
+from nemesis.chosen import choose, choose_all
 from nemesis.conductor import Conductor
 from nemesis.errors import FaultError, PlanError
 from nemesis.fault import Fault, Occupied
-from nemesis.kinds import Kind, choose, choose_all
+from nemesis.kinds import Kind
 from nemesis.parsing import asked_of, request_of
 from nemesis.plan import draw_plan
 from nemesis.planfile import Plan, from_json, to_json
@@ -403,7 +404,7 @@ def conductor(monkeypatch: pytest.MonkeyPatch) -> Conductor:
     """A nemesis on two nodes that knows one kind."""
     kind = Kind(name="held", fault=Held, on_nodes=Idle, target=None)
     monkeypatch.setattr("nemesis.conductor.find_kind", lambda name: kind)
-    monkeypatch.setattr("nemesis.kinds.find_kind", lambda name: kind)
+    monkeypatch.setattr("nemesis.lacking.find_kind", lambda name: kind)
     nodes = (Node(name="n1", address="10.0.0.1"), Node(name="n2", address="10.0.0.2"))
     cluster = SimpleNamespace(nodes=nodes, capabilities=lambda: dict.fromkeys(("n1", "n2"), ABLE))
     return Conductor(cluster=cast("Cluster", cluster), system=Two(cast("Cluster", cluster), NoOptions(), "none"))
