@@ -102,7 +102,7 @@ BACK = Anomaly(kind="back", subject=2, explanation="It went back.", rows=(1,))
 def test_further_rules_are_joined_with_a_judgement(
     inner: Verdict, broken: int, verdict: Verdict, reason: str, kinds: list[str]
 ) -> None:
-    """A broken rule makes an object invalid. Both reasons are told if both are wrong, and the anomalies of the rule come first."""
+    """A broken rule makes an object invalid. Both reasons are told if both are wrong, the anomaly of the rule first."""
     lost = [LOST] if inner is Verdict.INVALID else []
     judgement = Judgement(verdict=inner, reason="So.", counts={"ok": 3}, anomalies=lost, cause=UNPROMISED)
     found = joined(
