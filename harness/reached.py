@@ -107,23 +107,21 @@ def progress(
         seen = serving.reads_after(outages, [each for each in operations if not is_late(each)])
         details["ok_reads_after_outages"] = seen
     left = f"{'The fault' if len(outages) == 1 else 'Each fault'} left no quorum up, so nothing could succeed during it"
+    untested = None
     if not total:
-        reason = "No operation succeeded, so nothing was tested."
+        untested = "No operation succeeded, so nothing was tested."
     elif outages and not seen:
         what = "what was acknowledged before, so the faults tested nothing"
-        reason = f"{left}; and no read after it shows {what}."
+        untested = f"{left}; and no read after it shows {what}."
     elif faults and not during and not outages:
-        reason = "No operation that was invoked while a fault was on succeeded, so the faults tested nothing."
+        untested = "No operation that was invoked while a fault was on succeeded, so the faults tested nothing."
     elif faults and not after:
-        reason = "No operation succeeded after the last fault was healed, so its consequences were not observed."
-    else:
-        when = f", {during:,} of them while a fault was on and {after:,} after the last one" if faults else ""
-        if outages:
-            shown = f"{counted(seen, 'read')} after it {'shows' if seen == 1 else 'show'} what was acknowledged before"
-            when = f", {after:,} of them after the last fault. {left}; {shown}"
-        reason = f"{counted(total, 'operation')} succeeded{when}."
-        return Part(name=name, verdict=Verdict.VALID, reason=reason, details=details)
-    return Part(name=name, verdict=Verdict.UNKNOWN, reason=reason, details=details)
+        untested = "No operation succeeded after the last fault was healed, so its consequences were not observed."
+    when = f", {during:,} of them while a fault was on and {after:,} after the last one" if faults else ""
+    if outages:
+        shown = f"{counted(seen, 'read')} after it {'shows' if seen == 1 else 'show'} what was acknowledged before"
+        when = f", {after:,} of them after the last fault. {left}; {shown}"
+    return Part.of(name, details, held=f"{counted(total, 'operation')} succeeded{when}.", untested=untested)
 
 
 def _outages(faults: Sequence[FaultRecord], serving: Serving | None) -> list[FaultRecord]:
