@@ -172,9 +172,14 @@ def assert_page(page: str, table: Mapping[Any, Planted], finds: Mapping[str, tup
     """
     rows = page.splitlines()
     for bug, planted in table.items():
-        assert f"| `{bug}` | {planted.does} | {planted.seen} | {needs(planted)} |" in rows
+        assert row_of(bug, planted) in rows
     told = rows_of(page, "| options | run | `--among` |")
     assert told == {(options, str(run), among) for options, (run, among) in finds.items()}
+
+
+def row_of(bug: StrEnum, planted: Planted) -> str:
+    """Returns the row of a planted bug in the table of its page."""
+    return f"| `{bug}` | {planted.does} | {planted.seen} | {needs(planted)} |"
 
 
 def needs(planted: Planted) -> str:
