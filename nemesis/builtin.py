@@ -7,7 +7,7 @@ groups `labrys.faults` and `labrys.triggers`, as any other package does.
 from __future__ import annotations
 
 from harness.faults import RARE_MESSAGE
-from nemesis import conditions
+from nemesis import conditions, status_conditions
 from nemesis import targets as tgt
 from nemesis.disksteps import DiskStepMade
 from nemesis.faults import (
@@ -40,10 +40,10 @@ from nemesis.triggers import TriggerKind
 
 TRIGGERS = (
     TriggerKind(name="log-line", condition=conditions.LogLineAppears),
-    TriggerKind(name="new-leader", condition=conditions.NewLeader),
-    TriggerKind(name="term-change", condition=conditions.TermChange),
-    TriggerKind(name="follower-behind", condition=conditions.FollowerBehind),
-    TriggerKind(name="applied-above-commit", condition=conditions.AppliedAboveCommit),
+    TriggerKind(name="new-leader", condition=status_conditions.NewLeader),
+    TriggerKind(name="term-change", condition=status_conditions.TermChange),
+    TriggerKind(name="follower-behind", condition=status_conditions.FollowerBehind),
+    TriggerKind(name="applied-above-commit", condition=status_conditions.AppliedAboveCommit),
     TriggerKind(name="ok-after-failure", condition=conditions.OkAfterFailure),
     TriggerKind(name="operation", condition=conditions.OperationSucceeds),
     TriggerKind(name="disk-step", condition=DiskStepMade),

@@ -24,9 +24,10 @@ from harness.targets import EVERYWHERE, ByLeader, names_of
 from harness.world import world_of
 from nemesis import fakeclock, threadholds
 from nemesis import targets as tgt
+from nemesis.damage import too_damaged
 from nemesis.errors import FaultError
 from nemesis.evidence import STOPPED
-from nemesis.fault import Occupied, brief, instead_of, sentence, too_damaged
+from nemesis.fault import Occupied, brief, instead_of, sentence
 from nemesis.field import Field
 from nemesis.kinds import find_kind, members_of
 from nemesis.lacking import missing_capabilities

@@ -16,8 +16,9 @@ from harness.console.documents import shown
 from harness.faults import PlannedFault
 from harness.randomness import stream
 from harness.targets import Named
+from nemesis.damage import damage_pool
 from nemesis.errors import PlanError
-from nemesis.fault import Drawing, Drawn, damage_pool
+from nemesis.fault import Drawing, Drawn
 from nemesis.grudges import minority
 from nemesis.placement import (
     MATTERS_S,
