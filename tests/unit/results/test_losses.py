@@ -21,7 +21,7 @@ from clusters.systems.maelstrom.workloads.kafka import KafkaWorkload
 from clusters.systems.maelstrom.workloads.named import BroadcastWorkload, GSetWorkload
 from harness.faults import FaultRecord, PlannedFault, Proof
 from harness.op import FINAL_PHASE, Operation, OpType
-from harness.parts import ONE_LEADER, replicas_equal
+from harness.states import ONE_LEADER, replicas_equal
 from harness.targets import Named
 from harness.units import NS_PER_S as S
 from harness.verdict import Part, Verdict
