@@ -20,13 +20,12 @@ MAKEFLAGS += --no-builtin-rules
 VENV      := .venv
 BIN       := $(VENV)/bin
 SUDO      := $(if $(filter 0,$(shell id -u)),,sudo)
-NODE      := clusters/systems/dledger/node
-PACKAGED  := clusters/systems/dledger/packaged
-# `labrys build --system dledger`, before Labrys itself is installed and its entry points are known.
-DLEDGER   := $(BIN)/python -m tools.dledger_node
+NODES     := $(patsubst %/pom.xml,%,$(wildcard clusters/systems/*/node/pom.xml))
+# `labrys build`, before Labrys itself is installed and its entry points are known.
+DEFAULT   := $(BIN)/python -m tools.default_system
 ROOMS     := harness nemesis workloads checker clusters results commands
 PYTHON    := $(ROOMS) cli.py tests benchmarks tools
-NODE_SRC  := $(NODE)/pom.xml $(shell find $(NODE)/src -type f 2>/dev/null)
+NODES_SRC := $(addsuffix /pom.xml,$(NODES)) $(shell find $(addsuffix /src,$(NODES)) -type f 2>/dev/null)
 LINUX     := clusters/sim/linux/controller
 LINUX_SRC := $(wildcard $(LINUX)/Cargo.*) $(LINUX)/build.rs $(shell find $(LINUX)/src $(LINUX)/vdso -type f)
 SWITCH    := clusters/local/switch
@@ -42,12 +41,12 @@ TEST_TARGET := build/cargo-test
 
 export MATURIN_NO_INSTALL_RUST := 1
 
-.PHONY: demo test test-night fuzz-night pairs-night lint docs bench dist clean setup programs dledger-node vm-box vm-night
+.PHONY: demo test test-night fuzz-night pairs-night lint docs bench dist clean setup programs default-system vm-box vm-night
 
 demo:
 	@$(SUDO) true
-	@$(MAKE) --no-print-directory --jobs=3 build/kernel.stamp dledger-node
-	$(SUDO) $(BIN)/labrys test --cluster local --system dledger --workload register \
+	@$(MAKE) --no-print-directory --jobs=3 build/kernel.stamp default-system
+	$(SUDO) $(BIN)/labrys test --cluster local --workload register \
 	    --nemesis partition-random-halves --rate 15 --time-limit 60
 
 test: programs build/kernel-test.stamp build/linux-test.stamp build/switch-test.stamp build/node-test.stamp
@@ -80,7 +79,7 @@ bench: setup
 	$(BIN)/python -m benchmarks
 
 dist: build/deps.stamp
-	$(DLEDGER) $(PACKAGED)
+	$(DEFAULT) packaged
 	rm -rf dist
 	mkdir dist
 	$(BIN)/maturin pep517 write-sdist --sdist-directory dist
@@ -94,7 +93,7 @@ vm-night: dist
 	sh tools/vm/night.sh $(or $(OUT),night/vm) $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only "$(ONLY)")
 
 clean:
-	rm -rf build dist $(VENV) checker/_kernel*.so checker/kernel/target $(LINUX)/target $(SWITCH)/target $(TRACER)/target $(NODE)/target $(PACKAGED) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf build dist $(VENV) checker/_kernel*.so checker/kernel/target $(LINUX)/target $(SWITCH)/target $(TRACER)/target $(addsuffix /target,$(NODES)) clusters/systems/*/packaged .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 setup: build/kernel.stamp build/dev.stamp build/spark.stamp
 
@@ -102,7 +101,7 @@ setup: build/kernel.stamp build/dev.stamp build/spark.stamp
 programs: setup
 	$(BIN)/labrys build --system rocketmq-controller
 	$(BIN)/labrys build --system bookkeeper
-	$(BIN)/labrys build --cluster sim --system dledger
+	$(BIN)/labrys build --cluster sim
 
 build/system.stamp: clusters/provision/control.sh
 	sh clusters/provision/control.sh
@@ -139,8 +138,8 @@ build/kernel.stamp: build/extension.stamp build/deps.stamp
 	@touch $@
 
 # While the compiler of the kernel works. As root and with this PATH, because the test takes the artifact from root's cache.
-dledger-node: build/deps.stamp
-	$(SUDO) env "PATH=$$PATH" $(DLEDGER)
+default-system: build/deps.stamp
+	$(SUDO) env "PATH=$$PATH" $(DEFAULT)
 
 build/kernel-test.stamp: build/venv.stamp $(RUST_SRC)
 	cd checker/kernel && CARGO_TARGET_DIR=$(CURDIR)/$(TEST_TARGET) $(CARGO) test --no-default-features
@@ -155,6 +154,6 @@ build/switch-test.stamp: build/venv.stamp $(SWITCH_SRC)
 	cd $(SWITCH) && CARGO_TARGET_DIR=$(CURDIR)/$(TEST_TARGET) $(CARGO) test
 	@touch $@
 
-build/node-test.stamp: build/system.stamp $(NODE_SRC)
-	$(MVN) $(NODE)/pom.xml test
+build/node-test.stamp: build/system.stamp $(NODES_SRC)
+	for node in $(NODES); do $(MVN) $$node/pom.xml test || exit 1; done
 	@mkdir -p build && touch $@

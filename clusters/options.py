@@ -236,7 +236,7 @@ def _names(cluster: ClusterOptions, place: PlaceOptions) -> tuple[str, ...]:
 
 
 def _numbered(cluster: ClusterOptions) -> tuple[str, ...]:
-    first = 0 if cluster.cluster_kind == PIPES else 1  # programs for Maelstrom know their nodes as n0, n1, ...
+    first = 0 if cluster.cluster_kind == PIPES else 1  # programs with pipes know their nodes as n0, n1, ...
     return tuple(f"n{number}" for number in range(first, (cluster.nodes or 0) + first))
 
 

@@ -33,7 +33,7 @@ from harness.errors import InfrastructureError, InputError
 from harness.remote.folders import PLACE, digest, put_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from harness.remote import Remote
     from harness.system import Program
@@ -131,6 +131,7 @@ class Build:
         command: The command. It runs in a copy of the sources.
         product: The path in this copy of what it makes: a folder, or one file.
         files: Patterns for the sources in their folder, as for `Path.glob`; e.g. not the output of earlier builds.
+        parts: Files of other artifacts that the command needs, by their path in the copy.
         tools: The programs that the command needs, e.g. `mvn`.
         variables: Environment variables that change what it makes, e.g. `JAVA_HOME`.
         patches: See `Provenance`.
@@ -144,6 +145,7 @@ class Build:
     command: Sequence[str]
     product: str
     files: Sequence[str] = ("**/*",)
+    parts: Mapping[str, Path] = field(default_factory=dict)
     tools: Sequence[Program] = ()
     variables: Sequence[str] = ()
     patches: Sequence[str] = ()
@@ -220,24 +222,24 @@ class Build:
         said = [self._sources_digest(), self.version, list(self.command), self.product, list(self.patches)]
         return f"{self.name}-{_hash(said)}"
 
-    def _sources(self) -> list[Path]:
-        """Returns the source files, in the order of their names."""
+    def _sources(self) -> Mapping[str, Path]:
+        """Returns the source files by their path in the copy, in the order of their names, and then the parts."""
         found = {path for pattern in self.files for path in self.sources.glob(pattern) if path.is_file()}
         if not found:
             raise InfrastructureError(
                 f"{self.name} cannot be built: {self.sources} has no files {' '.join(self.files)}, so this installation lacks "
                 "its sources"
             )
-        return sorted(found)
+        return {**{str(path.relative_to(self.sources)): path for path in sorted(found)}, **self.parts}
 
     def _sources_digest(self) -> str:
         listed = [
             [
-                str(path.relative_to(self.sources)),
+                name,
                 os.access(path, os.X_OK),
                 _file_digest(path, path.stat()),
             ]
-            for path in self._sources()
+            for name, path in self._sources().items()
         ]
         return _hash(listed)
 
@@ -284,8 +286,8 @@ class Build:
         )
         with appearing(entry) as made:
             work = made / "work"
-            for path in self._sources():
-                copy = work / path.relative_to(self.sources)
+            for name, path in self._sources().items():
+                copy = work / name
                 copy.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy(path, copy)
             self._run(work, entry.with_name(f"{entry.name}.log"), say)

@@ -11,10 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from clusters.local import LocalCluster
-from clusters.systems.dledger.nodes import PACKAGED
-from clusters.systems.dledger.options import DLedgerOptions
-from clusters.systems.dledger.system import DLedgerSystem
-from harness.builds import put_on_shelf
+from tools import default_system
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,9 +37,9 @@ def cluster() -> Iterator[LocalCluster]:
 
 @pytest.fixture(scope="session")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Builds a wheel of Labrys, with DLedger's node as `make dist` does."""
+    """Builds a wheel of Labrys, with the default system as `make dist` does."""
     out = tmp_path_factory.mktemp("dist")
-    put_on_shelf(DLedgerSystem.build(DLedgerOptions(), print), PACKAGED)
+    default_system.package()
     subprocess.run(
         [Path(sys.executable).with_name("maturin"), "build", "--quiet", "--release", "--out", out],
         cwd=ROOT,

@@ -20,10 +20,11 @@ from checker.consistency import ANOMALIES, MODELS, ruled_out
 from checker.formats.missing import THINGS
 from checker.formats.readers import MAY_LACK
 from cli import COMMANDS
+from clusters.options import PIPES
 from clusters.pipes import cluster as pipes
 from clusters.sim.linux import cluster as linux
 from clusters.sim.system import SimNodes
-from clusters.systems.sim_raft.system import SimRaft
+from commands.options.choosing import SIMULATED_SYSTEM
 from harness.capabilities import CLOCK, NAMES, ROOT, SIMULATED, Capabilities
 from harness.console import plugins
 from harness.declare import Topic, click_options, hunted
@@ -49,7 +50,6 @@ if TYPE_CHECKING:
 
 TABLE = re.compile(r"(<!-- table ([\w-]+), made by tools/tables.py -->\n).*?(<!-- end of the table -->\n)", re.DOTALL)
 NAMED = "names"  # the target of a kind that needs the names of its nodes
-RENAMED = "workloads.maelstrom."  # the module of workloads that are others with the names and defaults of Maelstrom
 OPTION = ("option", "meaning", "takes", "default")
 
 Rows = list[tuple[str, ...]]
@@ -101,7 +101,9 @@ def places_of_kinds() -> Rows:
         "`local` nodes": Capabilities(available=frozenset(NAMES) - {CLOCK}),
         "Java by seed": Capabilities(available=frozenset({SIMULATED}), missing=SimNodes.lacks),
         "programs by seed": Capabilities(available=frozenset({SIMULATED}), missing=linux.LACKS),
-        "`sim-raft`": Capabilities(available=frozenset({SIMULATED}), missing=SimRaft.lacks),
+        f"`{SIMULATED_SYSTEM}`": Capabilities(
+            available=frozenset({SIMULATED}), missing=plugins.load(plugins.SYSTEMS, SIMULATED_SYSTEM).lacks
+        ),
         "node programs on pipes": Capabilities(available=frozenset({SIMULATED}), missing=pipes.LACKS),
     }
     none = [impossible({"n1": can}) for can in places.values()]
@@ -358,8 +360,12 @@ def _found_by(judge: ModuleType) -> Callable[[], Rows]:
 
 
 def _of_own_kind() -> Iterator[tuple[str, str]]:
-    """Yields the names and the places of the workloads that are not others under another name."""
-    yield from ((name, place) for name, place in _places(plugins.WORKLOADS).items() if not place.startswith(RENAMED))
+    """Yields the names and the places of the workloads; without those for programs with pipes alone."""
+    systems = [system for _, system in _own(plugins.SYSTEMS)]
+    for name, place in _places(plugins.WORKLOADS).items():
+        places = [system.only_on for system in systems if name in system.serves]
+        if not places or any(place != PIPES for place in places):
+            yield name, place
 
 
 def _of_own_functions() -> Iterator[tuple[str, str]]:

@@ -1,7 +1,7 @@
 """The bases of the systems whose nodes run one JVM each, and form a group with one leader.
 
 They share what is here: the check of Java, the flags of a small JVM, the log lines of a broken one, and the readiness of a
-group. DLedger and RocketMQ's controllers also share the move of the leadership.
+group. Some also share the move of the leadership.
 """
 
 from __future__ import annotations
@@ -88,6 +88,7 @@ def maven_build(
     product: str,
     files: Sequence[str],
     tools: Sequence[Program],
+    parts: Mapping[str, Path] | None = None,
     shelf: Path | None = None,
 ) -> Build:
     """Returns a build with Maven.
@@ -100,6 +101,7 @@ def maven_build(
         product: The path of the result in the copy of the folder.
         files: Patterns for the sources.
         tools: The programs that it needs.
+        parts: See `Build`.
         shelf: See `Build`.
     """
     from harness.builds import Build  # noqa: PLC0415 - `labrys test --help` needs no builds
@@ -107,7 +109,7 @@ def maven_build(
     command = ("mvn", "--batch-mode", "--no-transfer-progress", *goals)
     return Build(
         name=name, version=version, sources=sources, files=files, command=command, product=product, tools=tools,
-        variables=("JAVA_HOME",), shelf=shelf,
+        variables=("JAVA_HOME",), parts=parts or {}, shelf=shelf,
     )  # fmt: skip
 
 
@@ -140,7 +142,7 @@ class JvmGroup(Service):
     """A service with one JVM on each of its nodes, which have one leader.
 
     Attributes:
-        software: Its name in errors, e.g. `DLedger`.
+        software: Its name in errors, e.g. `MyStore`.
     """
 
     software: ClassVar[str]
@@ -175,7 +177,7 @@ class JvmInstallation(System):
     """A system whose nodes run JVMs from one artifact.
 
     Attributes:
-        software: Its name in errors, e.g. `DLedger`.
+        software: Its name in errors, e.g. `MyStore`.
         fatal: Log lines that a healthy node never writes, beside those of a broken JVM.
     """
 

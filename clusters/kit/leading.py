@@ -24,7 +24,7 @@ async def move_leadership(
 ) -> bool:
     """Moves the leadership to a node, and tries again until the time is up. Returns whether the node leads and serves.
 
-    A transfer of DLedger often fails. The old leader then wins an election in a later term.
+    A transfer often fails. The old leader then wins an election in a later term.
 
     Args:
         to: The name of the node.

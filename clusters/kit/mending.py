@@ -1,10 +1,12 @@
 """Mends: small changes of the classes of a released program, each of which removes a defect that Labrys found.
 
-A mended program is an artifact of its own, so real nodes and the simulator run the same bytes. `mends/` has the changes.
+A mended program is an artifact of its own, so real nodes and the simulator run the same bytes. `mends/` has the program that
+changes classes, and the folder of a system has the changes.
 """
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -16,13 +18,49 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from harness.builds import Artifact
+    from harness.system import Program
 
 SOURCES: Final = Path(__file__).parent / "mends"
 VERSION: Final = "0.1.0"
 JAR: Final = "mends.jar"
+MAIN: Final = "io.labrys.mends.Main"
+FILES: Final = ("pom.xml", "src/main/**/*")
 MENDED: Final = "mended"  # the folder of the mended jars, beside the released ones
 ALL: Final = "all"
 JARS: Final = "*.jar"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Module:
+    """The source of changes: a folder with a Maven project, whose jar names its mends; see `Mends.java`.
+
+    Attributes:
+        name: The name of the jar, without `.jar`.
+        sources: The folder.
+        uses: The modules whose jars it needs beside that of the program.
+    """
+
+    name: str
+    sources: Path
+    uses: Sequence[Module] = ()
+
+    def jars(self, tool: Path, say: Callable[[str], object]) -> Mapping[str, Path]:
+        """Returns the jars of the modules that it uses, and then its own, by their names; builds those that the cache lacks.
+
+        Args:
+            tool: The jar of the program.
+            say: Is called with a sentence about what goes on.
+
+        Raises:
+            InfrastructureError: One cannot be built.
+        """
+        used = {name: jar for module in self.uses for name, jar in module.jars(tool, say).items()}
+        own = f"{self.name}.jar"
+        built = jvm.maven_build(
+            self.name, VERSION, self.sources, "package", "-DskipTests", product=f"target/{own}",
+            files=FILES, tools=_tools(), parts={f"lib/{name}": jar for name, jar in {JAR: tool, **used}.items()},
+        ).artifact(say)  # fmt: skip
+        return {**used, own: built.path / own}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,14 +68,16 @@ class Mends:
     """The mends of a program.
 
     Attributes:
-        program: Its name in `Mend.java`, e.g. `dledger` of `dledger-1`.
+        program: Its name in the findings of its module, e.g. `my-store` of `my-store-1`.
         software: Its name in sentences.
         texts: What each mend does, by the number of the finding.
+        module: The source of the changes.
     """
 
     program: str
     software: str
     texts: Mapping[int, str]
+    module: Module
 
     @property
     def help(self) -> str:
@@ -97,16 +137,20 @@ class Mends:
         """
         from harness.builds import Build  # noqa: PLC0415 - `labrys test --help` needs no builds
 
-        tools = (jvm.maven("building the mends"), jvm.compiler("building the mends"))
         tool = jvm.maven_build(
-            "mends", VERSION, SOURCES, "package", "-DskipTests", product=f"target/{JAR}",
-            files=("pom.xml", "src/main/**/*"), tools=tools,
+            "mends", VERSION, SOURCES, "package", "-DskipTests", product=f"target/{JAR}", files=FILES, tools=_tools()
         ).artifact(say)  # fmt: skip
+        program = tool.path / JAR
+        path = os.pathsep.join(map(str, (program, *self.module.jars(program, say).values())))
         known = [f"{self.program}-{number}" for number in numbers]
         copied = (".", MENDED) if jar is None else (jar, f"{MENDED}/{jar}")
         return Build(
             name=released.provenance.name, version=released.provenance.version, sources=released.path,
-            files=(jar or JARS,), command=("java", "-jar", str(tool.path / JAR), *copied, *known), product=MENDED,
+            files=(jar or JARS,), command=("java", "-cp", path, MAIN, *copied, *known), product=MENDED,
             tools=(jvm.java(f"mending {self.software}"),),
             patches=[f"finding {number}: {self.texts[number]}" for number in numbers],
         ).artifact(say)  # fmt: skip
+
+
+def _tools() -> Sequence[Program]:
+    return (jvm.maven("building the mends"), jvm.compiler("building the mends"))

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 SYSTEM, WORKLOAD = "system_name", "workload_name"
 SIMULATED_SYSTEM = "sim-raft"  # that commands of the simulator take by default
+PIPED_SYSTEM = "maelstrom"  # that runs the programs of `labrys new node`
 CLUSTER = "cluster"
 MOST_USED: Final = "Options that most users need"
 # The file of a suite alone decides these; `labrys.toml` may have them for `labrys test`.

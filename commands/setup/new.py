@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from commands.options.choosing import PIPED_SYSTEM
 from harness.console import installation, plugins
 from harness.console.parameters import Choice, folder
 from harness.console.plain import name as plain_name
@@ -35,7 +36,7 @@ NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 # The names of the plug-in, the module and the class in each template.
 TEMPLATE_NAMES = {"system": ("kv-store", "kv_store", "KvStore"), "workload": ("fresh-ids", "fresh_ids", "FreshIds")}
 # What the template of a node has for its name, its program, the command that builds this, and its workload.
-NODE_NAMES = ("first-node", "the-program", "build-it", "the-workload")
+NODE_NAMES = ("first-node", "the-program", "build-it", "the-workload", "the-system")
 PREFIX = "labrys-"
 # Its name in a template has no dot, because git and the build of the wheel would obey it there.
 GITIGNORE = "gitignore"
@@ -116,11 +117,11 @@ def workload(*, name: str, into: Path) -> None:
 def node(*, name: str, language: str, served: str, into: Path) -> None:
     """Makes a node program called NAME, such as my-node, in the folder NAME.
 
-    The program speaks Maelstrom's protocol on stdin and stdout. Its suite passes.
+    The program reads and writes messages in JSON on stdin and stdout. Its suite passes.
     """
     _hold_form(name)
     program, build = (text.format(name) for text in PROGRAMS[Language(language)])
-    names = dict(zip(NODE_NAMES, (name, program, build, served), strict=True))
+    names = dict(zip(NODE_NAMES, (name, program, build, served, PIPED_SYSTEM), strict=True))
     template, target = TEMPLATES / "node", into / name
     files = {Path("README.md"): template / "README.md", Path("suite.toml"): template / "suites" / f"{served}.toml"}
     _write({**files, **_tree(template / language / "all"), **_tree(template / language / served)}, names, target)

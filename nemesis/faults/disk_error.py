@@ -1,7 +1,7 @@
 """Errors of a disk: from the n-th call of a kind on a file with a name, system calls fail.
 
-Programs in virtual time have this fault, because their controller answers each call, and sim-raft, whose disk is an object. On
-real nodes, Labrys refuses it.
+Programs in virtual time have this fault, because their controller answers each call, and so have simulated nodes.
+On real nodes, Labrys refuses it.
 """
 
 from __future__ import annotations

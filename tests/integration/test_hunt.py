@@ -11,6 +11,7 @@ import pytest
 import cli
 from clusters.local import list_clusters
 from tests.documents import is_proven
+from tests.examples import DEFAULT
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,7 +30,7 @@ def test_a_hunt_on_real_nodes(tmp_path: Path, capsys: pytest.CaptureFixture[str]
         "--nodes",
         "3",
         "--system",
-        "dledger",
+        DEFAULT,
         "--among",
         "pause,partition-leader",
     ]
@@ -67,7 +68,7 @@ def test_a_find_of_the_simulator_is_confirmed_as_printed(tmp_path: Path, capsys:
     assert "It has no --fault-wait" in output
     assert "It has --fault-on 1 in place of 0.03-0.2" in output
     assert cli.invoke([*shlex.split(line.partition(": labrys ")[2]), "--store", str(tmp_path / "real")]) in {0, 1}
-    (run,) = tmp_path.glob("dledger-*/2*")
+    (run,) = tmp_path.glob(f"{DEFAULT}-*/2*")
     assert cli.invoke(["replay", str(run), "--cluster", "local", "--store", str(tmp_path / "real")]) in {0, 1}
     assert "last 1 s, and later ones begin later" in capsys.readouterr().err
     for path in (tmp_path / "real").glob("*/2*/results.json"):

@@ -407,7 +407,8 @@ def test_a_full_disk(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 AS_NOBODY = """
     import os, sys
     import cli, commands.setup.clusters, clusters.doctor, clusters.local, harness.cluster, paramiko, fabric
-    import harness.builds, harness.packages, clusters.systems.dledger.system
+    import harness.builds, harness.packages, tools.default_system
+    tools.default_system.system()
     os.setgroups([]); os.setgid(65534); os.setuid(65534)
     cli.main(sys.argv[1:])
 """

@@ -71,7 +71,7 @@ def test_safe_reads_survive_a_partition(tmp_path: Path, read_mode: str, faults: 
 
     assert part(document, "linearizable")["valid"] is True, said
     assert part(document, "faults-effective")["valid"] is True, said
-    # A follower that was cut off sometimes stays behind until a restart: a bug of DLedger, its finding 4, which the
+    # A follower that was cut off sometimes stays behind until a restart: a bug of the default system, its finding 4, which the
     # verdict must show; everything else must be right. On a busy machine `control-node` is unknown (decision 0012).
     others = {name: each["valid"] for name, each in document["parts"].items() if name != "recovered"}
     assert others.pop("control-node") is not False, said

@@ -6,21 +6,23 @@ The environment borrows the dependencies of the one that runs the tests, since n
 from __future__ import annotations
 
 import json
+import re
 import sys
 import zipfile
 from pathlib import Path
 
 import pytest
 
+from tests.examples import DEFAULT, SIMULATED
 from tests.installed import Installed
 from tests.stand_ins import stand_in
 
 ROOT = Path(__file__).parents[2]
 TOOLS = ROOT / "tools" / "nightly"
-SUITE = """
+SUITE = f"""
 [defaults]
 cluster = "sim"
-system = "sim-raft"
+system = "{SIMULATED}"
 nemesis = "partition-random-halves"
 time-limit = 40
 rate = 5
@@ -61,22 +63,21 @@ def stranger(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installed
 
 
 def test_the_wheel_has_all_that_it_needs(wheel: Path) -> None:
-    """The kernel, DLedger's node, the templates of packages and pages, the scripts for nodes, and the types."""
+    """The kernel, the default system, sources in Java, the templates of packages and pages, the scripts, and the types."""
     files = set(zipfile.ZipFile(wheel).namelist())
     rooms = ("harness", "nemesis", "workloads", "checker", "clusters", "results", "commands")
     assert {f"{room}/py.typed" for room in rooms} <= files
     assert {
         "cli.py",
-        "clusters/systems/dledger/node/pom.xml",
-        "clusters/systems/dledger/node/src/main/java/io/labrys/dledger/Main.java",
-        "clusters/systems/rocketmq/jars/pom.xml",
         "clusters/provision/node.sh",
         "clusters/local/node.sh",
         "results/page/templates/report.html",
         "checker/_kernel.pyi",
     } <= files
-    packaged = [name for name in files if name.startswith("clusters/systems/dledger/packaged/")]
-    assert sorted(name.split("/", 5)[-1] for name in packaged) == ["artifact.json", "tree/dledger-node.jar"]
+    java = [path.relative_to(ROOT) for kind in ("pom.xml", "*.java") for path in ROOT.glob(f"clusters/**/{kind}")]
+    assert {str(path) for path in java if not {"test", "tests", "target"} & set(path.parts)} <= files
+    packaged = [name.split("/", 3)[3] for name in files if re.match("clusters/systems/[^/]+/packaged/", name)]
+    assert sorted(name.split("/", 2)[2] for name in packaged) == ["artifact.json", f"tree/{DEFAULT}-node.jar"]
     assert any(name.startswith("checker/_kernel.") and name.endswith(".so") for name in files)
     templates = ROOT / "commands" / "templates"
     parts = {path for path in templates.rglob("*") if path.is_file() and "__pycache__" not in path.parts}

@@ -22,13 +22,14 @@ from clusters.heal import heal
 from clusters.hosts import examine_hosts
 from clusters.local import namespaces
 from clusters.ssh import SshCluster
-from clusters.systems.dledger.system import DLedgerSystem
 from clusters.vagrant import VagrantCluster
 from harness import capabilities as cap
 from harness.cluster import on_all
+from harness.console import plugins
 from harness.errors import InfrastructureError, NodeError
 from harness.remote.fabric import FabricRemote
 from tests.documents import is_proven
+from tests.examples import DEFAULT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -179,7 +180,7 @@ def test_hosts_behind_a_jump_host_are_looked_at(
     monkeypatch.setenv("HOME", str(tmp_path))
     with cluster.entered(), contextlib.closing(SshCluster.from_inventory(tmp_path / "lab.toml")) as made:
         assert made.remote(made.nodes[0]).run("hostname").stdout == f"{far.name}\n"
-        findings, usable = examine_hosts(made, DLedgerSystem.programs)
+        findings, usable = examine_hosts(made, plugins.load(plugins.SYSTEMS, DEFAULT).programs)
         assert cap.IPTABLES in made.probed(usable)["db-1.east"].available
         assert made.remote(made.nodes[0]).run("who am i; echo $SSH_CONNECTION").stdout.split()[0] == gate.address
     assert [node.name for node in usable] == ["db-1.east"]

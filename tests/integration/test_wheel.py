@@ -12,6 +12,7 @@ from zipfile import ZipFile
 
 import pytest
 
+from tests.examples import DEFAULT, SIMULATED
 from tests.installed import Installed
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(1200)]
@@ -41,11 +42,11 @@ def test_the_wheel_has_the_suites_of_systems_and_not_their_tests(wheel: Path) ->
 
 def test_a_suite_of_the_wheel_has_a_name(installed: Installed) -> None:
     """`labrys suite NAME` finds it in the installed package."""
-    assert " --system sim-raft " in installed.labrys("suite", "sim-raft-never-settle", "--dry-run")
-    assert "sim-raft-never-settle" in installed.labrys("suite", "--help")
+    assert f" --system {SIMULATED} " in installed.labrys("suite", f"{SIMULATED}-never-settle", "--dry-run")
+    assert f"{SIMULATED}-never-settle" in installed.labrys("suite", "--help")
 
 
-def test_the_wheel_carries_the_node_of_dledger(installed: Installed, tmp_path: Path) -> None:
+def test_the_wheel_carries_the_default_system(installed: Installed, tmp_path: Path) -> None:
     """On a machine without Maven and with an empty cache, the artifact is that of the wheel, with its digest and provenance."""
     programs = tmp_path / "bin"
     programs.mkdir()
@@ -53,12 +54,10 @@ def test_the_wheel_carries_the_node_of_dledger(installed: Installed, tmp_path: P
         (programs / name).symlink_to(str(shutil.which(name)))
     labrys = str(installed.python.with_name("labrys"))
     told = json.loads(
-        installed.run(
-            labrys, "build", "--system", "dledger", "--format", "json", PATH=str(programs), XDG_CACHE_HOME=str(tmp_path)
-        )
+        installed.run(labrys, "build", "--format", "json", PATH=str(programs), XDG_CACHE_HOME=str(tmp_path))
     )
     assert told["path"].startswith(installed.packages)
-    assert (Path(told["path"]) / "dledger-node.jar").is_file()
+    assert (Path(told["path"]) / f"{DEFAULT}-node.jar").is_file()
     assert told["version"] == "0.4.0"
     assert len(told["digest"]) == 64
     assert "mvn" in told["made"]

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Runs the regressions, and then one suite.
 #
-# The regressions are the folder `regressions`, and `regressions/before-NAME` for the suite suites/NAME.toml, where they exist.
+# The regressions are the folders `regressions` of the systems, and `before-NAME` for the suite suites/NAME.toml.
 #
 # usage: night.sh SUITE SEED OUT      in the folder of the repository, as root if the suite has local nodes
 #
@@ -32,7 +32,7 @@ run() {
     esac
 }
 
-for folder in regressions "regressions/before-$(basename "$suite" .toml)"; do
+for folder in clusters/systems/*/regressions clusters/systems/*/"before-$(basename "$suite" .toml)"; do
     [ ! -d "$folder" ] || run "$folder"
 done
 run "$suite"

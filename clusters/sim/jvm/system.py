@@ -16,7 +16,6 @@ from msgspec.json import decode as json_decode
 
 from clusters.kit.answers import NotSent
 from clusters.kit.jvm import compiler, java, maven, maven_build
-from clusters.kit.remoting import Connection
 from clusters.sim.cluster import LOG_FILE
 from clusters.sim.jvm import javas
 from clusters.sim.jvm.disk import DATA, JavaDisk
@@ -46,7 +45,7 @@ FLAGS: Final = (
     "-XX:-UsePerfData",
     "-Xmx512m",
     "-Xmn48m",
-    "-XX:PretenureSizeThreshold=500000",  # DLedger's buffers of 4 MB live as long as a process, so no collection copies them
+    "-XX:PretenureSizeThreshold=500000",  # buffers of 4 MB live as long as a process, so no collection copies them
     "-XX:+ExitOnOutOfMemoryError",
     "-XX:-OmitStackTraceInFastThrow",  # otherwise the compiler decides which exceptions have a stack
     "-XX:+UnlockExperimentalVMOptions",
@@ -201,11 +200,3 @@ class JavaNodes(SimNodes):
         except OSError as error:
             raise NotSent(f"{where} refused a connection: {error}") from error
         return stream.reader, cast("asyncio.StreamWriter", stream)
-
-    async def open_connection(self, host: str, port: int, timeout_s: float) -> Connection:
-        """Connects a client of RocketMQ's remoting to a node; see `Connection.open`.
-
-        Raises:
-            NotSent: The node refuses the connection, or does not accept it in time.
-        """
-        return Connection(*await self.open_stream(host, port, timeout_s), f"{host}:{port}")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from clusters.kit.mending import Mends
+from clusters.kit.mending import Mends, Module
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,12 +36,14 @@ MENDS: Final[Mapping[int, str]] = MappingProxyType(
         20: "a node takes no term and gives no vote that it cannot store",
     }
 )
-DLEDGER: Final = Mends(program="dledger", software="DLedger", texts=MENDS)
+MODULE: Final = Module(name="mends-dledger", sources=Path(__file__).parent / "mending")
+DLEDGER: Final = Mends(program="dledger", software="DLedger", texts=MENDS, module=MODULE)
 
 # DLedger 0.3.1.2 has these findings too, in the same methods.
 OLDER: Final = Mends(
     program="dledger",
     software="DLedger 0.3.1.2",
     texts=MappingProxyType({number: MENDS[number] for number in (8, 17, 18, 19, 20)}),
+    module=MODULE,
 )
 BY_VERSION: Final[Mapping[str, Mends]] = MappingProxyType({"0.4.0": DLEDGER, "0.3.1.2": OLDER})

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from clusters.kit import jvm
 from clusters.kit.exchange import asked_once
-from clusters.kit.members import Members
 from clusters.systems.dledger import mends
+from clusters.systems.dledger.members import Members
 from clusters.systems.dledger.options import VERSION
 from clusters.systems.dledger.outcomes import REFUSALS
 from clusters.systems.dledger.routing import Group
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
     from typing import TypeVar
 
-    from clusters.kit.dledger_protocol import Peer
+    from clusters.systems.dledger.protocol import Peer
     from harness.builds import Artifact
     from harness.cluster import Cluster
     from harness.node import Node

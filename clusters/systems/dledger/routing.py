@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING
 
 from clusters.kit.answers import PAUSE_S, NoAnswer, NotSent, Refused
 from clusters.kit.contracts import Contract
-from clusters.kit.dledger_protocol import SUCCESS, Peer
-from clusters.kit.remoting import HEADER_OK, Connection
 from clusters.systems.dledger import outcomes
+from clusters.systems.dledger.protocol import SUCCESS, Peer
+from clusters.systems.dledger.remoting import HEADER_OK, Connection
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-    from clusters.kit.members import Members
-    from clusters.kit.remoting import Answer
+    from clusters.systems.dledger.members import Members
+    from clusters.systems.dledger.remoting import Answer
     from harness.node import Node
     from harness.op import Invocation, Outcome, Value
 

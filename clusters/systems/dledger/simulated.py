@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from clusters.kit.dledger_messages import Messages
 from clusters.kit.jvm import JvmGroup
-from clusters.sim.jvm.system import JavaNodes, known_simulator, simulated, simulator
+from clusters.sim.jvm.system import simulated
 from clusters.systems.dledger.nodes import JAR, DLedgerNodes
+from clusters.systems.dledger.sim_remoting import RemotingNodes, remoting
 from clusters.systems.dledger.system import DLedgerSystem
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from harness.system import LogLine
 
 
-class SimDLedgerNodes(JavaNodes, DLedgerNodes):
+class SimDLedgerNodes(RemotingNodes, DLedgerNodes):
     """Nodes of the library in the simulator. A subclass is also a system on real nodes, whose options and checks it keeps."""
 
     main = "io.labrys.dledger.Simulated"
@@ -29,30 +29,25 @@ class SimDLedgerNodes(JavaNodes, DLedgerNodes):
 
     def __init__(self, cluster: Cluster, options: Any, workload: str) -> None:
         super().__init__(cluster, options, workload)
-        self._messages = Messages()
         self.group = replace(self.group, open=self.open_connection)
 
     @classmethod
     def build(cls, options: Any, say: Callable[[str], object]) -> Artifact:
         """Builds the node and the simulator, if the cache lacks them. Returns the node, which is under test."""
-        simulator(say)
+        remoting(say)
         return DLedgerNodes.build(options, say)
 
     def versions(self) -> Mapping[str, str]:
         """Returns the versions of the library, of the simulator and of Java."""
-        return {**DLedgerNodes.versions(self), "simjvm": known_simulator().provenance.short}
+        return {**DLedgerNodes.versions(self), **self.simulator_versions()}
 
     def fatal_log_patterns(self) -> Sequence[str]:
         """Returns the patterns of real nodes, and the line of a process that ended by itself."""
-        return (*DLedgerNodes.fatal_log_patterns(self), *JavaNodes.fatal_log_patterns(self))
-
-    def message(self, data: bytes) -> object:
-        """Returns a request by its code and, for a push, by its type; all answers are one kind."""
-        return self._messages.of(data)
+        return (*DLedgerNodes.fatal_log_patterns(self), *RemotingNodes.fatal_log_patterns(self))
 
     def jars(self) -> Sequence[Path]:
-        """Returns the jar of the node."""
-        return (self.artifact.path / JAR,)
+        """Returns the jar of the node, and that of the remoting."""
+        return (self.artifact.path / JAR, self.remoting_jar)
 
     def node_arguments(self, node: Node, directory: str, log_directory: str) -> Sequence[str]:
         """Returns the arguments of a node."""

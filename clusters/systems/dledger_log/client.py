@@ -19,15 +19,15 @@ from typing import TYPE_CHECKING, Final, TypeGuard
 
 from clusters.kit.answers import UNSUPPORTED, NotDone, Refused
 from clusters.kit.contracts import Done, Entries, Logs, Seen, Sets, by_workload
-from clusters.kit.dledger_protocol import SUCCESS
-from clusters.kit.remoting import HEADER_OK, Answer
 from clusters.kit.stored import entry_body
 from clusters.systems.dledger import outcomes
+from clusters.systems.dledger.protocol import SUCCESS
+from clusters.systems.dledger.remoting import HEADER_OK, Answer
 from clusters.systems.dledger.routing import DLedgerClient
 from clusters.systems.dledger_log.entries import BARRIER, entry_of, values_of
 
 if TYPE_CHECKING:
-    from clusters.kit.dledger_protocol import Peer
+    from clusters.systems.dledger.protocol import Peer
     from clusters.systems.dledger.routing import Group
     from clusters.systems.dledger_log.entries import Entry
     from harness.node import Node

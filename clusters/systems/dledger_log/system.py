@@ -13,8 +13,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from clusters.kit.contracts import served
-from clusters.kit.dledger_protocol import SUCCESS
 from clusters.systems.dledger.nodes import DLedgerNodes
+from clusters.systems.dledger.protocol import SUCCESS
 from clusters.systems.dledger_log.client import ANSWER_TIMEOUT_S, CLIENTS
 from clusters.systems.dledger_log.entries import BARRIER
 from clusters.systems.dledger_log.options import DLedgerLogOptions, LogRead
@@ -26,7 +26,7 @@ from harness.system import Tier
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from clusters.kit.dledger_protocol import Peer
+    from clusters.systems.dledger.protocol import Peer
     from clusters.systems.dledger_log.client import EntryClient
     from harness.cluster import Cluster
     from harness.node import Node

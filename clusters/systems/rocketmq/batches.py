@@ -21,7 +21,7 @@ from clusters.systems.rocketmq.brokers import connect
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from clusters.kit.remoting import Connection
+    from clusters.systems.dledger.remoting import Connection
     from harness.node import Node
 
 Place = tuple[str, str, int]  # the node, the topic and the message queue

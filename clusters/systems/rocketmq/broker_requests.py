@@ -28,7 +28,7 @@ from harness.clock import wall_s
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from clusters.kit.remoting import Answer, Connection
+    from clusters.systems.dledger.remoting import Answer, Connection
     from clusters.systems.rocketmq.records import Record
     from harness.op import Value
 

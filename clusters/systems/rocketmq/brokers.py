@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from clusters.kit import jvm
 from clusters.kit.answers import NoAnswer, NotSent, Refused
 from clusters.kit.exchange import asked_once
-from clusters.kit.remoting import Connection
+from clusters.systems.dledger.remoting import Connection
 from clusters.systems.rocketmq import broker_requests, settings
 from clusters.systems.rocketmq.broker_options import Flush
 from clusters.systems.rocketmq.broker_requests import BROKER, FAST_PORT, HA_PORT, NAME_SERVER_PORT, PORT

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from clusters.kit.answers import PAUSE_S, InDoubt, NoAnswer, NotDone, NotSent, Refused, unsupported
 from clusters.kit.contracts import Contract, by_workload
-from clusters.kit.remoting import Connection
+from clusters.systems.dledger.remoting import Connection
 from clusters.systems.rocketmq.heartbeats import Heartbeats, accepted
 from clusters.systems.rocketmq.outcomes import (
     BAD_ANSWER,
@@ -30,7 +30,7 @@ from harness.op import Ok
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-    from clusters.kit.remoting import Answer
+    from clusters.systems.dledger.remoting import Answer
     from clusters.systems.rocketmq.requests import Request
     from harness.node import Node
     from harness.op import Invocation, Outcome, Value

@@ -22,7 +22,7 @@ from harness.slowness import slowed
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from clusters.kit.remoting import Connection
+    from clusters.systems.dledger.remoting import Connection
     from clusters.systems.rocketmq.options import ControllerOptions
     from harness.daemon import Daemon
     from harness.node import Node

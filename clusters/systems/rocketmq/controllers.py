@@ -9,9 +9,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from clusters.kit import jvm
-from clusters.kit.dledger_protocol import Peer
 from clusters.kit.exchange import asked_once
-from clusters.kit.members import Members
+from clusters.systems.dledger.members import Members
+from clusters.systems.dledger.protocol import Peer
 from clusters.systems.rocketmq import settings
 from clusters.systems.rocketmq.client import Controllers
 from clusters.systems.rocketmq.options import Consensus
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
     from typing import TypeVar
 
-    from clusters.kit.remoting import Connection
+    from clusters.systems.dledger.remoting import Connection
     from clusters.systems.rocketmq.options import ControllerOptions
     from harness.builds import Artifact
     from harness.daemon import Daemon

@@ -14,10 +14,10 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
-from clusters.kit.dledger_protocol import Peer
 from clusters.kit.exchange import asked_once
-from clusters.kit.members import Members
-from clusters.kit.remoting import Connection
+from clusters.systems.dledger.members import Members
+from clusters.systems.dledger.protocol import Peer
+from clusters.systems.dledger.remoting import Connection
 from clusters.systems.rocketmq import broker_requests, brokers, controllers
 from clusters.systems.rocketmq.broker_requests import BROKER, FAST_PORT, PORT, LogState
 from harness.leaders import LEADER

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from clusters.kit.answers import InDoubt, NoAnswer, NotDone, NotSent
 from clusters.kit.contracts import NO_ANSWER, NOT_CONNECTED
-from clusters.kit.remoting import Answer
+from clusters.systems.dledger.remoting import Answer
 from clusters.systems.rocketmq.outcomes import SUCCESS
 from clusters.systems.rocketmq.requests import REQUESTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from clusters.kit.remoting import Connection
+    from clusters.systems.dledger.remoting import Connection
     from clusters.systems.rocketmq.client import Controllers
     from harness.node import Node
     from harness.op import Value

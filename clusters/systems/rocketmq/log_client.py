@@ -17,7 +17,7 @@ from clusters.systems.rocketmq import broker_requests
 from clusters.systems.rocketmq.bodies import entry_in
 
 if TYPE_CHECKING:
-    from clusters.kit.remoting import Connection
+    from clusters.systems.dledger.remoting import Connection
     from clusters.systems.rocketmq.producer import Producer
     from harness.node import Node
     from harness.op import Value

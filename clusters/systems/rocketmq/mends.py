@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from clusters.kit.mending import Mends
+from clusters.kit.mending import Mends, Module
+from clusters.systems.dledger.mends import MODULE as DLEDGER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,4 +24,5 @@ MENDS: Final[Mapping[int, str]] = MappingProxyType(
         13: "a controller takes no term and gives no vote that it cannot store",
     }
 )
-CONTROLLER: Final = Mends(program="controller", software="RocketMQ's controllers", texts=MENDS)
+MODULE: Final = Module(name="mends-rocketmq", sources=Path(__file__).parent / "mending", uses=(DLEDGER,))
+CONTROLLER: Final = Mends(program="controller", software="RocketMQ's controllers", texts=MENDS, module=MODULE)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 from clusters.kit import jvm
 from clusters.kit.exchange import asked_once
-from clusters.kit.remoting import Connection
 from clusters.kit.waiting import wait_until_complete
+from clusters.systems.dledger.remoting import Connection
 from clusters.systems.rocketmq import settings
 from clusters.systems.rocketmq.broker_requests import NAME_SERVER_PORT, master_of
 from harness.service import Service

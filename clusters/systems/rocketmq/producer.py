@@ -28,7 +28,7 @@ from clusters.systems.rocketmq.brokers import connect
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from clusters.kit.remoting import Answer, Connection
+    from clusters.systems.dledger.remoting import Answer, Connection
     from clusters.systems.rocketmq.batches import Batches
     from clusters.systems.rocketmq.routes import Routes
     from harness.node import Node

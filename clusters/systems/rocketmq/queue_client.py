@@ -25,7 +25,7 @@ from clusters.systems.rocketmq.broker_outcomes import NOTHING_CAME
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from clusters.kit.remoting import Connection
+    from clusters.systems.dledger.remoting import Connection
     from clusters.systems.rocketmq.broker_requests import Pulled
     from clusters.systems.rocketmq.producer import Producer
     from harness.node import Node

@@ -17,7 +17,7 @@ from clusters.systems.rocketmq import broker_requests
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
-    from clusters.kit.remoting import Connection
+    from clusters.systems.dledger.remoting import Connection
     from clusters.systems.rocketmq.broker_requests import LogState
     from harness.op import Value
 

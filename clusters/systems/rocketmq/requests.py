@@ -20,7 +20,7 @@ from clusters.systems.rocketmq.outcomes import SUCCESS
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from clusters.kit.remoting import Answer, Connection
+    from clusters.systems.dledger.remoting import Answer, Connection
     from harness.op import Value
 
 CLUSTER = "labrys"

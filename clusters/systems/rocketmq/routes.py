@@ -19,7 +19,7 @@ from clusters.systems.rocketmq.name_servers import connect
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from clusters.kit.remoting import Connection
+    from clusters.systems.dledger.remoting import Connection
     from harness.node import Node
 
 TIMEOUT_S: Final = 1.0

@@ -6,10 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from clusters.kit.dledger_messages import Messages
 from clusters.kit.jvm import JvmGroup, maven_build
 from clusters.sim.jvm.disk import DATA
-from clusters.sim.jvm.system import COMPILER, JavaNodes, known_simulator, simulated, simulator
+from clusters.sim.jvm.system import COMPILER, simulated
+from clusters.systems.dledger.sim_remoting import RemotingNodes, remoting
 from clusters.systems.rocketmq import settings
 from clusters.systems.rocketmq.controller import RocketMQController
 from clusters.systems.rocketmq.options import Consensus
@@ -44,7 +44,7 @@ def starter(say: Callable[[str], object]) -> Artifact:
     ).artifact(say)  # fmt: skip
 
 
-class SimRocketMQController(JavaNodes, RocketMQController):
+class SimRocketMQController(RemotingNodes, RocketMQController):
     """Controllers on DLedger in the simulator, with the options, clients and checks of real nodes."""
 
     main = "io.labrys.rocketmq.Simulated"
@@ -60,32 +60,27 @@ class SimRocketMQController(JavaNodes, RocketMQController):
                 "another --cluster"
             )
         super().__init__(cluster, options, workload)
-        self._messages = Messages()
         self.controllers = self.processes.controllers = replace(self.controllers, open=self.open_connection)
 
     @classmethod
     def build(cls, options: ControllerOptions, say: Callable[[str], object]) -> Artifact:
         """Builds the simulator and the starter, if the cache lacks them. Returns the released jars, which are under test."""
-        simulator(say)
+        remoting(say)
         starter(say)
         return RocketMQController.build(options, say)
 
     def versions(self) -> Mapping[str, str]:
         """Returns the versions of the release, of its consensus library and of the simulator."""
-        return {**RocketMQController.versions(self), "simjvm": known_simulator().provenance.short}
+        return {**RocketMQController.versions(self), **self.simulator_versions()}
 
     def fatal_log_patterns(self) -> Sequence[str]:
         """Returns the patterns of real nodes, and the line of a process that ended by itself."""
-        return (*RocketMQController.fatal_log_patterns(self), *JavaNodes.fatal_log_patterns(self))
-
-    def message(self, data: bytes) -> object:
-        """Returns the message between controllers; see `Messages`."""
-        return self._messages.of(data)
+        return (*RocketMQController.fatal_log_patterns(self), *RemotingNodes.fatal_log_patterns(self))
 
     def jars(self) -> Sequence[Path]:
-        """Returns the starter and the released jars, without those of Logback."""
+        """Returns the starter, the remoting and the released jars, without those of Logback."""
         released = sorted(path for path in self.artifact.path.glob("*.jar") if not path.name.startswith(LOGBACK))
-        return (starter(lambda _: None).path / STARTER, *released)
+        return (starter(lambda _: None).path / STARTER, self.remoting_jar, *released)
 
     def node_arguments(self, node: Node, directory: str, log_directory: str) -> Sequence[str]:  # noqa: ARG002
         """Returns the arguments of a controller: its configuration file, which `factory` writes."""

@@ -14,6 +14,7 @@ from harness.errors import InputError
 from tests.by_seed import EXAMPLE, invoked, plan_file
 from tests.catches.hunts import Hunt
 from tests.documents import is_proven
+from tests.examples import PIPED
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -59,7 +60,7 @@ def test_a_hunt_leaves_the_disks_alone() -> None:
 def test_what_cannot_run_there_is_refused_before_anything_starts() -> None:
     """The error says why, and which systems can."""
     with pytest.raises(InputError, match="runs as programs with pipes only: give --cluster pipes, not --cluster sim"):
-        cli.invoke(["test", "--cluster", "sim", "--system", "maelstrom", "--workload", "echo"])
+        cli.invoke(["test", "--cluster", "sim", "--system", PIPED, "--workload", "echo"])
     with pytest.raises(InputError, match="whose messages are bytes to Labrys"):
         cli.invoke(["test", "--cluster", "sim", "--system", EXAMPLE, "--nemesis", "kill", "--fault-wait", "0.5"])
     with pytest.raises(InputError, match="needs --cluster sim or --cluster pipes --virtual, not --cluster local"):

@@ -29,6 +29,7 @@ from results.publish import announce, publish
 from results.record.record import WORLD
 from results.repeats import RepeatFolder
 from results.store.store import Run, Store
+from tests.examples import SIMULATED
 from tests.integration.results.browser import CHROMIUM
 from tests.integration.results.layout import faults_of_layout
 from tests.spark.runs import in_one_process
@@ -127,7 +128,7 @@ def explained(root: Path) -> Run:
         "--cluster",
         "sim",
         "--system",
-        "sim-raft",
+        SIMULATED,
         "--bug",
         "half-is-majority",
         *faults,

@@ -11,6 +11,7 @@ from clusters.sim.host import Request
 from clusters.sim.rarity import FEW, HELD_NS
 from clusters.sim.world import SimWorld
 from harness.units import NS_PER_S
+from tests.examples import SIMULATED
 from tests.trials import TOY, trial
 
 if TYPE_CHECKING:
@@ -158,7 +159,7 @@ def test_held_messages_arrive_in_the_end() -> None:
 def test_a_run_with_a_wait_has_the_message_in_its_records() -> None:
     """The record names the message, and the fault lasts as long as planned from there."""
     times = ("--fault-on", "0.5-1", "--fault-off", "0.2-0.4", "--fault-wait", "2", "--time-limit", "20")
-    words = (*TOY, "--system", "sim-raft", "--nemesis", "pause", *times)
+    words = (*TOY, "--system", SIMULATED, "--nemesis", "pause", *times)
     records = trial(*words).result.faults
     assert all(record.fired is not None for record in records)
     began = [record for record in records if record.fired and " from " in record.fired.what]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from clusters.systems.maelstrom.violations import Ledger
 from commands.run.again import compared, part_of
 from harness.verdict import Verdict
 
@@ -33,9 +32,3 @@ def test_a_comparison_is_valid_only_with_messages(tmp_path: Path) -> None:
     assert (nothing.verdict, nothing.reason) == (
         Verdict.UNKNOWN, "Neither run left a message, so nothing was compared."
     )  # fmt: skip
-
-
-def test_nodes_that_wrote_nothing_followed_no_protocol() -> None:
-    """The part `protocol` is unknown."""
-    part = Ledger().part()
-    assert (part.verdict, part.reason) == (Verdict.UNKNOWN, "The nodes wrote no message.")

@@ -9,6 +9,7 @@ import pytest
 
 import cli
 from harness.errors import ExitCode
+from tests.examples import SIMULATED
 
 SYSTEM = """
 from pathlib import Path
@@ -83,8 +84,8 @@ def test_the_provenance_as_json(capsys: pytest.CaptureFixture[str], tmp_path: Pa
 
 def test_a_system_that_builds_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     """A simulated system has no artifact, and that is no error."""
-    assert labrys(capsys, "--system", "sim-raft") == ("", "the system sim-raft builds nothing\n")
-    assert labrys(capsys, "--system", "sim-raft", "--format", "json") == ("null\n", "")
+    assert labrys(capsys, "--system", SIMULATED) == ("", f"the system {SIMULATED} builds nothing\n")
+    assert labrys(capsys, "--system", SIMULATED, "--format", "json") == ("null\n", "")
 
 
 def test_a_system_that_the_simulator_lacks(capsys: pytest.CaptureFixture[str]) -> None:
@@ -97,4 +98,4 @@ def test_a_system_that_the_simulator_lacks(capsys: pytest.CaptureFixture[str]) -
         "the system made_elsewhere:Built does not run in the simulator: it has a clock of its own"
         in capsys.readouterr().err
     )
-    assert labrys(capsys, "--cluster", "sim", "--system", "sim-raft") == ("", "the system sim-raft builds nothing\n")
+    assert labrys(capsys, "--cluster", "sim", "--system", SIMULATED) == ("", f"the system {SIMULATED} builds nothing\n")

@@ -21,6 +21,7 @@ from harness.errors import ExitCode
 from nemesis import triggers
 from nemesis.errors import PlanError
 from nemesis.kinds import registry
+from tests.examples import DEFAULT
 from workloads.lock import LockOptions
 
 if TYPE_CHECKING:
@@ -189,10 +190,10 @@ def test_an_option_of_another_system_is_refused_with_its_owner(
 ) -> None:
     """The option is on the command line or in `labrys.toml`."""
     package("kvpack", "[labrys.systems]\nkv = kvpack:Store\n", MODULE)
-    expected = "is an option of the system kv, and this is a test of the system dledger with the workload register"
+    expected = f"is an option of the system kv, and this is a test of the system {DEFAULT} with the workload register"
     assert f"--lease-ms {expected}" in refused(capsys, "plan", "--lease-ms", "3")
     assert f"--no-fsync {expected}" in refused(capsys, "test", "--no-fsync")
-    assert "of the system dledger" in refused(capsys, "test", "--system", "kv", "--read-mode", "unsafe")
+    assert f"of the system {DEFAULT}" in refused(capsys, "test", "--system", "kv", "--read-mode", "unsafe")
     (elsewhere / "labrys.toml").write_text("[test]\nlease-ms = 90\n")
     assert f"[test] lease-ms {expected}" in refused(capsys, "plan")
 
@@ -397,7 +398,7 @@ def test_a_system_that_cannot_serve_the_workload_is_refused(
     """The message has the workloads of the system, and the systems for the workload."""
     package("kvpack", "[labrys.workloads]\nvault = kvpack:Bank\n", BANK)
     err = refused(capsys, "plan", "--workload", "vault")
-    assert "the system dledger serves register, not vault; no installed system serves vault" in err
+    assert f"the system {DEFAULT} serves register, not vault; no installed system serves vault" in err
 
 
 BANK = """
@@ -410,7 +411,7 @@ class Bank(RegisterWorkload):
 
 def test_an_unknown_name_is_refused_with_a_suggestion(capsys: pytest.CaptureFixture[str]) -> None:
     """Systems and workloads have suggestions."""
-    assert "Did you mean 'dledger'?" in refused(capsys, "test", "--system", "dleger")
+    assert f"Did you mean '{DEFAULT}'?" in refused(capsys, "test", "--system", f"{DEFAULT}r")
     assert "Did you mean 'register'?" in refused(capsys, "plan", "--workload", "registr")
 
 
@@ -474,7 +475,7 @@ def test_the_help_has_each_option_once_and_twenty_at_the_beginning(capsys: pytes
     assert headings == [
         MOST_USED,
         *Topic,
-        "Options of the system dledger",
+        f"Options of the system {DEFAULT}",
         "Options of the workload register",
     ]
     flags = re.findall(r"^  (?:-h, )?(--[a-z-]+)", out, re.MULTILINE)

@@ -12,6 +12,7 @@ import cli
 from commands.crash.states import CrashState, enumerate_states, of_recovery
 from harness.errors import InputError
 from harness.world import DiskStep, DiskSteps, Losing, Unsynced
+from tests.examples import SIMULATED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -122,8 +123,8 @@ def test_a_node_that_does_not_start_again_has_no_recovery() -> None:
 
 
 def crash(store: Path, *options: str) -> tuple[int, str]:
-    """Runs the command on sim-raft. Returns the exit code and the output."""
-    arguments = ["crash", "--system", "sim-raft", "--nodes", "3", "--seed", "5", "--time-limit", "3.5", "--rate", "2"]
+    """Runs the command on a simulated system. Returns the exit code and the output."""
+    arguments = ["crash", "--system", SIMULATED, "--nodes", "3", "--seed", "5", "--time-limit", "3.5", "--rate", "2"]
     done = CliRunner().invoke(cli.labrys, [*arguments, "--jobs", "1", "--store", str(store), *options])
     return done.exit_code, done.output
 
@@ -143,7 +144,7 @@ def test_an_acknowledgement_before_the_sync_is_found(tmp_path: Path) -> None:
     assert "linearizable" in output
     (plan,) = (tmp_path / "crashes").iterdir()
     assert '"disk-step"' in plan.read_text()
-    assert list(tmp_path.glob("sim-raft-*/*/results.json"))
+    assert list(tmp_path.glob(f"{SIMULATED}-*/*/results.json"))
 
 
 def test_the_correct_form_survives_a_second_loss_in_the_recovery(tmp_path: Path) -> None:
@@ -159,9 +160,7 @@ def test_the_correct_form_survives_a_second_loss_in_the_recovery(tmp_path: Path)
 
 def test_the_steps_of_a_run_of_the_store_are_visited(tmp_path: Path) -> None:
     """With its faults and its options; other options beside it are refused."""
-    words = (
-        "test --cluster sim --system sim-raft --nodes 3 --seed 5 --time-limit 4 --rate 2 --nemesis kill --fault-on 0.5"
-    )
+    words = f"test --cluster sim --system {SIMULATED} --nodes 3 --seed 5 --time-limit 4 --rate 2 --nemesis kill --fault-on 0.5"
     CliRunner().invoke(cli.labrys, [*words.split(), "--fault-quiet", "0.5-1", "--store", str(tmp_path)])
     of_run = ["crash", "--of", "latest", "--store", str(tmp_path), "--states", "1", "--jobs", "1"]
     done = CliRunner().invoke(cli.labrys, of_run)

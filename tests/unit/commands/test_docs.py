@@ -21,6 +21,7 @@ from harness import combinators
 from harness.builds import Build
 from harness.client import Client
 from harness.combinators import limit
+from harness.console import plugins
 from harness.daemon import Daemon
 from harness.load import ClosedLoop
 from harness.op import OpType
@@ -28,6 +29,7 @@ from harness.service import NodeStatus, ReplicaState, Service
 from harness.system import Program, System
 from harness.testing import simulate
 from harness.workload import Observed
+from tests.examples import DEFAULT, SIMULATED
 from tests.own_models import operation
 from tests.slow_faults import forget_plugins, install_slow_faults
 from tests.stand_ins import stand_in
@@ -67,7 +69,9 @@ def test_the_code_of_a_page_is_that_of_the_template(page: str, kind: str) -> Non
     template = ROOT / "commands" / "templates" / kind
     written = [path.read_text() for path in template.rglob("*") if path.suffix in {".py", ".toml"}]
     written.append((ROOT / "tests" / "watched_store.py").read_text())  # the example of a system with two services
-    written.append((ROOT / "clusters/systems/sim_raft/system.py").read_text())  # the example of lines of logs
+    written.append(
+        Path(inspect.getfile(plugins.load(plugins.SYSTEMS, SIMULATED))).read_text()
+    )  # the example of lines of logs
     code = [text for language, text in blocks(page) if language in {"python", "toml"}]
     assert len(code) >= 5
     for text in code:
@@ -283,6 +287,6 @@ def test_the_commands_of_the_installation_name_what_exists(capsys: pytest.Captur
         if words[0] == "make":
             assert re.search(rf"^{words[-1]}:", makefile, re.MULTILINE), line
         if words[0].rpartition("/")[2] == "labrys":
-            words = ["dledger" if word == "my-store" else word for word in words]  # it is not installed here
+            words = [DEFAULT if word == "my-store" else word for word in words]  # it is not installed here
             assert cli.invoke([*words[1:], "--help"] if words[1:] != ["--version"] else words[1:]) == 0, line
             capsys.readouterr()

@@ -10,6 +10,7 @@ from click.testing import CliRunner
 
 import cli
 from harness.errors import ExitCode
+from tests.examples import SIMULATED
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -55,7 +56,7 @@ def test_a_part_that_compares_nodes_shows_what_happened(
 ) -> None:
     """The states of the nodes stand between the events, each vote names the candidate, and faults have their nodes."""
     where = ["--store", str(tmp_path)]
-    test = ["test", "--cluster", "sim", "--system", "sim-raft", *options.split(), *where]
+    test = ["test", "--cluster", "sim", "--system", SIMULATED, *options.split(), *where]
     assert CliRunner().invoke(cli.labrys, test).exit_code == ExitCode.INVALID
     told = CliRunner().invoke(cli.labrys, ["explain", "latest", *where])
     assert told.exit_code == ExitCode.VALID

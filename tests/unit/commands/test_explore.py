@@ -8,8 +8,9 @@ from collections.abc import Callable, Sequence
 import pytest
 
 import cli
+from tests.examples import DEFAULT, SIMULATED
 
-RAFT = ("explore", "--system", "sim-raft", "--no-pre-vote", "--operations", "read")
+RAFT = ("explore", "--system", SIMULATED, "--no-pre-vote", "--operations", "read")
 
 # A candidate repeats its request at the heartbeat interval, so a long one leaves fewer timers to visit.
 SLOW_HEARTBEATS = ("--heartbeat-ms", "400", "--election-ms", "800")
@@ -93,11 +94,11 @@ def test_a_violation_is_told_in_order(run: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (("--system", "dledger"), "the system dledger runs on machines"),
+        (("--system", DEFAULT), f"the system {DEFAULT} runs on machines"),
         (("--reads", "lease"), "in a search, clocks have any speed"),
         (("--operations", "jump 1"), "expected one of read, write, cas, found"),
         (("--operations", "write x"), "--operations: write: is not JSON"),
-        (("--operations", "write"), "sim-raft has no write of null"),
+        (("--operations", "write"), f"{SIMULATED} has no write of null"),
         (("--workload", "bank"), "bank"),
     ],
 )
@@ -194,7 +195,7 @@ def test_figure_eight_is_found_after_an_opening(run: Run) -> None:
     second = "n3 timer; n3 > n2; n2 > n3; client-1 > n3"
     third = "n1 restart; n1 timer; n1 timer; n3 restart; n3 timer; n3 timer; lose; n1 timer; n3 timer"
     code, output, _ = run(
-        "explore", "--system", "sim-raft", "--no-pre-vote", *SLOW_HEARTBEATS, "--operations", "write 1; write 2",
+        "explore", "--system", SIMULATED, "--no-pre-vote", *SLOW_HEARTBEATS, "--operations", "write 1; write 2",
         "--bug", "old-term-committed-by-count", "--timers", "0", "--restarts", "1", "--after", f"{first};{second};{third}",
     )  # fmt: skip
     assert code == 1
@@ -212,7 +213,7 @@ CONFIRMED_LEASE = (
 def test_a_broken_lease_is_found_if_all_nodes_have_one_clock(run: Run, bug: str, code: int) -> None:
     """A voter confirms a lease, restarts, and votes for another node, which acknowledges a write. The old leader misses it."""
     found, output, _ = run(
-        "explore", "--system", "sim-raft", "--no-pre-vote", "--reads", "lease", *SLOW_HEARTBEATS, "--one-clock",
+        "explore", "--system", SIMULATED, "--no-pre-vote", "--reads", "lease", *SLOW_HEARTBEATS, "--one-clock",
         "--bug", bug, "--operations", "write 1; read", "--timers", "0", "--restarts", "1", "--after", CONFIRMED_LEASE,
     )  # fmt: skip
     assert found == code
@@ -261,7 +262,7 @@ def test_a_bug_that_no_hunt_finds_is_found_after_an_opening(
     run: Run, bug: str, more: Sequence[str], after: str, expected: str
 ) -> None:
     """Without the bug, every state within the same bounds is visited, and there is no violation."""
-    raft = ("--system", "sim-raft", "--no-pre-vote", *SLOW_HEARTBEATS, "--timers", "0", *more)
+    raft = ("--system", SIMULATED, "--no-pre-vote", *SLOW_HEARTBEATS, "--timers", "0", *more)
     words = raft if more else (*BOOKKEEPER, "--protocol", "terms", "--operations", "append 1; read 1")
     for planted in (bug, "none"):
         code, output, _ = run("explore", *words, "--bug", planted, "--after", after)

@@ -13,6 +13,7 @@ import pytest
 
 import cli
 from harness.verdict import CONTROL_NODE
+from tests.examples import SIMULATED
 from tests.pages import DOCS, carried_out, commands, missing, plainly, steps
 from tests.trials import trial
 
@@ -57,7 +58,7 @@ def test_the_tutorial_begins_with_a_bug(tmp_path: Path, monkeypatch: pytest.Monk
 def test_the_page_of_results_has_every_part_of_a_verdict() -> None:
     """Its table names all parts of a run, and its sentence those that may be unknown in a valid run."""
     page = "\n".join((DOCS / "reference" / name).read_text(encoding="utf-8") for name in ("results.md", "verdicts.md"))
-    run = trial("--system", "sim-raft", "--cluster", "sim", "--time-limit", "22", "--nemesis", "kill", seed=1)
+    run = trial("--system", SIMULATED, "--cluster", "sim", "--time-limit", "22", "--nemesis", "kill", seed=1)
     (table,) = re.findall(r"^## Parts\n\n(.*?)\n\n", page, re.MULTILINE | re.DOTALL)
     listed = {name for row in re.findall(r"^\| (`[^|]*`) \|", table, re.MULTILINE) for name in row.split("`")}
     assert {part.name for part in run.outcome.parts} | {CONTROL_NODE} <= listed

@@ -37,6 +37,7 @@ from nemesis.parsing import request_of
 from nemesis.targets import ALL, LEADER, MAJORITY, TRIGGER
 from nemesis.triggers import Subject, for_hunts
 from tests.catches.hunts import Hunt
+from tests.examples import DEFAULT
 from tests.trials import TOY, trial
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ def test_a_hunt_draws_the_settings_that_are_left_open() -> None:
 
 def test_a_hunt_in_a_java_system_draws_where_threads_stop() -> None:
     """They are the last settings, so that a run draws the others as it did without them."""
-    settings = Hunt(("--system", "dledger"), seed=1).space.settings
+    settings = Hunt(("--system", DEFAULT), seed=1).space.settings
     assert [*settings][-3:] == ["preempt", "page_faults", "stalls"]
 
 
@@ -405,7 +406,7 @@ def test_runs_that_break_off_do_not_mask_a_find(
 def test_a_hunt_on_real_nodes_has_one_run_at_a_time() -> None:
     """It refuses `--jobs`."""
     with pytest.raises(InputError, match="--jobs is for the simulator"):
-        cli.invoke(["hunt", "--cluster", "local", "--system", "dledger", "--jobs", "2"])
+        cli.invoke(["hunt", "--cluster", "local", "--system", DEFAULT, "--jobs", "2"])
 
 
 def session(verdict: Verdict, *, error: str | None = None) -> Session:

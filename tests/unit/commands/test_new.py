@@ -14,6 +14,7 @@ import pytest
 import cli
 from harness.console import installation, plugins
 from harness.errors import ExitCode
+from tests.examples import DEFAULT
 
 ROOT = Path(__file__).parents[3]
 MY_DB = plugins.Plugin(
@@ -134,7 +135,7 @@ def test_the_next_steps_are_those_of_this_environment(capsys: pytest.CaptureFixt
         ("a" * 41, "at most 40 characters"),
         ("../x", "expected a name"),
         ("-x", "No such option"),
-        ("dledger", "the package labrys has a system named dledger already"),
+        (DEFAULT, f"the package labrys has a system named {DEFAULT} already"),
         ("labrys-db", "the package gets the prefix labrys- by itself; give 'db' as its name"),
         ("there", "exists already; choose another name, or another folder with --into"),
     ],

@@ -14,6 +14,7 @@ import cli
 from commands.setup.new import PROGRAMS, Language, NodeWorkload
 from harness.console.documents import parse_json
 from harness.errors import ExitCode
+from tests.examples import PIPED
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,7 +42,9 @@ def made(language: Language, workload: NodeWorkload, into: Path, monkeypatch: py
     )
     folder = into / "my-node"
     texts = {path: path.read_text(encoding="utf-8") for path in folder.rglob("*") if path.is_file()}
-    assert not any(word in text for text in texts.values() for word in ("first-node", "the-program", "build-it"))
+    assert not any(
+        word in text for text in texts.values() for word in ("first-node", "the-program", "build-it", "the-system")
+    )
     program, build = (text.format("my-node") for text in PROGRAMS[language])
     assert f"    {build}\n" in texts[folder / "README.md"]
     monkeypatch.chdir(folder)
@@ -69,7 +72,7 @@ def test_a_new_node_answers_and_its_seed_repeats_it(
     made(language, NodeWorkload.ECHO, tmp_path, monkeypatch)
     program = PROGRAMS[language][0].format("my-node")
     code = called(
-        "test", "--cluster", "pipes", "--virtual", "--system", "maelstrom", "--bin", f"./{program}", "--workload", "echo",
+        "test", "--cluster", "pipes", "--virtual", "--system", PIPED, "--bin", f"./{program}", "--workload", "echo",
         "--nodes", "1", "--time-limit", "1", "--nemesis", "", "--seed", "1", "--rate", "20",
     )  # fmt: skip
     capsys.readouterr()
@@ -103,7 +106,7 @@ def test_the_suite_of_a_new_node_passes(
         (("My_Node", "--language", "go"), "expected a name of lower-case letters, digits and hyphens"),
         (("my-node",), "--language"),
         (("my-node", "--language", "cobol"), "is not one of the choices"),
-        (("my-node", "--language", "go", "--workload", "kafka"), "is not one of the choices"),
+        (("my-node", "--language", "go", "--workload", "register"), "is not one of the choices"),
     ],
 )
 def test_what_no_template_has_is_refused(

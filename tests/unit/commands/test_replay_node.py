@@ -14,6 +14,7 @@ from clusters.sim.machine import random_of
 from commands.replay.node import Replayed, recorded_lines, replayed
 from harness.errors import ExitCode, InputError
 from results.logs.transcripts import lines_of
+from tests.examples import PIPED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -135,7 +136,7 @@ def test_options_of_one_node_need_a_node(tmp_path: Path, option: str) -> None:
 
 @pytest.mark.parametrize(
     "words",
-    [("--targets", "name"), ("--repeat", "2"), ("--until-fail",), ("--format", "json"), ("--system", "maelstrom")],
+    [("--targets", "name"), ("--repeat", "2"), ("--until-fail",), ("--format", "json"), ("--system", PIPED)],
 )
 def test_options_of_a_run_are_refused_with_a_node(tmp_path: Path, words: Sequence[str]) -> None:
     """Nothing runs, so they would mean nothing. The message names the option."""

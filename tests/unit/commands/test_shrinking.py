@@ -18,6 +18,7 @@ from harness.errors import InputError
 from harness.faults import RARE_MESSAGE, PlannedFault, Trigger
 from harness.randomness import stream
 from harness.targets import AtTrigger, Named, names_of
+from tests.examples import SIMULATED
 from tests.trials import TOY
 
 if TYPE_CHECKING:
@@ -130,7 +131,7 @@ def test_fewer_clients_and_keys_are_tried_one_by_one() -> None:
 
 def test_the_load_and_the_objects_can_be_made_smaller() -> None:
     """A closed loop has workers, an open loop has a rate, and a workload declares its numbers of objects."""
-    register = {"system_name": "sim-raft", "workload_name": "register"}
+    register = {"system_name": SIMULATED, "workload_name": "register"}
     assert goals_of(RunOptions.of(register)) == {"hot_keys": 1, "hot_share": 1}
     assert goals_of(RunOptions.of(register | {"workload_name": "lock"})) == {"locks": 1}
     options = {"load_kind": "open", "rate": 5.0, "max_in_flight": 100, "hot_keys": 2, "hot_share": 0.5, "nodes": 5}

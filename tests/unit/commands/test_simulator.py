@@ -19,6 +19,7 @@ from commands.run.confirming import Confirmation, confirmation
 from harness.errors import InputError
 from harness.verdict import Verdict
 from tests.by_seed import EXAMPLE
+from tests.examples import DEFAULT, PIPED, SIMULATED
 from tests.trials import TOY, settled_by, trial, trials
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def _bytes(path: Path, words: Sequence[str], hash_seed: str) -> tuple[str, bytes
     return finished.stdout, path.read_bytes()
 
 
-@pytest.mark.parametrize("system", ["tests.toy_register:ToyRegisters", "clusters.systems.sim_raft.system:SimRaft"])
+@pytest.mark.parametrize("system", ["tests.toy_register:ToyRegisters", SIMULATED])
 def test_the_same_seed_gives_the_same_bytes(system: str, tmp_path: Path) -> None:
     """Two processes with different hash seeds write the same history.jsonl, byte for byte, and the same proofs."""
     words = (*TOY, "--time-limit", "20", *FAULTS, "--system", system)
@@ -95,7 +96,7 @@ def test_a_planted_bug_is_found() -> None:
     ("words", "sentence"),
     [
         (
-            ("--cluster", "sim", "--system", "maelstrom", "--workload", "echo"),
+            ("--cluster", "sim", "--system", PIPED, "--workload", "echo"),
             "runs as programs with pipes only: give --cluster pipes, not --cluster sim",
         ),
         (("--cluster", "pipes", "--system", EXAMPLE), "does not run as programs with pipes: it runs on machines"),
@@ -111,7 +112,7 @@ def test_a_system_in_the_wrong_place_is_refused(words: Sequence[str], sentence: 
 
 def test_software_for_real_nodes_has_a_command_for_them() -> None:
     """A simulated run of it names the same test on local nodes; a system that is only simulated has none."""
-    with settled_by("--cluster", "sim", "--system", "dledger", "--nodes", "3", "--seed", "7") as settled:
+    with settled_by("--cluster", "sim", "--system", DEFAULT, "--nodes", "3", "--seed", "7") as settled:
         assert confirmation(settled, RUN) == Confirmation(line="labrys test --seed 7 --nodes 3", changes=[])
         assert placed(settled.options).type.simulated
     with settled_by(*TOY) as settled:
@@ -130,7 +131,7 @@ def test_a_confirmation_changes_what_real_nodes_cannot_do_and_says_so() -> None:
         "--fault-wait",
         "0.2",
     )
-    simulated = ("--cluster", "sim", "--system", "dledger", "--nodes", "3", "--seed", "7", "--time-limit", "4.7")
+    simulated = ("--cluster", "sim", "--system", DEFAULT, "--nodes", "3", "--seed", "7", "--time-limit", "4.7")
     with settled_by(*simulated, *faults) as settled:
         real = confirmation(settled, RUN)
     assert real is not None
@@ -152,7 +153,7 @@ def test_a_confirmation_of_a_plan_from_a_file_is_a_replay(tmp_path: Path) -> Non
     plan = tmp_path / "plan.json"
     head = {"format": "labrys-plan", "version": 3, "nodes": ["n1", "n2", "n3"], "time_limit_s": 20}
     plan.write_text(json.dumps({**head, "faults": [fault]}), encoding="utf-8")
-    simulated = ("--cluster", "sim", "--system", "dledger", "--nodes", "3", "--plan", str(plan))
+    simulated = ("--cluster", "sim", "--system", DEFAULT, "--nodes", "3", "--plan", str(plan))
     with settled_by(*simulated) as settled:
         real = confirmation(settled, RUN)
     assert real is not None

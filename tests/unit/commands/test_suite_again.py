@@ -11,11 +11,12 @@ import pytest
 
 import cli
 from harness.errors import ExitCode
+from tests.examples import DEFAULT, SIMULATED
 
-SUITE = """
+SUITE = f"""
 [defaults]
 cluster = "sim"
-system = "sim-raft"
+system = "{SIMULATED}"
 [[test]]
 name = "a"
 [[test]]
@@ -140,7 +141,7 @@ def test_a_resumed_selection_stays(capsys: pytest.CaptureFixture[str], folder: P
     code, ran, err = run(capsys, "--resume", place)
     assert (code, ran) == (ExitCode.VALID, ["b"])
     assert "2 of 2 cases were as expected; 2 of 3 cases selected" in err
-    (folder / "s.toml").write_text('[[test]]\nname = "other"\ncluster = "sim"\nsystem = "sim-raft"\n')
+    (folder / "s.toml").write_text(f'[[test]]\nname = "other"\ncluster = "sim"\nsystem = "{SIMULATED}"\n')
     code, ran, err = run(capsys, "--resume", place)
     assert (code, ran) == (ExitCode.BAD_ARGUMENTS, [])
     assert "s.toml has none of the cases that" in err
@@ -148,7 +149,7 @@ def test_a_resumed_selection_stays(capsys: pytest.CaptureFixture[str], folder: P
 
 def test_defaults_of_another_system_are_left_out_with_a_line(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
     """`labrys.toml` may be for another system; the suite's file alone decides its own. Common defaults stay."""
-    defaults = 'system = "dledger"\nread-mode = "unsafe"\ncluster = "local"\nrate = 30\nrepeat = 5\n'
+    defaults = f'system = "{DEFAULT}"\nread-mode = "unsafe"\ncluster = "local"\nrate = 30\nrepeat = 5\n'
     (folder / "labrys.toml").write_text(f"[test]\n{defaults}")
     code, ran, err = run(capsys, "--only", "a")
     assert (code, ran) == (ExitCode.VALID, ["a"])

@@ -12,6 +12,7 @@ import cli
 from harness.errors import ExitCode
 from harness.suites.thresholds import MEASURES
 from tests.cases import case_result
+from tests.examples import DEFAULT, PIPED
 
 if TYPE_CHECKING:
     from harness.suites.case_result import CaseResult
@@ -97,11 +98,11 @@ def test_a_case_that_cannot_run_is_refused_before_the_first_runs(
     ("line", "message"),
     [
         ('nemesis = "kill:nobody"', "the case control: unknown target 'nobody'"),
-        ('workload = "queue"', "the case control: the system dledger serves "),
+        ('workload = "queue"', f"the case control: the system {DEFAULT} serves "),
         ('plan = "none.json"', "the case control: Invalid value for '--plan': File 'none.json' does not exist."),
         (
-            'system = "maelstrom"\nworkload = "echo"\ncluster = "sim"',
-            "the case control: the system maelstrom runs as programs with pipes only: give --cluster pipes, not --cluster sim",
+            f'system = "{PIPED}"\nworkload = "echo"\ncluster = "sim"',
+            f"the case control: the system {PIPED} runs as programs with pipes only: give --cluster pipes, not --cluster sim",
         ),
         ('nemesis = "kill"\nfault-on = "500"', "the case control: kill does not fit into 60 s: "),
     ],

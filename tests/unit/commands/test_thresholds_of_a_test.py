@@ -15,6 +15,7 @@ from commands.suite.contexts import known_options
 from harness.errors import ExitCode
 from harness.suites.suite import load_suite
 from results.store.store import Store
+from tests.examples import SIMULATED
 from tests.trials import TOY
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ def test_a_threshold_that_no_run_could_keep_is_refused(
 def test_a_regression_of_a_run_has_no_thresholds(tmp_path: Path) -> None:
     """It expects a verdict, and a suite has its thresholds under another key."""
     with cli.labrys.make_context("labrys", ["test"]) as root:
-        test = run_test.make_context("test", ["--cluster", "sim", "--system", "sim-raft", "--seed", "1"], parent=root)
+        test = run_test.make_context("test", ["--cluster", "sim", "--system", SIMULATED, "--seed", "1"], parent=root)
         options = RunOptions.of({**test.params, "threshold": (CROSSED,), "nodes": 5})
         written = write_regression(
             options,

@@ -10,13 +10,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 import cli
-from clusters.systems.dledger.mends import DLEDGER
-from clusters.systems.dledger.options import DLedgerOptions
-from clusters.systems.sim_raft.options import SimRaftOptions
 from commands.suite.folder import SuiteFolder
 from commands.suite.new_causes import causes_of_suite, exit_code
 from commands.suite.rates import with_rates
 from commands.triage.experiments import Replays
+from harness.console import plugins
 from harness.declare import repairs
 from harness.errors import ExitCode
 from harness.suites.case import Case
@@ -25,6 +23,7 @@ from harness.verdict import Verdict
 from results.causes.grouping import grouped
 from results.record.signatures import Signature
 from tests.cases import case_result
+from tests.examples import DEFAULT, SIMULATED
 from tests.trials import settled_by
 from tests.unit.results import test_causes
 from tests.unit.results.test_causes import changed, stored
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
     from results.causes.cases import Case as Unexpected
 
 STALE = (
-    "--cluster", "sim", "--system", "sim-raft", "--nodes", "3", "--bug", "follower-reads", "--nemesis", "bridge",
+    "--cluster", "sim", "--system", SIMULATED, "--nodes", "3", "--bug", "follower-reads", "--nemesis", "bridge",
     "--fault-on", "0.5-2", "--fault-quiet", "1-2", "--rate", "8", "--time-limit", "10",
 )  # fmt: skip
 
@@ -82,12 +81,18 @@ def test_bad_arguments_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture
 
 def test_an_option_says_what_it_can_repair() -> None:
     """A planted bug is repaired by the default, and each mend that a build lacks by one more number."""
-    assert repairs(SimRaftOptions, {"bug": "follower-reads"}) == {"--bug follower-reads": {"bug": "none"}}
-    assert repairs(SimRaftOptions, {"bug": "none"}) == {}
-    others = ",".join(str(number) for number in DLEDGER.texts if number != 4)
-    assert set(repairs(DLedgerOptions, {"mend": others})) == {"--mend 4"}
-    assert DLEDGER.chosen(repairs(DLedgerOptions, {"mend": others})["--mend 4"]["mend"]) == [*sorted(DLEDGER.texts)]
-    assert len(repairs(DLedgerOptions, {"mend": ""})) == len(DLEDGER.texts)
+    options = plugins.load(plugins.SYSTEMS, SIMULATED).Options
+    assert repairs(options, {"bug": "follower-reads"}) == {"--bug follower-reads": {"bug": "none"}}
+    assert repairs(options, {"bug": "none"}) == {}
+    options = plugins.load(plugins.SYSTEMS, DEFAULT).Options
+    left = repairs(options, {"mend": ""})
+    numbers = {line.removeprefix("--mend "): changed["mend"] for line, changed in left.items()}
+    assert len(numbers) > 1
+    assert all(number == mend for number, mend in numbers.items())
+    others = ",".join(number for number in numbers if number != "4")
+    assert {line: set(changed["mend"].split(",")) for line, changed in repairs(options, {"mend": others}).items()} == {
+        "--mend 4": set(numbers)
+    }
 
 
 def unexpected(settled: Settled, part: str) -> Unexpected:

@@ -140,6 +140,18 @@ def test_a_change_of_what_determines_it_builds_again(build: Callable[..., Build]
     assert before.provenance.mended == ""
 
 
+def test_parts_are_beside_the_sources(build: Callable[..., Build], calls: Path, tmp_path: Path) -> None:
+    """The command finds a file of another artifact at its path, and a change of it builds again."""
+    other = tmp_path / "other.jar"
+    command = ("sh", "-c", f"{COUNTED.format(calls=calls)}; cp lib/it.jar out/it.jar")
+    for content in ("one", "one", "two"):
+        other.write_text(content)
+        made = build(command=command, parts={"lib/it.jar": other}).artifact(print)
+        assert (made.path / "it.jar").read_text() == content
+        assert (made.path / "program").read_text() == "content\n"
+    assert calls.read_text() == "x\nx\n"
+
+
 def test_a_damaged_artifact_is_built_again(build: Callable[..., Build], calls: Path, tmp_path: Path) -> None:
     """A changed, a missing and an additional file, and a record that cannot be read: each is noticed by the next process."""
     program = build().artifact(print).path / "program"

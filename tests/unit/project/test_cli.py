@@ -15,18 +15,18 @@ import pytest
 import cli
 import clusters.options
 from commands.options import subjects
+from commands.options.choosing import Chosen, NameOptions, installed
 from commands.options.compose import stored_options
 from commands.run.session import Session
 from commands.run.test import run_test
-from commands.suite.contexts import known_options
 from harness.capabilities import NAMES, Capabilities
+from harness.console import plugins
 from harness.console import sources as opt
 from harness.console.sources import DefaultsCommand
 from harness.errors import ExitCode, InfrastructureError
 from harness.node import Node
 from harness.outcome import RunOutcome
 from harness.run import RunResult
-from harness.suites.suite import load_suite
 from harness.verdict import Part, Verdict
 from results.publish import announce
 from results.record import record as records
@@ -35,7 +35,8 @@ from results.store.store import Store
 from results.stored.document import build
 from results.stored.load import load_record
 from tests.by_seed import EXAMPLE
-from tests.suites import SUITES
+from tests.examples import DEFAULT, SIMULATED
+from tests.suites import assert_can_be_planned
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -201,25 +202,31 @@ def test_a_variable_that_is_no_option_is_named(
     assert "`labrys systems --help` lists the options." in err
 
 
+def of_many_workloads_without_the_default() -> str:
+    """Returns the name of the system on machines that serves the most workloads, and not the default one."""
+    others = [found for _, found in installed(plugins.SYSTEMS) if isinstance(found, Chosen) and not found.type.only_on]
+    without = [found for found in others if NameOptions().workload_name not in found.type.serves]
+    return max(without, key=lambda found: len(found.type.serves)).name
+
+
 @pytest.mark.parametrize(
-    ("system", "served", "sections"),
-    [
-        ("sim-raft", "register|set|log|lock|counter", ["register"]),
-        ("rocketmq-controller", "broker-id|elect|sync-state-set|controller",
-         ["broker-id", "controller", "elect", "sync-state-set"]),
-    ],
-)  # fmt: skip
+    ("system", "has_default"), [(SIMULATED, True), (of_many_workloads_without_the_default(), False)]
+)
 def test_the_help_of_a_system_has_only_its_workloads(
-    system: str, served: str, sections: list[str], capsys: pytest.CaptureFixture[str]
+    system: str, has_default: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """If it does not serve the default workload, the help has the options of all that it serves."""
+    served = plugins.load(plugins.SYSTEMS, system).serves
+    default = NameOptions().workload_name
+    assert len(served) > 2
+    assert (default in served) is has_default
     code, out, _ = run(capsys, "test", "--system", system, "--help")
     assert code == 0
-    assert f"--workload [{served}]" in out
+    assert f"--workload [{'|'.join(served)}]" in out
     assert [
         line.split()[-1].rstrip(":") for line in out.splitlines() if line.startswith("Options of the workload")
-    ] == sections
-    assert ("does not serve the default" in " ".join(out.split())) == (system != "sim-raft")
+    ] == ([default] if has_default else sorted(served))
+    assert ("does not serve the default" in " ".join(out.split())) != has_default
 
 
 def test_a_plan_is_a_table(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -395,7 +402,7 @@ def test_a_test_records_what_the_file_decides(
         role="node", nodes=nodes, serves_clients=True, reports=lambda: True, moves_leadership=True
     )
     system = SimpleNamespace(
-        name="dledger", versions=dict, answers=(), refusals=(), services=lambda: (service,),
+        name=DEFAULT, versions=dict, answers=(), refusals=(), services=lambda: (service,),
         front=lambda: service, faketime=True, lacks={}, simulated=False,
         tells_time=lambda: True, runs_java=lambda: True, telling_log_texts=(),
     )  # fmt: skip
@@ -499,17 +506,17 @@ def test_options_that_contradict_the_cluster_are_refused(capsys: pytest.CaptureF
 def test_where_threads_stop_has_no_effect_without_simulated_threads(capsys: pytest.CaptureFixture[str]) -> None:
     """A system in Java in the simulator has such threads."""
     words = ("plan", "--format", "json", "--preempt", "0.5", "--cluster")
-    for where, system in (("local", "dledger"), ("sim", "sim-raft")):
+    for where, system in (("local", DEFAULT), ("sim", SIMULATED)):
         code, out, err = run(capsys, *words, where, "--system", system)
         told = f"the threads of {system} are not simulated with --cluster {where}"
         assert (code, err) == (0, f"--preempt has no effect: {told}\n")
         assert "--preempt" not in json.loads(out)["reproduce"]
-    code, out, err = run(capsys, *words, "sim", "--system", "dledger")
+    code, out, err = run(capsys, *words, "sim", "--system", DEFAULT)
     assert (code, err) == (0, "")
     assert "--preempt 0.5" in json.loads(out)["reproduce"]
     for flag in ("--trace-all", "--all-stop"):
-        code, out, err = run(capsys, "plan", "--cluster", "sim", "--system", "dledger", flag)
-        told = "the processes of dledger are no programs in virtual time with --cluster sim"
+        code, out, err = run(capsys, "plan", "--cluster", "sim", "--system", DEFAULT, flag)
+        told = f"the processes of {DEFAULT} are no programs in virtual time with --cluster sim"
         assert (code, f"{flag} has no effect: {told}\n" in err) == (0, True)
         code, out, err = run(capsys, "plan", "--cluster", "sim", "--system", EXAMPLE, flag)
         assert (code, flag in err) == (0, False)
@@ -577,7 +584,7 @@ def test_what_all_leaves_out_is_told_before_the_run(
         role="node", nodes=nodes, serves_clients=True, reports=lambda: True, moves_leadership=True
     )
     system = SimpleNamespace(
-        name="dledger", versions=dict, answers=(), refusals=(), services=lambda: (service,),
+        name=DEFAULT, versions=dict, answers=(), refusals=(), services=lambda: (service,),
         front=lambda: service, faketime=True, lacks={}, simulated=False,
         tells_time=lambda: True, runs_java=lambda: True, telling_log_texts=(),
     )  # fmt: skip
@@ -632,7 +639,7 @@ def stored_for_replay(capsys: pytest.CaptureFixture[str], folder: Path, reproduc
     made = run_test.make_context("test", ["--nodes", "3", "--seed", "5"], auto_envvar_prefix=None)
     options = {name: value for name, value in {**stored_options(made.params), **changed}.items() if value is not ...}
     info = TestInfo(
-        name="t", seed=5, reproduce=reproduce, started_utc=datetime(2026, 7, 29, tzinfo=UTC), system="dledger",
+        name="t", seed=5, reproduce=reproduce, started_utc=datetime(2026, 7, 29, tzinfo=UTC), system=DEFAULT,
         workload="register", nodes=("n1", "n2", "n3"), options=options,
     )  # fmt: skip
     stored = Store(folder / "store").create_run("t", info.started_utc)
@@ -795,7 +802,7 @@ def test_a_replay_imports_nothing_that_its_run_names(
     err = " ".join(refused(capsys, "replay", str(stored.path)).split())
     assert f"the system {place} is a {form}, which labrys never takes from a file" in err
     document = json.loads(stored.test_json.read_text())
-    document["options"] |= {"system_name": "dledger", "workload_name": "vault"}
+    document["options"] |= {"system_name": DEFAULT, "workload_name": "vault"}
     stored.test_json.write_text(json.dumps(document))
     assert "unknown workload vault" in refused(capsys, "replay", str(stored.path))
     assert opened == []
@@ -835,27 +842,10 @@ def test_a_suite_knows_the_time_limit_that_its_cases_have(
     assert limits == [60, 3600]
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "smoke",
-        "nightly",
-        "rip-59",
-        "openchaos",
-        "every-kind",
-        "dledger-log",
-        "controller-jraft",
-        "controller-dledger",
-        "controller-releases",
-    ],
-)
+@pytest.mark.parametrize("name", ["smoke", "nightly", "every-kind"])
 def test_the_suites_that_are_shipped_can_be_planned(capsys: pytest.CaptureFixture[str], name: str) -> None:
     """Every case of every suite has options that are understood, and a plan that there is room for."""
-    suite = load_suite(SUITES[name], seed=1, known=known_options)
-
-    for case in suite.cases:
-        arguments = case.arguments()
-        assert plan(capsys, *arguments[1:])["plan"]["faults"], case.name
+    assert_can_be_planned(capsys, name)
 
 
 def test_the_doctor_does_not_praise_hosts_that_it_cannot_reach(

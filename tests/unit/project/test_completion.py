@@ -13,6 +13,7 @@ from click.shell_completion import BashComplete
 
 import cli
 from results.store.store import Store
+from tests.examples import SIMULATED
 
 
 def offered(line: str) -> list[str]:
@@ -50,7 +51,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("check --algorithm zo", {"zones"}),
         ("faults disk", {"disk-full", "disk-error", "disk-step"}),
         ("suite suites/n", {"suites/nightly.toml"}),
-        ("suite s", {"suites/nightly.toml", "sim-raft-never-settle"}),
+        ("suite s", {"suites/nightly.toml", f"{SIMULATED}-never-settle"}),
         ("suite gossip", {"gossip-glomers"}),
         ("report la", {"latest"}),
         ("expla", {"explain"}),

@@ -23,6 +23,7 @@ from tests.stand_ins import asked, stand_in
 from tests.suites import PLACES, SUITES
 
 ROOT = Path(__file__).parents[3]
+REGRESSIONS = "clusters/systems/my_store/regressions"
 TOOLS = ROOT / "tools" / "nightly"
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 OUTSIDE = TOOLS / "github.yml"  # a workflow to copy
@@ -59,13 +60,13 @@ def test_a_night_begins_with_the_regressions_and_ends_with_the_worst(
 ) -> None:
     """A wrong verdict goes before an error, and that before an unknown; both have the same seed."""
     programs = tmp_path / "bin"
-    stand_in(programs, "labrys", f'case "$2" in regressions) exit {regressions} ;; esac\nexit {suite}')
+    stand_in(programs, "labrys", f'case "$2" in */regressions) exit {regressions} ;; esac\nexit {suite}')
     if regressions is not None:
-        (tmp_path / "regressions").mkdir()
+        (tmp_path / REGRESSIONS).mkdir(parents=True)
     done = run("night.sh", "suites/smoke.toml", 77, "night/smoke", cwd=tmp_path, programs=programs)
     assert done.returncode == worst, done.stderr
     assert (tmp_path / "night/smoke/exit-code").read_text() == f"{worst}\n"
-    files = ["regressions", "suites/smoke.toml"] if regressions is not None else ["suites/smoke.toml"]
+    files = [REGRESSIONS, "suites/smoke.toml"] if regressions is not None else ["suites/smoke.toml"]
     assert asked(programs) == [f"suite {file} --seed 77 --store night/smoke/store --format text" for file in files]
     assert run("night.sh", "suites/smoke.toml", 77, "night/smoke", cwd=tmp_path, programs=programs).returncode == 254
 
@@ -74,11 +75,13 @@ def test_a_suite_has_regressions_of_its_own(tmp_path: Path) -> None:
     """Those on real nodes run before one suite, and not before each."""
     programs = tmp_path / "bin"
     stand_in(programs, "labrys", "exit 0")
-    (tmp_path / "regressions/before-nightly").mkdir(parents=True)
-    for suite, own in (("smoke", []), ("nightly", ["regressions/before-nightly"])):
+    (tmp_path / REGRESSIONS).mkdir(parents=True)
+    before = f"{Path(REGRESSIONS).parent}/before-nightly"
+    (tmp_path / before).mkdir()
+    for suite, own in (("smoke", []), ("nightly", [before])):
         (programs / "asked").unlink(missing_ok=True)
         run("night.sh", f"suites/{suite}.toml", 1, suite, cwd=tmp_path, programs=programs)
-        assert [line.split()[1] for line in asked(programs)] == ["regressions", *own, f"suites/{suite}.toml"]
+        assert [line.split()[1] for line in asked(programs)] == [REGRESSIONS, *own, f"suites/{suite}.toml"]
 
 
 def test_the_folders_of_regressions_are_suites(
@@ -86,13 +89,14 @@ def test_the_folders_of_regressions_are_suites(
 ) -> None:
     """Each case has its plan beside it, and `labrys test` would take it."""
     monkeypatch.chdir(ROOT)
-    for folder, names in (
-        ("regressions", {"half-is-majority", "half-is-majority, mended", "read-without-quorum"}),
-        ("regressions/before-nightly", {"dledger-0.4.0, followers stuck", "dledger-0.4.0, logs dropped"}),
-    ):
-        assert cli.invoke(["suite", folder, "--dry-run", "--format", "json"]) == 0
+    suites = {path.stem for path in ROOT.glob("suites/*.toml")}
+    folders = [path for name in ("regressions", "before-*") for path in ROOT.glob(f"clusters/systems/*/{name}")]
+    assert {folder.name for folder in folders} <= {"regressions", *(f"before-{name}" for name in suites)}
+    assert len(folders) >= 2
+    for folder in folders:
+        assert cli.invoke(["suite", str(folder.relative_to(ROOT)), "--dry-run", "--format", "json"]) == 0
         cases = json.loads(capsys.readouterr().out)
-        assert names <= {case["name"] for case in cases}
+        assert len(cases) >= 3
         assert all("--repeat" in case["command"] and "--plan" in case["command"] for case in cases)
 
 
@@ -100,7 +104,7 @@ def test_an_interruption_ends_a_night(tmp_path: Path) -> None:
     """The suite does not start after Ctrl-C in the regressions."""
     programs = tmp_path / "bin"
     stand_in(programs, "labrys", "exit 130")
-    (tmp_path / "regressions").mkdir()
+    (tmp_path / REGRESSIONS).mkdir(parents=True)
     assert run("night.sh", "suites/smoke.toml", 1, "night", cwd=tmp_path, programs=programs).returncode == 130
     assert len(asked(programs)) == 1
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.examples import DEFAULT
 from tests.stand_ins import asked, stand_in
 
 ROOT = Path(__file__).parents[3]
@@ -112,7 +113,7 @@ def test_a_word_that_the_script_does_not_know_is_refused(tmp_path: Path) -> None
     assert not (tmp_path / "bin" / "asked").exists()
 
 
-def test_the_node_of_dledger_is_built_before_labrys_is_installed(tmp_path: Path) -> None:
+def test_the_default_system_is_built_before_labrys_is_installed(tmp_path: Path) -> None:
     """`make demo` and `make dist` do so: no entry point is known yet, and Maven may be missing."""
     programs = tmp_path / "bin"
     programs.mkdir()
@@ -120,11 +121,11 @@ def test_the_node_of_dledger_is_built_before_labrys_is_installed(tmp_path: Path)
         (programs / name).symlink_to(str(shutil.which(name)))
     code = (
         "import importlib.metadata, runpy; importlib.metadata.entry_points = lambda **_: ()\n"
-        "runpy.run_module('tools.dledger_node', run_name='__main__')"
+        "runpy.run_module('tools.default_system', run_name='__main__')"
     )
     ended = run([sys.executable, "-c", code], programs, only=True, XDG_CACHE_HOME=str(tmp_path), PYTHONPATH=str(ROOT))
     # A clone has an artifact for its wheels after `make dist`.
-    told = "dledger-node 0.4.0" in ended.stdout and "comes from the package" in ended.stdout
+    told = f"{DEFAULT}-node 0.4.0" in ended.stdout and "comes from the package" in ended.stdout
     assert told or "mvn is not on PATH" in ended.stderr, ended.stderr
     for target in ("demo", "dist"):
         steps = subprocess.run(
@@ -135,7 +136,7 @@ def test_the_node_of_dledger_is_built_before_labrys_is_installed(tmp_path: Path)
             check=True,
             timeout=60,
         ).stdout
-        assert "python -m tools.dledger_node" in steps
+        assert "python -m tools.default_system" in steps
 
 
 def test_a_wheel_needs_no_tools_of_developers() -> None:
@@ -169,7 +170,7 @@ def test_the_demo_installs_no_tools_of_developers(tmp_path: Path) -> None:
     assert "deps > build/deps.txt" in demo
     assert "maturin develop" in demo
     assert "labrys test" in demo
-    for tool in ("dev > build/dev.txt", "spark > build/spark.txt", "rocketmq", "cargo "):
+    for tool in ("dev > build/dev.txt", "spark > build/spark.txt", "labrys build", "cargo "):
         assert tool not in demo
 
 

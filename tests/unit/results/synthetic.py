@@ -24,6 +24,7 @@ from harness.units import NS_PER_S as S
 from harness.verdict import Part, Verdict
 from harness.watch import Sighting
 from results.record.record import RunRecord, TestInfo
+from tests.examples import DEFAULT
 
 if TYPE_CHECKING:
     import random
@@ -355,21 +356,21 @@ def record(
         progress(done, faults, None),
         client_errors(done),
     ]
-    name = "dledger-register-unsafe" if stale else "dledger-register"
+    name = f"{DEFAULT}-register-unsafe" if stale else f"{DEFAULT}-register"
     root_seed = seed * 1_234_567_890_123_456_789 % 2**63
     nemesis = "partition-random-halves,kill,pause,partition-leader,packet-loss"
     info = TestInfo(
         name=name,
         seed=root_seed,
-        reproduce=f"labrys test --seed {root_seed} --cluster local --system dledger --workload register "
+        reproduce=f"labrys test --seed {root_seed} --cluster local --system {DEFAULT} --workload register "
         f"--nemesis {nemesis} --time-limit {duration_s:g}" + (" --read-mode unsafe" if stale else ""),
         started_utc=STARTED + timedelta(minutes=seed),
-        system="dledger",
+        system=DEFAULT,
         workload="register",
         nodes=NODES,
-        versions={"labrys": "0.1.0", "dledger": "0.4.0", "java": "17.0.12", "python": "3.11.7", "linux": "6.1.0"},
+        versions={"labrys": "0.1.0", DEFAULT: "0.4.0", "java": "17.0.12", "python": "3.11.7", "linux": "6.1.0"},
         artifact=Provenance(
-            name="dledger-node",
+            name=f"{DEFAULT}-node",
             version="0.4.0",
             digest="3f2a9c12ab34" * 5 + "d00d",
             commit="0a1b2c3d",
@@ -392,5 +393,5 @@ def record(
         sightings=sightings(world, faults, duration_s),
         timings={"ready": 3.2, "workload": duration_s, "check": 0.41},
         phases=phases(duration_s),
-        problems=["n2: the log /var/log/dledger/gc.log could not be fetched: no such file"] if stale else [],
+        problems=[f"n2: the log /var/log/{DEFAULT}/gc.log could not be fetched: no such file"] if stale else [],
     )

@@ -17,6 +17,8 @@ from rich.console import Console
 
 from checker.consistency import ANOMALIES
 from checker.linearizable import linearizability
+from clusters.systems.maelstrom.workloads.kafka import KafkaWorkload
+from clusters.systems.maelstrom.workloads.named import BroadcastWorkload, GSetWorkload
 from harness.faults import FaultRecord, PlannedFault, Proof
 from harness.op import FINAL_PHASE, Operation, OpType
 from harness.states import ONE_LEADER, replicas_equal
@@ -38,8 +40,6 @@ from tests.unit.results.synthetic import record
 from tests.unit.results.test_evidence import DIFFERENCE
 from workloads.ledger.workload import LedgerOptions, LedgerWorkload
 from workloads.log.workload import LogOptions, LogWorkload
-from workloads.maelstrom.kafka import KafkaWorkload
-from workloads.maelstrom.named import BroadcastWorkload, GSetWorkload
 from workloads.queue.options import QueueOptions
 from workloads.queue.workload import QueueWorkload
 from workloads.set.workload import SetOptions, SetWorkload
@@ -378,7 +378,7 @@ def test_each_kind_of_loss_is_tried() -> None:
     gone = {
         (judge, kind)
         for judge in judges
-        for kind in {*kinds_of("workloads"), "lost"}
+        for kind in {*kinds_of_judges(), "lost"}
         if (words := words_of(judge, None, kind)) is not None and words.gone
     }
     assert gone == tried - {("linearizable", "")}
@@ -427,9 +427,10 @@ def test_terminal_results_and_page_begin_alike(tmp_path: Path) -> None:
 MAKERS = {"_of_token", "_of_read", "_two", "_anomaly"}  # they take the kind as their first argument
 
 
-def kinds_of(folder: str) -> Iterator[str]:
-    """Yields each constant that the judges below a folder give to an anomaly as its kind."""
-    for path in sorted((Path(__file__).parents[3] / folder).rglob("*.py")):
+def kinds_of_judges() -> Iterator[str]:
+    """Yields each constant that the judges of workloads give to an anomaly as its kind."""
+    root = Path(__file__).parents[3]
+    for path in sorted({*root.glob("workloads/**/*.py"), *root.glob("clusters/systems/*/workloads/**/*.py")}):
         tree = ast.parse(path.read_text())
         texts = {
             node.target.id: node.value.value
@@ -454,7 +455,7 @@ def kinds_of(folder: str) -> Iterator[str]:
 def test_each_kind_of_the_judges_has_words() -> None:
     """A new kind of anomaly needs a clause; transactions take that of their anomaly."""
     known = {"set", "log", "queue", "lock", "counter", "ledger", "kafka", "unique-ids", "echo"}
-    kinds = set(kinds_of("workloads"))
+    kinds = set(kinds_of_judges())
     assert {"lost", "two-holders", "token-twice", "given-twice", "under-replicated", "out-of-bounds"} <= kinds
     assert [kind for kind in kinds if not any(words_of(judge, None, kind) for judge in known)] == []
     assert [kind for kind in ANOMALIES if words_of("list-append", None, kind) is None] == []

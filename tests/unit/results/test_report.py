@@ -21,6 +21,7 @@ from results.record.counterexample import counterexamples_of
 from results.store.store import Run
 from results.stored.document import build
 from results.words.formatting import percent, seconds
+from tests.examples import DEFAULT
 from tests.unit.results.synthetic import record as made_record
 
 if TYPE_CHECKING:
@@ -223,7 +224,7 @@ def test_what_was_built_is_told(valid_record: RunRecord) -> None:
         valid_record, test=replace(valid_record.test, artifact=replace(built, patches=["1", "lost-entry"]))
     )
     head = page_of(mended, drawn={}, logs=[]).partition("</header>")[0]
-    assert "This is dledger-node 0.4.0 with changes, not the released one: 1, lost-entry." in head
+    assert f"This is {DEFAULT}-node 0.4.0 with changes, not the released one: 1, lost-entry." in head
 
 
 @pytest.mark.parametrize(

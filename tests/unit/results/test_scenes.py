@@ -31,7 +31,6 @@ from results.stored.document import build
 from tests.unit.results.test_evidence import DIFFERENCE
 from tests.unit.results.test_log_lines import EXACT, clocks, write
 from tests.unit.results.test_losses import fault, op, placed
-from workloads.controller.parts import epochs_grow
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -122,11 +121,11 @@ def test_an_order_that_is_not_legal_names_its_operations(valid_record: RunRecord
     assert len(found.scene.operations) == 2
 
 
-def test_an_epoch_that_went_back_names_its_answers(valid_record: RunRecord) -> None:
-    """The parts of controllers have the operations of their sentence."""
+def test_a_part_about_operations_names_them(valid_record: RunRecord) -> None:
+    """A part of a workload has the operations of its sentence."""
     answers = [op(1, "state", None, {"master_epoch": 3}), op(3, "state", None, {"master_epoch": 2})]
     operations = placed([replace(each, f="read", result=each.result) for each in answers])
-    part = epochs_grow(operations)
+    part = Part.of("epochs-grow", held="", broken="An epoch went back.", about=about_operations(operations))
     assert part.verdict is Verdict.INVALID
     (found,) = evidence(replace(valid_record, parts=[part], operations=operations))
     assert found.scene is not None

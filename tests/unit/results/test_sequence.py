@@ -14,7 +14,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clusters.systems.maelstrom.violations import TWICE, Ledger
 from harness.counterexample import counterexample_of
 from harness.faults import FaultRecord, PlannedFault
 from harness.op import Operation, OpType
@@ -202,13 +201,23 @@ def test_a_message_that_a_node_hands_on_is_from_this_node(tmp_path: Path) -> Non
 
 def test_a_run_whose_only_violation_is_of_the_protocol_has_a_report(store: Store, valid_record: RunRecord) -> None:
     """The part of the system becomes a verdict, a report and a picture, as any other part does."""
-    ledger = Ledger(strict=True)
-    ledger.note(TWICE, "n1", time_ns=2_000 * MS, line=4, why="answered message 1 of c1 again", message="{}")
+    against = {
+        "kind": "second-answer",
+        "node": "n1",
+        "seconds": 2.0,
+        "line": 4,
+        "why": "answered again",
+        "message": "{}",
+    }
+    part = Part(
+        name="protocol", verdict=Verdict.INVALID, reason="n1 answered message 1 of c1 again.",
+        details={"messages": 1, "counts": {"second-answer": 1}, "against_protocol": [against]},
+    )  # fmt: skip
     run = store.create_run("t", datetime(2026, 11, 26, tzinfo=UTC))
     (run.nodes_dir / "n1").mkdir(parents=True)
     line = '{"src":"n1","dest":"c1","body":{"type":"echo_ok","in_reply_to":1}}'
     (run.nodes_dir / "n1" / "messages.log").write_text(f"1.999000 < {line}\n2.000000 < {line}\n")
-    found = replace(valid_record, test=replace(valid_record.test, nodes=("n1",)), parts=[ledger.part()], timings={})
+    found = replace(valid_record, test=replace(valid_record.test, nodes=("n1",)), parts=[part], timings={})
     document = publish(run, found)
     assert document["problems"] == []
     assert document["valid"] is False

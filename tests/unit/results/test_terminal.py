@@ -19,6 +19,7 @@ from results.live.terminal import print_summary
 from results.page.report import render
 from results.stored.document import build
 from results.words.formatting import elections, fault_availability, percent, ratio, seconds, size
+from tests.examples import DEFAULT
 
 if TYPE_CHECKING:
     from results.record.record import RunRecord
@@ -37,7 +38,7 @@ def test_the_first_line_tells_of_a_mended_build(valid_record: RunRecord) -> None
     built = valid_record.test.artifact
     assert built is not None
     mended = replace(valid_record, test=replace(valid_record.test, artifact=replace(built, patches=["1", "4"])))
-    line = "This is dledger-node 0.4.0 with changes, not the released one: 1, 4."
+    line = f"This is {DEFAULT}-node 0.4.0 with changes, not the released one: 1, 4."
     assert line in printed(mended, 300).splitlines()[0]
     assert line not in printed(valid_record, 300)
 

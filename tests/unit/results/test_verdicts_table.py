@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from results.store.store import Run, Store
+from tests.examples import DEFAULT
 from tests.unit.results.stored import store_run, suite_document
 from tests.unit.results.synthetic import record
 from tools.verdicts import last_runs, main, table
@@ -51,7 +52,7 @@ def test_a_row_has_the_proved_faults_and_how_the_cases_ended(store: Store) -> No
     assert {case.name: case.unproved for case in cases} == {"a": 0, "b": 0, "c": 1}
     [row] = table(cases).splitlines()[2:]
     system, workload, suites, operations, faults, verdicts = row.strip("| ").split(" | ")
-    assert (system, workload, suites) == ("dledger 0.4.0", "`register`", "`s` 19")
+    assert (system, workload, suites) == (f"{DEFAULT} 0.4.0", "`register`", "`s` 19")
     assert operations == f"{sum(case.operations for case in cases):,}"
     assert faults == "`kill` 3, `partition-leader` 3, `partition-random-halves` 3, `pause` 3, 1 without a proof"
     assert verdicts == "2 valid; 1 invalid, as expected"

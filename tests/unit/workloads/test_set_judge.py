@@ -25,7 +25,6 @@ from harness.op import Operation, OpType
 from harness.pairing import events_of
 from harness.verdict import Verdict
 from tests.unit.workloads.spoiled_histories import MS, operation, random_history
-from workloads.maelstrom.named import GrowOnlyOptions
 from workloads.set import SetOptions, SetWorkload
 
 if TYPE_CHECKING:
@@ -269,7 +268,6 @@ def test_reads_that_need_not_be_exact_warn() -> None:
     assert (judged(history).verdict, judged(history).basis) == (Verdict.INVALID, "")
     early = [read(0, 1, 5), add(2, 3, 5), read(4, 5), read(6, 7)]
     assert loose.judge(of_operations(early)).counts["lost"] == 1
-    assert not GrowOnlyOptions().exact_reads
 
 
 def test_a_lost_element_says_since_when() -> None:

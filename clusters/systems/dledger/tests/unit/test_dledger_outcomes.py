@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clusters.kit.members import Members
 from clusters.systems.dledger import outcomes
 from clusters.systems.dledger.client import DLedgerRegisters
+from clusters.systems.dledger.members import Members
 from clusters.systems.dledger.options import ReadMode
 from clusters.systems.dledger.routing import Group
 from harness.node import Node

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from clusters.kit.dledger_protocol import LEADERSHIP_TRANSFER, USER_DEFINED
-from clusters.kit.members import Members
+from clusters.systems.dledger.members import Members
 from clusters.systems.dledger.options import DLedgerOptions
+from clusters.systems.dledger.protocol import LEADERSHIP_TRANSFER, USER_DEFINED
 from clusters.systems.dledger.routing import Group
 from clusters.systems.dledger.system import DLedgerSystem
 from harness.node import Node

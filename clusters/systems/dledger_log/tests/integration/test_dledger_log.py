@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, TypeVar
 import pytest
 
 from clusters.kit import conformance
-from clusters.kit.dledger_protocol import APPEND, SUCCESS
 from clusters.kit.routing import Routing
 from clusters.kit.stored import entry_body
 from clusters.systems.dledger.outcomes import NEVER_HAPPENED, refusal
+from clusters.systems.dledger.protocol import APPEND, SUCCESS
 from clusters.systems.dledger_log.options import DLedgerLogOptions, LogRead
 from clusters.systems.dledger_log.system import DLedgerLogSystem
 from harness.cluster import on_all
@@ -24,9 +24,9 @@ from tests.outcomes import asked_by_key
 from tests.served import cluster_of, started
 
 if TYPE_CHECKING:
-    from clusters.kit.dledger_protocol import Peer
-    from clusters.kit.remoting import Answer
     from clusters.local import LocalCluster
+    from clusters.systems.dledger.protocol import Peer
+    from clusters.systems.dledger.remoting import Answer
     from harness.node import Node
     from harness.op import Value
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clusters.kit.members import Members
 from clusters.kit.stored import entry_body
+from clusters.systems.dledger.members import Members
 from clusters.systems.dledger.routing import Group
 from clusters.systems.dledger.tests.unit.test_dledger_outcomes import (
     PERHAPS_APPENDED,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from clusters.kit.members import Members
+from clusters.systems.dledger.members import Members
 from clusters.systems.dledger.routing import Group
 from clusters.systems.dledger_log.options import DLedgerLogOptions
 from clusters.systems.dledger_log.system import DLedgerLogSystem

@@ -20,7 +20,7 @@ PROGRAMS = {
     "g-counter": "counter.py",
     "pn-counter": "counter.py",
     "lin-kv": "lin_kv.py",
-    "kafka": "kafka.py",
+    "kafka": "logs.py",
     "txn-list-append": "txn.py",
     "txn-rw-register": "txn.py",
 }

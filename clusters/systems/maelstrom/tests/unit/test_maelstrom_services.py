@@ -22,13 +22,13 @@ from clusters.systems.maelstrom.services import (
 )
 from clusters.systems.maelstrom.violations import OTHER, UNFIT, WARNINGS
 from clusters.systems.maelstrom.vocabulary import VERBS, Other, Unfit
+from clusters.systems.maelstrom.workloads.kafka import KafkaWorkload
+from clusters.systems.maelstrom.workloads.named import LinKvWorkload, TxnListAppendWorkload, TxnRwRegisterWorkload
 from harness.generator import Asker
 from harness.node import Node
 from harness.op import Invocation, Op, OpType
 from harness.units import NS_PER_MS
 from harness.verdict import Verdict
-from workloads.maelstrom.kafka import KafkaWorkload
-from workloads.maelstrom.named import LinKvWorkload, TxnListAppendWorkload, TxnRwRegisterWorkload
 from workloads.register.workload import RegisterOptions
 
 if TYPE_CHECKING:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from clusters.systems.rocketmq.workloads.group import READS, Group, Live, Sync, respond
 from harness.op import Info, Invocation, Ok
 from harness.randomness import stream
-from workloads.controller.group import READS, Group, Live, Sync, respond
 
 if TYPE_CHECKING:
     from random import Random

@@ -8,6 +8,10 @@ import pytest
 
 from checker.linearizable import linearizability
 from clusters.systems.rocketmq.tests.catches.controllers import MISTAKES, MISTAKES_OF_MEMBERS, Controller, request
+from clusters.systems.rocketmq.workloads.broker_ids import BrokerIdWorkload
+from clusters.systems.rocketmq.workloads.elections import ElectOptions, ElectWorkload
+from clusters.systems.rocketmq.workloads.members import ControllerWorkload, SyncStateSetWorkload
+from clusters.systems.rocketmq.workloads.model import BrokerGroup
 from harness.combinators import limit
 from harness.history import pair
 from harness.load import ClosedLoop
@@ -16,15 +20,11 @@ from harness.randomness import stream
 from harness.testing import simulate
 from harness.verdict import Verdict
 from harness.workload import Observed
-from workloads.controller.broker_ids import BrokerIdWorkload
-from workloads.controller.elections import ElectOptions, ElectWorkload
-from workloads.controller.members import ControllerWorkload, SyncStateSetWorkload
-from workloads.controller.model import BrokerGroup
 
 if TYPE_CHECKING:
+    from clusters.systems.rocketmq.workloads.groups import GroupWorkload
     from harness.generator import Asker
     from harness.verdict import Part
-    from workloads.controller.groups import GroupWorkload
 
 WORKERS = 4
 

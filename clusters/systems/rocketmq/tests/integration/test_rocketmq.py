@@ -15,9 +15,9 @@ import pytest
 
 from clusters.kit import conformance
 from clusters.kit.answers import NotDone
-from clusters.kit.remoting import Answer
 from clusters.kit.routing import Routing
 from clusters.local import LocalCluster
+from clusters.systems.dledger.remoting import Answer
 from clusters.systems.rocketmq import broker_requests
 from clusters.systems.rocketmq.broker_options import Mode, RocketMQOptions, Sends
 from clusters.systems.rocketmq.broker_outcomes import END_REFUSED, REFUSED, refusal

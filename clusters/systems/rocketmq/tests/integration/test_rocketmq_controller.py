@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 
-from clusters.kit.remoting import Answer
 from clusters.kit.routing import Routing
+from clusters.systems.dledger.remoting import Answer
 from clusters.systems.rocketmq.controller import RocketMQController
 from clusters.systems.rocketmq.heartbeats import Heartbeats, accepted
 from clusters.systems.rocketmq.options import Consensus, ControllerOptions
 from clusters.systems.rocketmq.tests.catches.controllers import request
+from clusters.systems.rocketmq.workloads.group import Group, respond
 from harness.cluster import on_all
 from harness.op import Fail, Invocation, Ok
 from harness.service import first_status
 from tests.artifacts import built
 from tests.served import cluster_of
-from workloads.controller.group import Group, respond
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

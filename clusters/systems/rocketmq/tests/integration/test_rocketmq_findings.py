@@ -22,7 +22,7 @@ from tests.artifacts import built
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from clusters.kit.remoting import Answer, Connection
+    from clusters.systems.dledger.remoting import Answer, Connection
     from harness.node import Node
     from harness.op import Value
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from clusters.kit.answers import InDoubt, NoAnswer, NotDone, NotSent
-from clusters.kit.remoting import Answer
+from clusters.systems.dledger.remoting import Answer
 from clusters.systems.rocketmq import outcomes
 from clusters.systems.rocketmq.client import ControllerClient, Controllers, value_of
 from clusters.systems.rocketmq.controller import RocketMQController
@@ -18,10 +18,10 @@ from clusters.systems.rocketmq.heartbeats import accepted
 from clusters.systems.rocketmq.options import ControllerOptions
 from clusters.systems.rocketmq.outcomes import TABLE, Meaning
 from clusters.systems.rocketmq.requests import REQUESTS, metadata
+from clusters.systems.rocketmq.workloads.group import FUNCTIONS, READS
 from harness.node import Node
 from harness.op import Fail, Info, Invocation, Ok
 from tests.unit.clusters.remoting_script import frame, scripted
-from workloads.controller.group import FUNCTIONS, READS
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from clusters.kit.answers import NotSent
-from clusters.kit.remoting import Answer
+from clusters.systems.dledger.remoting import Answer
 from clusters.systems.rocketmq.client import ControllerClient, Controllers
 from clusters.systems.rocketmq.heartbeats import Heartbeats
 from clusters.systems.rocketmq.tests.catches.controllers import request
+from clusters.systems.rocketmq.workloads.group import Group, Live, respond
 from harness.node import Node
 from harness.op import Invocation, Ok
 from tests.unit.clusters.remoting_script import frame, scripted
-from workloads.controller.group import Group, Live, respond
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

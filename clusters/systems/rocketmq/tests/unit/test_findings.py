@@ -32,7 +32,7 @@ def test_the_offsets_that_a_broker_gave_again_are_found() -> None:
 
 def test_the_old_reads_of_a_controller_are_found() -> None:
     """A cut-off leader with a clock set back answers that a group has no brokers, after the group got one."""
-    found = checked(OLD_READ / "history.jsonl.gz", "--model", "workloads.controller.model:BrokerGroup")
+    found = checked(OLD_READ / "history.jsonl.gz", "--model", "clusters.systems.rocketmq.workloads.model:BrokerGroup")
     assert "2 of 92 keys are invalid" in found
 
 
@@ -41,7 +41,7 @@ def test_the_old_reads_of_a_controller_are_found() -> None:
 )
 def test_the_second_first_master_of_a_group_is_found(finding: Path, keys: str, group: str) -> None:
     """Two elections without an answer both took effect, and one group is in epoch 2. No other key is invalid."""
-    found = checked(finding / "history.jsonl.gz", "--model", "workloads.controller.model:BrokerGroup")
+    found = checked(finding / "history.jsonl.gz", "--model", "clusters.systems.rocketmq.workloads.model:BrokerGroup")
     assert f"{keys} is invalid" in found
     assert f"Key {group}: " in found
     with gzip.open(finding / "history.jsonl.gz", "rt") as lines:

@@ -12,8 +12,8 @@ import pytest
 
 from clusters.kit import leading
 from clusters.kit.answers import NoAnswer, NotSent
-from clusters.kit.dledger_protocol import LEADERSHIP_TRANSFER, UNEXPECTED_ARGUMENT
 from clusters.kit.leading import move_leadership
+from clusters.systems.dledger.protocol import LEADERSHIP_TRANSFER, UNEXPECTED_ARGUMENT
 from clusters.systems.rocketmq import controllers, jraft
 from clusters.systems.rocketmq.controller import RocketMQController
 from clusters.systems.rocketmq.options import Consensus, ControllerOptions

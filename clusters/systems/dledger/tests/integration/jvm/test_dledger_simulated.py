@@ -481,7 +481,7 @@ def _without_frames(logs: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
 def _scan(*parts: str) -> list[str]:
     """Returns the calls that leave the simulation, in the classes of DLedger's node with these first parts of their names."""
     jar = simulator(print).path / JAR
-    (program,) = built(SimDLedger(SimCluster(("n1",), SEED), DLedgerOptions(), "register")).jars()
+    program, *_ = built(SimDLedger(SimCluster(("n1",), SEED), DLedgerOptions(), "register")).jars()
     command = ["java", "-cp", str(jar), "io.labrys.simjvm.weave.Scan", str(program), *parts]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
 

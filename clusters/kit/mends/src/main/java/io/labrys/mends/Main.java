@@ -22,7 +22,7 @@ import java.util.zip.ZipOutputStream;
 public final class Main {
     private Main() {}
 
-    /** Writes the copy. The arguments: the jar or the folder, the path of the copy, and the findings, e.g. dledger-1. */
+    /** Writes the copy. The arguments: the jar or the folder, the path of the copy, and the findings, e.g. my-store-1. */
     public static void main(String[] arguments) throws IOException {
         if (arguments.length < 3) {
             System.err.println("mends: expected a jar or a folder of jars, the path of the copy, and findings");

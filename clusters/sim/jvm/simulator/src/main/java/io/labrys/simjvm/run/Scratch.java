@@ -8,7 +8,7 @@ import java.util.List;
 /**
  * Large buffers in which a type of the program only reads what it has written before, so that it does not matter what they hold at first.
  *
- * <p>Each thread of DLedger that appends an entry has one of 4 MB. A run has about 40 of them. The JVM would fill each one with zeros,
+ * <p>Each thread that appends an entry to a log may have one of 4 MB. A run has about 40 of them. The JVM would fill each one with zeros,
  * and collect it. So a process gets those of processes that have ended.
  */
 public final class Scratch {

@@ -1,17 +1,22 @@
 package io.labrys.simjvm.weave;
 
+import java.io.IOException;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.Map;
 import java.util.Set;
 
 /**
- * Which names of the JDK and of libraries the code of a process has replaced, and by what. This is the only such table.
+ * Which names of the JDK and of libraries the code of a process has replaced, and by what. This is the only such table. A jar of the
+ * program adds names of its libraries with a file {@link #OF_PROGRAM}; see {@link #read}.
  *
  * <p>A name of a type or a method is as in a class file.
  */
 final class HookTable {
     private static final String RUN = "io/labrys/simjvm/run/";
     private static final String INSIDE = "io/labrys/simjvm/inside/";
+    /** The name of the files with which jars of a program add to this table. */
+    static final String OF_PROGRAM = "META-INF/labrys/simulated";
     /** The package of the copies of types of the JDK. */
     static final String COPIES = "io/labrys/simjvm/copied/";
     /** The class with the hooks. */
@@ -39,10 +44,9 @@ final class HookTable {
         Map.entry("java/util/concurrent/ForkJoinPool", INSIDE + "ForkJoinPool"),
         Map.entry("java/util/concurrent/ForkJoinPool$ManagedBlocker", INSIDE + "ForkJoinPool$ManagedBlocker"),
         Map.entry("java/util/concurrent/ForkJoinTask", INSIDE + "ForkJoinTask"),
-        Map.entry("java/util/concurrent/ForkJoinWorkerThread", INSIDE + "ForkJoinWorkerThread"),
-        // The network below RocketMQ's remoting: everything above it is as released.
-        Map.entry("org/apache/rocketmq/remoting/netty/NettyRemotingServer", INSIDE + "remoting/SimRemotingServer"),
-        Map.entry("org/apache/rocketmq/remoting/netty/NettyRemotingClient", INSIDE + "remoting/SimRemotingClient"));
+        Map.entry("java/util/concurrent/ForkJoinWorkerThread", INSIDE + "ForkJoinWorkerThread"));
+    /** Types of the program that another type replaces. */
+    private static final Map<String, String> TYPES_OF_PROGRAM = new HashMap<>();
 
     /**
      * Types of java.util.concurrent that stay those of the JDK: they never block, or they are interfaces that name no type that
@@ -90,19 +94,16 @@ final class HookTable {
      * Packages of libraries whose static fields have nothing but caches and constants. They keep them from run to run. A cache of
      * generated classes would grow with each run otherwise.
      */
-    private static final String[] KEEPING = {"com/alibaba/fastjson/", "com/google/", "io/netty/", "io/opentelemetry/",
-        "org/apache/commons/", "org/apache/rocketmq/logging/", "org/apache/rocketmq/shaded/", "org/slf4j/"};
+    private static final Set<String> KEEPING = new HashSet<>(Set.of("com/alibaba/fastjson/", "com/google/", "io/netty/",
+        "io/opentelemetry/", "org/apache/commons/", "org/slf4j/"));
     /** Types whose objects never change. */
     private static final Set<String> CONSTANT = Set.of("java/lang/String", "java/lang/Class", "java/lang/Boolean",
         "java/lang/Integer", "java/lang/Long", "java/lang/Double", "java/lang/invoke/VarHandle", "java/lang/invoke/MethodHandle",
         "java/nio/charset/Charset", "java/time/format/DateTimeFormatter", "java/time/Duration", "java/util/regex/Pattern",
         "jdk/internal/misc/Unsafe", "org/slf4j/Logger");
 
-    /**
-     * Types whose buffers are of {@link #SCRATCH}. This one has a buffer in each thread that appends an entry. It clears the buffer,
-     * puts the entry, and reads the bytes up to the end of the entry. (Source: DLedgerEntryCoder.encode of DLedger 0.4.0 and 0.3.1.2.)
-     */
-    private static final Set<String> SCRATCHING = Set.of("io/openmessaging/storage/dledger/store/file/DLedgerMmapFileStore");
+    /** Types of the program whose buffers are of {@link #SCRATCH}, as they only read what they have written. */
+    private static final Set<String> SCRATCHING = new HashSet<>();
 
     static {
         hook("java/lang/System.currentTimeMillis()J", "currentTimeMillis");
@@ -173,13 +174,37 @@ final class HookTable {
 
     private HookTable() {}
 
+    /**
+     * Reads what a jar of the program adds. A line is empty, begins with {@code #}, or has one of these forms:
+     *
+     * <ul>
+     *   <li>{@code type NAME BY}: the type {@code BY} replaces the type {@code NAME}.
+     *   <li>{@code keeps PACKAGE/}: types of this package keep their static fields from run to run.
+     *   <li>{@code scratch NAME}: this type only reads of a large buffer what it has written.
+     * </ul>
+     *
+     * @throws IOException a line has another form
+     */
+    static void read(Iterable<String> lines) throws IOException {
+        for (String line : lines) {
+            String[] words = line.isBlank() || line.startsWith("#") ? new String[] {""} : line.split(" ");
+            switch (words[0] + words.length) {
+                case "1" -> { }
+                case "type3" -> TYPES_OF_PROGRAM.put(words[1], words[2]);
+                case "keeps2" -> KEEPING.add(words[1]);
+                case "scratch2" -> SCRATCHING.add(words[1]);
+                default -> throw new IOException("expected a line of " + OF_PROGRAM + ", found: " + line);
+            }
+        }
+    }
+
     private static void hook(String method, String by) {
         METHODS.put(method, HOOKS + "." + by);
     }
 
     /** Returns the name of the type that replaces a type; the same name if none does. */
     static String type(String name) {
-        String replaced = TYPES.get(name);
+        String replaced = TYPES.getOrDefault(name, TYPES_OF_PROGRAM.get(name));
         if (replaced != null) {
             return replaced;
         }

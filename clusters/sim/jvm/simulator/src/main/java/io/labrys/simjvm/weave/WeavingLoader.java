@@ -1,23 +1,27 @@
 package io.labrys.simjvm.weave;
 
+import java.io.BufferedReader;
 import java.io.File;
 import java.io.IOException;
 import java.io.InputStream;
+import java.io.InputStreamReader;
 import java.net.MalformedURLException;
 import java.net.URI;
 import java.net.URL;
 import java.net.URLClassLoader;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.FileSystem;
 import java.nio.file.FileSystems;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
+import java.util.Collections;
 import java.util.Map;
 
 /**
  * Loads the classes of the simulated processes, and weaves each one.
  *
- * <p>They come from the jars of the program, from the package {@code inside} of the simulator, and, for the copies of types of the
+ * <p>They come from the jars of the program, from the package {@code inside} of the simulator or of a jar of the program, and, for the copies of types of the
  * JDK, from the JDK itself. So no class of the JDK is stored anywhere. The copies are always those of JDK 17: its classes run on
  * later JVMs too, and all JVMs then have the same schedule.
  */
@@ -38,7 +42,7 @@ public final class WeavingLoader extends URLClassLoader {
      *
      * @param program the jars of the program, as in a class path
      * @param jdk the home of a JDK 17; null if it is the one that runs this
-     * @throws IOException the JDK has no classes to read
+     * @throws IOException the JDK has no classes to read, or a file of the program with names cannot be read
      */
     public WeavingLoader(String program, Path jdk) throws IOException {
         super(Arrays.stream(program.split(File.pathSeparator)).map(WeavingLoader::url).toArray(URL[]::new),
@@ -51,6 +55,11 @@ public final class WeavingLoader extends URLClassLoader {
         FileSystem classes = jdk == null
             ? FileSystems.getFileSystem(runtime) : FileSystems.newFileSystem(runtime, Map.of("java.home", jdk.toString()));
         jdkClasses = classes.getPath("/modules/java.base");
+        for (URL table : Collections.list(findResources(HookTable.OF_PROGRAM))) {
+            try (BufferedReader lines = new BufferedReader(new InputStreamReader(table.openStream(), StandardCharsets.UTF_8))) {
+                HookTable.read(lines.lines().toList());
+            }
+        }
     }
 
     private static URL url(String jar) {
@@ -90,7 +99,7 @@ public final class WeavingLoader extends URLClassLoader {
             if (name.startsWith("java.") || name.startsWith(OWN) && !name.startsWith(INSIDE)) {
                 return null;
             }
-            URL place = name.startsWith(INSIDE) ? getParent().getResource(file) : findResource(file);
+            URL place = name.startsWith(INSIDE) ? getResource(file) : findResource(file);
             if (place == null) {
                 return null;
             }
