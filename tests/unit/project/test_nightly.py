@@ -191,8 +191,32 @@ def test_a_night_without_a_server(tmp_path: Path) -> None:
     done = nightly("one-night.sh", "smoke", tmp_path / "var", cwd=tmp_path, programs=programs)
     assert done.returncode == 2, done.stderr
     assert [line.split()[0] for line in asked(programs)] == ["suite", "analyze", "triage"]
+    assert not (tmp_path / "var/causes/issues.json").exists()
     again = nightly("one-night.sh", "smoke", tmp_path / "var", cwd=tmp_path, programs=programs)
     assert (again.returncode, "is there already" in again.stderr) == (254, True)
+
+
+def test_a_night_without_a_server_opens_issues_and_keeps_its_disk_small(tmp_path: Path) -> None:
+    """Both if it is asked to; a store that is left out of the packed files is still there as a folder."""
+    programs = tmp_path / "bin"
+    stand_in(programs, "gh", "echo '[]'")
+    actions = '{"actions": [{"do": "close", "number": 4, "title": "", "body": "Gone."}], "left": []}'
+    stand_in(
+        programs, "labrys",
+        f"""case $1 in suite) mkdir -p "$8/suites" ;; triage) echo '{actions}' >"$8" && echo "# Causes" ;; esac""",
+    )  # fmt: skip
+    settings = {"TRACKER": "github", "KEEP_SIZE": "20G"}
+    done = nightly("one-night.sh", "smoke", tmp_path / "var", cwd=tmp_path, programs=programs, **settings)
+    assert done.returncode == 0, done.stderr
+    calls = [" ".join(line.replace(str(tmp_path), "").split()[:3]) for line in asked(programs)]
+    (night,) = (tmp_path / "var/nights").glob("*/smoke")
+    assert calls == [
+        "suite suites/smoke.toml --fail-on", f"analyze /var/nights/{night.parent.name}/smoke/store --out",
+        "issue list --label", f"triage /var/nights/{night.parent.name}/smoke/store --issues", "label create labrys",
+        "issue comment 4", "issue close 4", f"store prune /var/nights/{night.parent.name}/smoke/store",
+    ]  # fmt: skip
+    assert asked(programs)[-1].endswith(" --any-verdict --keep-size 20G")
+    assert ((night / "store").is_dir(), (night / "store.tar.gz").exists()) == (True, False)
 
 
 @pytest.mark.parametrize("script", sorted(path.name for path in TOOLS.glob("*.sh")))
