@@ -20,7 +20,7 @@ from msgspec import Meta, Struct
 
 from harness.console.documents import read_bytes
 from harness.console.members import Instant, Whole, read, written
-from harness.console.plain import counted, name, one_line
+from harness.console.plain import counted, one_line
 from harness.errors import InputError
 from results.causes.cases import night_of
 from results.causes.symptoms import DIGITS
@@ -206,7 +206,7 @@ def actions_of(page: Page, issues: Sequence[Issue], report: Callable[[Cause], st
                 do=do,
                 number=None if issue is None or is_new else issue.number,
                 cause=cause.name,
-                title=f"Labrys: {name(cause.sentence, MAX_TITLE)}" if is_new else "",
+                title=_title(cause) if is_new else "",
                 body=body,
             )
         )
@@ -276,6 +276,11 @@ def _facts(cause: Cause, link: str) -> Iterator[str]:
         yield f"- {word}: {quoted(fact, MAX_FACT)}"
     if link:
         yield f"- [the night with its reports]({link})"
+
+
+def _title(cause: Cause) -> str:
+    sentence = one_line(cause.sentence)
+    return f"Labrys: {sentence}" if len(sentence) <= MAX_TITLE else f"Labrys: {sentence[:MAX_TITLE]}…"
 
 
 def _opening(cause: Cause, report: str, link: str) -> str:

@@ -78,7 +78,7 @@ class ReadRun:
 
     trial: Trial
     nodes: Sequence[str]
-    repairs: Sequence[str]
+    repairs: Sequence[str] | None
     signature: Signature | None
     warnings: Mapping[str, int] | None
     computed: bool = False
