@@ -110,7 +110,7 @@ def test_an_experiment_divides_and_joins_groups() -> None:
         *(case(number, "logs differ", repairs=["--mend 2"]) for number in range(4, 8)),
         *(case(number, "a node is gone", repairs=["--mend 2"]) for number in range(8, 10)),
     ]
-    oracle = Oracle({each.name: (each.repairs or [None])[0] for each in cases})
+    oracle = Oracle({each.name: next(iter(each.repairs or ())) for each in cases})
     groups = grouped(cases, oracle)
     assert {group.cause: len(group.cases) for group in groups} == {"--mend 1": 4, "--mend 2": 6}
     assert len(oracle.asked) == 6  # two of each symptom and build
