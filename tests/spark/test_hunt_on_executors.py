@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
 HUNT = (
-    "hunt", "--system", "sim-raft", "--bug", "follower-reads", "--nodes", "3", "--nemesis", "bridge", "--fault-on", "0.5-1",
+    "hunt", "--bug", "follower-reads", "--nodes", "3", "--nemesis", "bridge", "--fault-on", "0.5-1",
     "--fault-quiet", "0.5-1", "--rate", "8", "--time-limit", "4", "--seed", "5", "--runs", "4", "--finds", "9",
 )  # fmt: skip
 

@@ -414,7 +414,7 @@ def test_a_hunt_on_real_nodes_has_one_run_at_a_time() -> None:
     ("words", "sentence"),
     [
         (("--jobs", "2"), "give one of them"),
-        (("--system", "clusters.systems.sim_raft.system:SimRaft"), "a system of an installed package"),
+        (("--workload", "workloads.register.workload:RegisterWorkload"), "a workload of an installed package"),
     ],
 )
 def test_what_executors_cannot_do_is_refused(words: Sequence[str], sentence: str) -> None:

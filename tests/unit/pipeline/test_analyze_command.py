@@ -224,7 +224,7 @@ def test_the_archive_of_a_hunt_has_what_runs_systems(tmp_path: Path) -> None:
     with tarfile.open(tmp_path / "labrys-package.tar.gz") as archive:
         names = set(archive.getnames())
     assert {
-        "commands/hunt/runs.py", "nemesis/kinds.py", "clusters/systems/sim_raft/system.py", "clusters/local/node.sh",
+        "commands/hunt/runs.py", "nemesis/kinds.py", "clusters/local/node.sh",
         "workloads/__init__.py", "checker/checking.py",
     } <= names  # fmt: skip
     assert any(name.startswith("labrys-") and name.endswith(".dist-info/entry_points.txt") for name in names)
