@@ -24,11 +24,13 @@ from harness.targets import EVERYWHERE, ByLeader, names_of
 from harness.world import world_of
 from nemesis import fakeclock, threadholds
 from nemesis import targets as tgt
+from nemesis.damage import too_damaged
 from nemesis.errors import FaultError
 from nemesis.evidence import STOPPED
-from nemesis.fault import Occupied, brief, instead_of, sentence, too_damaged
+from nemesis.fault import Occupied, brief, instead_of, sentence
 from nemesis.field import Field
-from nemesis.kinds import find_kind, members_of, missing_capabilities
+from nemesis.kinds import find_kind, members_of
+from nemesis.lacking import missing_capabilities
 from nemesis.triggers import find_trigger
 from nemesis.volume import attach
 
@@ -40,8 +42,8 @@ if TYPE_CHECKING:
     from harness.faults import Begun, Fired, PlannedFault, Proof, Sight
     from harness.node import Node
     from harness.system import System
-    from nemesis.fault import Actor, Fault
-    from nemesis.simulated.effect import Effect
+    from nemesis.actor import Actor
+    from nemesis.fault import Fault
 
 LEAST_PATIENCE_S = 2.0
 MOST_PATIENCE_S = 25.0
@@ -56,7 +58,7 @@ class Conductor:
 
     def __init__(self, *, cluster: Cluster, system: System, seed: int = 0) -> None:
         self._world = world_of(cluster)
-        self._effects: dict[int, Effect] = {}  # in a simulated world, by the fault's id
+        self._actors: dict[int, Actor] = {}  # by the fault's id
         self._field = Field(cluster=cluster, system=system, seed=seed)
         self._damaged: dict[str | None, frozenset[str]] = {}  # the nodes of each role; None: all roles
         self._ending: set[int] = set()  # the ids of faults in healing
@@ -76,7 +78,7 @@ class Conductor:
         for trigger in (fault.trigger for fault in plan if fault.trigger is not None):
             find_trigger(trigger.name).condition.prepare(trigger, self._field, self._world)
         if self._world is not None:  # a simulated node has its own disk and clock
-            effects = [find_kind(fault.kind).fault.SIMULATED for fault in plan]
+            effects = [find_kind(fault.kind).simulated for fault in plan]
             if any(effect is not None and SIMULATED_POWER in effect.NEEDS for effect in effects):
                 self._world.prepare_loss()
             return
@@ -194,17 +196,17 @@ class Conductor:
         with self._blaming(fault):
             made = await self._make(fault)
         with self._blaming(fault, made):
-            self._field.faults[fault.id] = made
-            if self._world is not None and made.SIMULATED is not None:
-                self._effects[fault.id] = made.SIMULATED(made, self._world)
-            begun = await self._actor(made).begin()
+            actor = find_kind(fault.kind).actor(made, self._world)
+        self._field.faults[fault.id], self._actors[fault.id] = made, actor
+        with self._blaming(fault, made, actor):
+            begun = await actor.begin()
             return replace(begun, effect=made.effect(begun.targets))
 
     async def prove(self, fault: PlannedFault) -> Proof:
         """Measures the effect of a fault that began."""
-        made = self._field.faults[fault.id]
-        with self._blaming(fault, made):
-            made.proof = await self._actor(made).prove()
+        made, actor = self._field.faults[fault.id], self._actors[fault.id]
+        with self._blaming(fault, made, actor):
+            made.proof = await actor.prove()
         return made.proof
 
     async def look_again(self, fault: PlannedFault) -> Proof | None:
@@ -214,8 +216,9 @@ class Conductor:
             return None
         first = made.proof
         made.proof = unseen_at_the_end(first)  # if the second look fails
-        with self._blaming(fault, made):
-            second = await self._actor(made).again()
+        actor = self._actors[fault.id]
+        with self._blaming(fault, made, actor):
+            second = await actor.again()
         made.proof = first if second is None else lasting(first, second)
         return None if second is None else made.proof
 
@@ -229,29 +232,24 @@ class Conductor:
         if made is None:
             return None
         self._ending.add(fault.id)
+        actor = self._actors[fault.id]
         try:
-            with self._blaming(fault, made):
-                proof = await self._actor(made).end()
+            with self._blaming(fault, made, actor):
+                proof = await actor.end()
         finally:
             self._ending.discard(fault.id)
             self._field.over.add(fault.id)
         self._field.faults.pop(fault.id, None)
-        self._effects.pop(fault.id, None)
+        self._actors.pop(fault.id, None)
         return proof
 
     @contextlib.contextmanager
-    def _blaming(self, fault: PlannedFault, made: Fault | None = None) -> Iterator[None]:
+    def _blaming(self, fault: PlannedFault, *made: Fault | Actor) -> Iterator[None]:
         """Raises an exception from the code of the system or of a fault as `PluginError`; see `harness.blame`."""
         system = self._field.system
-        plugins = [Plugin(type(system), f"system {system.name}")]
-        if made is not None:
-            plugins.append(Plugin(type(made), f"fault {fault.kind}"))
-        with blaming(*plugins):
+        theirs = [Plugin(type(each), f"fault {fault.kind}") for each in made]
+        with blaming(Plugin(type(system), f"system {system.name}"), *theirs):
             yield
-
-    def _actor(self, made: Fault) -> Actor:
-        """Returns the object that carries out a fault: its simulated effect, or the fault itself."""
-        return self._effects.get(made.id, made)
 
     async def heal(self) -> None:
         """Heals all effects of Labrys on the nodes, by the notes and marks on them.
@@ -262,7 +260,7 @@ class Conductor:
         """
         if self._world is not None:
             self._world.heal()
-            self._field.faults.clear()
+            self._forget()
             return
         if not await self._field.quiesce(slowed(QUIESCE_TIMEOUT_S)):
             logger.warning(
@@ -280,9 +278,13 @@ class Conductor:
         if not await self._field.until(healed, slowed(HEAL_ATTEMPTS_S)):
             texts = "; ".join(f"{node}: {text}" for node, text in waiting.items())
             raise FaultError(f"healing is not complete: {texts}")
-        self._field.faults.clear()
+        self._forget()
         if ended is not None:
             raise ended
+
+    def _forget(self) -> None:
+        self._field.faults.clear()
+        self._actors.clear()
 
     async def _stop_switch(self) -> SwitchEnded | None:
         """Gives the nodes their bridge again. Returns that the switch had ended by itself.

@@ -14,8 +14,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from harness.targets import EVERYWHERE, names_of
+from nemesis.damage import too_damaged
 from nemesis.errors import PlanError
-from nemesis.fault import Occupied, too_damaged
+from nemesis.fault import Occupied
 from nemesis.kinds import find_kind
 from nemesis.triggers import find_trigger
 

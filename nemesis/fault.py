@@ -1,13 +1,12 @@
-"""The base class of faults: drawing into a plan, checks before a run, injection, proof, and healing.
+"""The base class of faults: drawing into a plan, checks before a run, and what one fault is while it is on.
 
-Class methods work only on names, and determine the plan. An instance works on one cluster, from just before its fault begins
-until it is healed. Every fault keeps three rules. It leaves a note on the node before the effect (see `undo`). `prove` measures
-the effect by other means than those that caused it. `end` verifies that the effect is healed.
+Class methods work only on names, and determine the plan. An instance is one fault on one cluster, from just before its begin
+until it is healed: its targets and options, what it cuts, and what went wrong. It is the same in all worlds, and changes no
+node: an actor does (`nemesis.actor`).
 """
 
 from __future__ import annotations
 
-import abc
 import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
@@ -19,25 +18,23 @@ from harness.faults import Proof
 from harness.targets import AtTrigger, ByLeader, Named
 from nemesis import options as opt
 from nemesis import targets as tgt
-from nemesis.errors import FaultError, PlanError
-from nemesis.grudges import minority, talks, union
+from nemesis.errors import PlanError
+from nemesis.grudges import talks, union
 from nemesis.probes import FALLBACK_PORT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from collections.abc import Set as AbstractSet
+    from collections.abc import Mapping, Sequence
     from random import Random
     from typing import TypeVar
 
     from harness.capabilities import Capabilities
-    from harness.faults import Begun, PlannedFault
+    from harness.faults import PlannedFault
     from harness.node import Node
     from harness.op import Value
     from harness.targets import PlanTarget
-    from nemesis.field import Field, NodeResults
+    from nemesis.field import Field
     from nemesis.grudges import Grudge
-    from nemesis.simulated.effect import Effect
-    from nemesis.targets import Layout, Target
+    from nemesis.targets import Target
 
     T = TypeVar("T")
 
@@ -150,31 +147,7 @@ class Occupied:
         return self.nodes & other.nodes if self.meets(other) else frozenset()
 
 
-class Actor(abc.ABC):
-    """Carries out one fault: a `Fault` on real nodes, and an `Effect` in a simulated world."""
-
-    @abc.abstractmethod
-    async def begin(self) -> Begun:
-        """Injects the fault on the targets."""
-
-    @abc.abstractmethod
-    async def prove(self) -> Proof:
-        """Measures the effect, right after the begin."""
-
-    async def again(self) -> Proof | None:
-        """Measures the effect again, just before the end, so that the proof of a state covers the time between.
-
-        Returns:
-            The second measurement. None: the fault is an event, or something else measures its whole time.
-        """
-        return await self.prove()
-
-    @abc.abstractmethod
-    async def end(self) -> Proof | None:
-        """Heals, verifies the healing, and may return a proof over the whole duration. Can be called again after an error."""
-
-
-class Fault(Actor):
+class Fault:
     """One fault on one cluster.
 
     Attributes:
@@ -194,8 +167,6 @@ class Fault(Actor):
         LEAST_NODES: The fewest nodes with which it can have an effect. A fault between nodes needs two.
         TARGETS: The possible targets; names are always possible if this is not empty.
         ON_REQUEST: Further targets, which only a user asks for; a hunt never draws them.
-        SIMULATED: Its effect in a simulated world; None: none, so it is refused there unless it needs no capability. A subclass
-            inherits the effect.
         WHOLE_NODE: The reason why its target cannot be a role, as a clause; None: it can be a role.
         OPTIONS: Its options.
         role: The role of the targeted processes; None: the fault affects whole nodes.
@@ -217,7 +188,6 @@ class Fault(Actor):
     LEAST_NODES: ClassVar[int] = 1
     TARGETS: ClassVar[tuple[Target, ...]] = tgt.EVERY
     ON_REQUEST: ClassVar[tuple[Target, ...]] = ()
-    SIMULATED: ClassVar[type[Effect] | None] = None
     WHOLE_NODE: ClassVar[str | None] = "it acts on whole nodes"
     OPTIONS: ClassVar[Mapping[str, opt.Option]] = {}
 
@@ -385,19 +355,6 @@ class Fault(Actor):
         others = self.field.others(self)
         return [other for other in others if other.role is None or port in self.field.system.ports(other.role)]
 
-    async def act(self, nodes: Sequence[str], action: Callable[[Node], T], what: str) -> NodeResults[T]:
-        """Runs a blocking action on several nodes in parallel, and records the failures as problems of this fault.
-
-        Raises:
-            FaultError: The action fails on every node.
-        """
-        outcomes = await self.field.each(nodes, action)
-        for node, error in outcomes.failed.items():
-            self.problems[node] = f"{what} failed: {brief(error)}"
-        if outcomes.failed and not outcomes.done:
-            raise FaultError(f"fault {self.name}: {what} failed on every node: {sentence(outcomes.failed)}")
-        return outcomes
-
 
 def instead_of(kind: type[Fault], capabilities: Mapping[str, Capabilities]) -> frozenset[str]:
     """Returns the alternative capabilities that a kind of fault uses, because a node lacks those in whose place they are."""
@@ -423,52 +380,6 @@ def draw_nodes(drawing: Drawing) -> Drawn:
         nodes = drawing.pool
     names = tgt.draw(target, nodes, drawing.rng, at_most=drawing.at_most, held=drawing.held, worn=drawing.worn)
     return Drawn(target=Named(names), options=drawing.options)
-
-
-def damage_pool(where: Layout, role: str | None, rng: Random, named: Sequence[str]) -> tuple[str, ...]:
-    """Draws the nodes that faults may damage permanently: the named nodes, and further ones up to the limit of `too_damaged`.
-
-    Args:
-        where: The nodes and their roles.
-        role: The role of the damaged processes; None: all processes of a node.
-        rng: The stream of random numbers.
-        named: The nodes that the plan requests by name.
-
-    Raises:
-        PlanError: There is no minority, or the named nodes are more than a minority.
-    """
-    nodes = where.of(role)
-    chosen: set[str] = set()
-    order = [node for node in rng.sample(where.nodes, len(where.nodes)) if node in nodes]
-    for node in [*named, *order]:
-        if too_damaged(where, {role: chosen | {node}}) is None:
-            chosen.add(node)
-    refused = sorted(set(named) - chosen)
-    if refused:
-        raise PlanError(str(too_damaged(where, {role: {*named}})))
-    if not chosen:
-        raise PlanError(f"{tgt.no_minority(nodes)}, and only files of a minority may be damaged")
-    return tuple(node for node in nodes if node in chosen)
-
-
-def too_damaged(where: Layout, damaged: Mapping[str | None, AbstractSet[str]]) -> str | None:
-    """Returns why files on these nodes must not be damaged. None if at most a minority of each role's nodes is damaged.
-
-    Args:
-        where: The nodes and their roles.
-        damaged: For each role, the nodes with damaged files of its process; under None, the nodes with damage to all roles.
-    """
-    everywhere = damaged.get(None, frozenset())
-    for role, nodes in where.counted():
-        hit = {node for node in nodes if node in everywhere or node in damaged.get(role, ())}
-        most = minority(len(nodes))
-        if len(hit) > most:
-            whose = f" of the role {role}" if len(where.roles) > 1 else ""
-            return (
-                f"the plan damages files on {', '.join(sorted(hit))}; at most {most} of {len(nodes)} nodes{whose} "
-                "may be damaged"
-            )
-    return None
 
 
 def sentence(failed: Mapping[str, Exception]) -> str:

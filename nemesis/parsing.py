@@ -1,7 +1,7 @@
 """Parses what users write about faults into the values of `nemesis.asked`.
 
 The names of kinds and triggers are checked here, and so are the options of a kind. Whether roles and nodes exist, and
-whether the kinds fit together, depends on the nodes of a run: `nemesis.kinds.choose_all` checks that.
+whether the kinds fit together, depends on the nodes of a run: `nemesis.chosen.choose_all` checks that.
 """
 
 from __future__ import annotations

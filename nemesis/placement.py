@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     from harness.faults import Trigger
     from harness.targets import PlanTarget
+    from nemesis.chosen import Choice
     from nemesis.fault import Drawn, Impact
-    from nemesis.kinds import Choice
     from nemesis.targets import Layout
 
 RECOVERY_S = 5.0  # after a fault, a node counts as down for this time

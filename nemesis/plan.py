@@ -16,8 +16,9 @@ from harness.console.documents import shown
 from harness.faults import PlannedFault
 from harness.randomness import stream
 from harness.targets import Named
+from nemesis.damage import damage_pool
 from nemesis.errors import PlanError
-from nemesis.fault import Drawing, Drawn, damage_pool
+from nemesis.fault import Drawing, Drawn
 from nemesis.grudges import minority
 from nemesis.placement import (
     MATTERS_S,
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from random import Random
 
-    from nemesis.kinds import Choice
+    from nemesis.chosen import Choice
     from nemesis.targets import Layout
 
 REDRAWS = 200
@@ -173,7 +174,7 @@ def draw_plan(
     """Draws the faults of a run.
 
     Args:
-        choices: The requested kinds; see `kinds.choose_all`.
+        choices: The requested kinds; see `chosen.choose_all`.
         where: The nodes and their roles.
         seed: The run's root seed.
         time_limit_s: The duration of the workload.

@@ -26,7 +26,8 @@ from nemesis import targets as tgt
 from nemesis.conflicts import check_together, check_turns
 from nemesis.errors import PlanError
 from nemesis.fault import Hit
-from nemesis.kinds import LeftOut, find_kind, members_of
+from nemesis.kinds import find_kind, members_of
+from nemesis.lacking import LeftOut
 from nemesis.plan import number
 from nemesis.triggers import check_target, make_trigger
 
@@ -67,7 +68,7 @@ class StoredFault(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class StoredLeftOut(Struct, frozen=True, kw_only=True):
-    """A kind that `all` left out; see `nemesis.kinds.LeftOut`."""
+    """A kind that `all` left out; see `nemesis.lacking.LeftOut`."""
 
     kind: str
     nodes: list[str]

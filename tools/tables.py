@@ -30,7 +30,8 @@ from harness.declare import Topic, click_options, hunted
 from harness.errors import ExitCode
 from harness.suites.thresholds import MEASURES
 from nemesis.builtin import KINDS, TRIGGERS
-from nemesis.kinds import Called, impossible
+from nemesis.kinds import Called
+from nemesis.lacking import impossible
 from tools import site
 from workloads.bank import judge as of_banks
 from workloads.ledger import judge as of_ledgers

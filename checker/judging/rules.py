@@ -10,8 +10,8 @@ first anomalies are the same for all judges:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from itertools import islice
+from dataclasses import dataclass, replace
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from checker.judging import MAX_ANOMALIES, UNTESTED, Judgement
@@ -100,5 +100,51 @@ def judged(
         figures=figures or {},
         plot=plot,
         cause=cause,
+        basis=basis,
+    )
+
+
+def joined(
+    rules: Sequence[Rule],
+    counts: Mapping[str, int],
+    inner: Judgement,
+    *,
+    broken: str,
+    more: str = "",
+    told: Iterable[Anomaly] | None = None,
+    last: Mapping[str, Anomaly] | None = None,
+    cause: str | None = None,
+    basis: str = "",
+) -> Judgement:
+    """Returns the judgement of an object by further rules, and by the judgement of some of its operations.
+
+    It is invalid if a deciding rule is broken; else it has the verdict of these operations. The anomalies of the rules come
+    first.
+
+    Args:
+        rules: The further rules.
+        counts: The further counts, with one for the kind of each rule.
+        inner: The judgement of some operations; its anomalies have rows of the whole object.
+        broken: The reason if a deciding rule is broken; the reason of `inner` follows if that is invalid too.
+        more: A sentence after the reason of `inner` if no deciding rule is broken; empty for none.
+        told: The anomalies of the broken rules, the first ones first; None: in the order of the rules.
+        last: Further members of `Judgement.last`.
+        cause: Why the verdict is unknown, if it is; None: as `inner` says.
+        basis: See `Judgement`.
+    """
+    wrong = broken_by(rules, counts)
+    verdict, reason = inner.verdict, f"{inner.reason} {more}".rstrip()
+    if wrong:
+        reason = f"{broken} {inner.reason}" if verdict is Verdict.INVALID else broken
+        verdict = Verdict.INVALID
+    anomalies = chain.from_iterable(rule.anomalies() for rule in wrong) if told is None else told
+    return replace(
+        inner,
+        verdict=verdict,
+        reason=reason,
+        counts={**inner.counts, **counts},
+        anomalies=[*islice(chain(anomalies, inner.anomalies), MAX_ANOMALIES)],
+        last={**inner.last, **(last or {})},
+        cause=inner.cause if cause is None else cause,
         basis=basis,
     )

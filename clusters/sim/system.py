@@ -9,7 +9,7 @@ from __future__ import annotations
 import abc
 import asyncio
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 from clusters.sim.cluster import LOG_FILE
 from clusters.sim.disk import DATA_DIRECTORY
@@ -33,6 +33,15 @@ if TYPE_CHECKING:
     from clusters.sim.world import SimWorld
     from harness.node import Node
     from harness.op import Invocation, Outcome
+
+AnswerT = TypeVar("AnswerT")
+
+# What the systems with an election as in Raft promise.
+ONE_LEADER = (
+    "Raft has at most one leader in a term (section 5.2 of its paper), and a simulated node reads its role and its term in one "
+    "step."
+)
+EVERY_NODE_RETURNS = "In Raft, a follower gets from the leader what its log lacks (section 5.3 of its paper)."
 
 ROLE = "node"
 PORT = 1
@@ -201,6 +210,11 @@ class SimSystem(SimNodes):
             return await self._observer.ask(node.name, body, timeout_s)
         except (Refused, Broken, TimeoutError):
             return None
+
+    async def ask_for(self, node: Node, body: Any, answer: type[AnswerT], timeout_s: float) -> AnswerT | None:
+        """Sends a request to a node as an observer. Returns the answer; None if none of this type came in time."""
+        found = await self.ask(node, body, timeout_s)
+        return found if isinstance(found, answer) else None
 
     async def until_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
         """Waits until the nodes serve together; see `lacking`.

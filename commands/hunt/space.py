@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import clusters.options
 import nemesis.choices
+import nemesis.planning
 from commands.hunt import draws
 from commands.options import subjects
 from commands.options.compose import settle
@@ -21,7 +22,8 @@ from harness.errors import InputError
 from harness.targets import ByLeader
 from nemesis.asked import Asked, EveryKind, Request
 from nemesis.choices import FaultOptions
-from nemesis.kinds import all_called, excluded, impossible, too_few
+from nemesis.kinds import all_called, excluded, too_few
+from nemesis.lacking import impossible
 from nemesis.targets import ALL, LEADER, MAJORITY, TRIGGER
 from nemesis.triggers import find_trigger, for_hunts
 
@@ -272,7 +274,7 @@ def _by_default(possible: Sequence[Called], *, simulated: bool, released: bool) 
 
 
 def _changes_disk(kind: Kind) -> bool:
-    effect = kind.fault.SIMULATED
+    effect = kind.simulated
     return effect is not None and SIMULATED_DISK in effect.NEEDS
 
 
@@ -283,7 +285,7 @@ def _capabilities(options: RunOptions) -> Mapping[str, Capabilities]:
     with clusters.options.open_cluster(
         options.cluster, options.place, options.seed, by_programs=subjects.by_programs(options)
     ) as cluster:
-        return nemesis.choices.supported(
+        return nemesis.planning.supported(
             subjects.system_of(cluster, options, artifact), cluster.capabilities(), provable=True
         )
 

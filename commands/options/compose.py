@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import clusters.options
 import harness.console.choices
-import nemesis.choices
+import nemesis.planning
 from commands.options import subjects
 from commands.options.promised import promise_tested
 from commands.options.run_options import reproduce_line
@@ -81,8 +81,8 @@ class Settled:
         return replace(self, options=self.options.having(changes))
 
     def plan(self, capabilities: Mapping[str, Capabilities] | None = None) -> Plan:
-        """Draws the plan, or completes the given one; see `nemesis.choices.make_plan`."""
-        return nemesis.choices.make_plan(
+        """Draws the plan, or completes the given one; see `nemesis.planning.make_plan`."""
+        return nemesis.planning.make_plan(
             self.options.faults,
             where=self.layout,
             seed=self.options.seed,
@@ -93,7 +93,7 @@ class Settled:
 
     def requested_kinds(self) -> tuple[str, ...]:
         """Returns the kinds of faults that the options ask for, whatever the nodes support."""
-        return nemesis.choices.requested_kinds(self.options.faults, where=self.layout, given=self.given)
+        return nemesis.planning.requested_kinds(self.options.faults, where=self.layout, given=self.given)
 
 
 def settle(options: RunOptions, sources: Sources, *, assume_nodes: bool = False) -> Settled:
@@ -132,14 +132,14 @@ def _fitted(options: RunOptions, sources: Sources, *, assume_nodes: bool) -> tup
     lines = [*lines, *more]
     thresholds_of(options)
     where = subjects.layout_of(options, names)
-    given = nemesis.choices.given_plan(options.faults, where)
+    given = nemesis.planning.given_plan(options.faults, where)
     if given is not None:
-        faults, load, told = nemesis.choices.follow_plan(given, options.faults, options.load, given=sources.origins)
+        faults, load, told = nemesis.planning.follow_plan(given, options.faults, options.load, given=sources.origins)
         options, lines = replace(options, faults=faults, load=load), lines + told
     if options.load.seed is None:
         options = options.seeded(fresh_seed())
-    nemesis.choices.check_triggers(options.faults, given, subjects.subject_of(options))
-    nemesis.choices.check(
+    nemesis.planning.check_triggers(options.faults, given, subjects.subject_of(options))
+    nemesis.planning.check(
         options.faults,
         where=where,
         seed=options.seed,
@@ -224,10 +224,10 @@ def _composed(settled: Settled, cluster: Cluster, system: System) -> tuple[Test,
     options = settled.options
     names = tuple(node.name for node in cluster.nodes)
     workload, load = subjects.workload_of(options), options.load
-    provable = nemesis.choices.supported(system, cluster.capabilities(), provable=True)
+    provable = nemesis.planning.supported(system, cluster.capabilities(), provable=True)
     plan = replace(settled, layout=layout(names, settled.layout.roles)).plan(provable)
-    able = nemesis.choices.supported(system, cluster.capabilities(), provable=False)
-    nemesis.choices.refuse_impossible(plan, able, cluster.nodes)
+    able = nemesis.planning.supported(system, cluster.capabilities(), provable=False)
+    nemesis.planning.refuse_impossible(plan, able, cluster.nodes)
     test = Test(
         seed=options.seed,
         cluster=cluster,
@@ -243,7 +243,7 @@ def _composed(settled: Settled, cluster: Cluster, system: System) -> tuple[Test,
         final_reads=load.final_reads,
         final_reads_timeout_s=load.final_reads_timeout,
         lead_timeout_s=load.lead_timeout,
-        damaging=nemesis.choices.damaging(plan),
+        damaging=nemesis.planning.damaging(plan),
     )
     return test, plan
 

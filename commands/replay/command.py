@@ -10,6 +10,7 @@ from click.core import ParameterSource
 
 import clusters.options
 import nemesis.choices
+import nemesis.planning
 from clusters.options import ClusterOptions
 from clusters.sim.threads import Threads
 from commands.options import choosing, subjects
@@ -347,7 +348,7 @@ def _edited(plan: Plan, record: RunRecord) -> bool:
 def _drawn_again(plan: Plan, options: RunOptions) -> bool:
     """Returns whether seed and options draw this same plan, so that no plan file is needed."""
     try:
-        drawn = nemesis.choices.make_plan(
+        drawn = nemesis.planning.make_plan(
             options.faults,
             where=plan.layout,
             seed=plan.seed or 0,

@@ -51,7 +51,7 @@ def explain_run(ctx: click.Context, /, run: str, store_dir: Path, **more: Any) -
     from harness.console.plain import one_line
     from harness.errors import ExitCode
     from harness.leaders import rivals
-    from harness.parts import ONE_LEADER
+    from harness.states import ONE_LEADER
     from harness.verdict import Verdict, verdict_of
     from results.circumstances.losses import reason as reason_of
     from results.circumstances.messages import messages_near

@@ -10,7 +10,7 @@ import shlex
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Final
 
-import nemesis.choices
+import nemesis.planning
 from clusters.options import SIMULATED
 from clusters.sim.threads import Threads
 from commands.options import choosing, subjects
@@ -80,7 +80,7 @@ def _drawn(settled: Settled) -> tuple[RunOptions, list[str]]:
     for times in range(MOST_LONGER + 1):
         limit_s = float(round(usual_s * LONGER**times))
         try:
-            nemesis.choices.check(
+            nemesis.planning.check(
                 options.faults,
                 where=settled.layout,
                 seed=options.seed,

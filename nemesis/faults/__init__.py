@@ -1,1 +1,1 @@
-"""The kinds of faults, one module for each family."""
+"""Faults as data, one module for each family."""

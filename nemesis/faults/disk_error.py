@@ -6,19 +6,15 @@ real nodes, Labrys refuses it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, NoReturn
+from typing import TYPE_CHECKING, ClassVar
 
 from harness.capabilities import SIMULATED_CALLS
 from nemesis import options as opt
-from nemesis.errors import FaultError
 from nemesis.fault import DISK
 from nemesis.faults.disk import DiskFault
-from nemesis.simulated import calls
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from nemesis.simulated.effect import Effect
 
 CALLS = ("open", "read", "write", "fsync", "msync", "sync", "rename")
 ERRORS = ("EIO", "ENOSPC")
@@ -35,7 +31,6 @@ class DiskError(DiskFault):
     GROUPS: ClassVar[frozenset[str]] = frozenset({DISK})
     WHOLE_NODE: ClassVar[str | None] = None
     DISABLES: ClassVar[bool] = True
-    SIMULATED: ClassVar[type[Effect] | None] = calls.Failing
     OPTIONS: ClassVar[Mapping[str, opt.Option]] = {
         "call": opt.choice("fsync", CALLS, "The calls that fail; fsync includes fdatasync, and sync includes syncfs."),
         "file": opt.text("*", "A glob pattern of file names or paths in the data directory."),
@@ -45,22 +40,3 @@ class DiskError(DiskFault):
         "times": opt.integer(1, 1, MOST, "The number of calls that fail from there on."),
         "error": opt.choice("EIO", ERRORS, "The error that the calls return."),
     }
-
-    async def begin(self) -> NoReturn:
-        """Refuses.
-
-        Raises:
-            FaultError: Always: only the simulator has this fault.
-        """
-        raise self._refused()
-
-    async def prove(self) -> NoReturn:
-        """Refuses, as `begin` does."""
-        raise self._refused()
-
-    async def end(self) -> NoReturn:
-        """Refuses, as `begin` does."""
-        raise self._refused()
-
-    def _refused(self) -> FaultError:
-        return FaultError(f"fault {self.name}: no system call of a real node fails by Labrys; use --cluster sim")

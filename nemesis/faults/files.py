@@ -9,35 +9,27 @@ select the file and the bytes among the files on the node. The model is Jepsen's
 
 from __future__ import annotations
 
-import asyncio
-import shlex
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from harness.damage import Changed, Damaging, How
-from harness.faults import Begun, Proof
+from harness.faults import Proof
 from harness.targets import AllNodes, Helix
 from nemesis import options as opt
 from nemesis import targets as tgt
 from nemesis.errors import FaultError, PlanError
 from nemesis.fault import DISK, PROCESS, Drawing, Drawn
 from nemesis.faults.process import Kill
-from nemesis.filedamage import KEPT, damaging, keeping, parse_changed
-from nemesis.simulated import process
-from nemesis.undo import SHELL_TIMEOUT_S, making, undoing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from harness.faults import PlannedFault
-    from harness.node import Node
     from harness.op import Value
     from nemesis.field import Field
-    from nemesis.simulated.effect import Effect
 
 SEEDS: Final = 2**31 - 1
 MOST: Final = 0.999999
 SECTOR_BYTES: Final = 512  # the least that a disk writes
-MAX_REASON: Final = 300
 SHOWN: Final = 8  # offsets in a text
 _FILE: Final = opt.text("*", "A glob pattern of file names or paths in the data directory.")
 _PICK: Final = opt.number(None, 0, MOST, "Selects one of the files that can have it, from 0 to 1; drawn if not given.")
@@ -50,7 +42,6 @@ class FileFault(Kill):
     GROUPS: ClassVar[frozenset[str]] = frozenset({PROCESS, DISK})
     DAMAGES: ClassVar[bool] = True
     LEAST_NODES: ClassVar[int] = 3  # fewer have no minority
-    SIMULATED: ClassVar[type[Effect] | None] = process.Damaged
     TARGETS: ClassVar[tuple[tgt.Target, ...]] = (tgt.ONE, tgt.RANDOM, tgt.MINORITY)
     ON_REQUEST: ClassVar[tuple[tgt.Target, ...]] = (tgt.HELIX, tgt.ALL)
     HOW: ClassVar[How]
@@ -87,31 +78,6 @@ class FileFault(Kill):
             share=(members.index(name), len(members)) if self.planned.target == tgt.HELIX else (0, 1),
         )
 
-    def _damage(self, node: Node) -> None:
-        running = {pid for seen in self.sights(node).values() for pid in seen.pids}
-        if running.intersection(self.pids_noted(node)):
-            raise FaultError(f"{node.name}: its process still runs, so its files are left alone")
-        asked = self.damaging(node.name)
-        for label, role in self.labels(node).items():
-            command = damaging(asked, self.field.system.data_dir(node, role), self.kept(role))
-            done = self.field.shell(node).run(command, timeout_s=SHELL_TIMEOUT_S, check=False)
-            if not done.status:
-                self.damages[label] = parse_changed(done.stdout, 1 if asked.how is How.FLIP else asked.chunk_bytes)
-            else:
-                self.problems[label] = f"no file was damaged: {done.stderr.strip()[-MAX_REASON:]}"
-        if not self.damages.keys() & self.labels(node).keys():
-            raise FaultError("; ".join(self.problems[label] for label in self.labels(node)))
-
-    def kept(self, role: str) -> str:
-        """Returns the folder on a node for the earlier files of a role."""
-        return f"{KEPT}/{self.name}/{role}"
-
-    async def begin(self) -> Begun:
-        """Kills the process and damages one of its files on every target."""
-        begun = await super().begin()
-        await self.act(self.noted(), self._damage, "damaging a file")
-        return Begun(targets=begun.targets, details={**begun.details, "damage": self.measured()})
-
     def measured(self) -> dict[str, Value]:
         """Returns the file, the offsets and the sizes of each damage, by label."""
         return {
@@ -130,10 +96,6 @@ class FileFault(Kill):
     def damaged(self, changed: Changed) -> tuple[bool, str]:
         """Returns whether the file has the damage, and the damage as a text."""
         raise NotImplementedError
-
-    async def prove(self) -> Proof:
-        """Proves the kill and the damage that was read back from the files."""
-        return self.with_damage(await super().prove())
 
     def with_damage(self, killed: Proof) -> Proof:
         """Returns the proof of the damage with that of the kill."""
@@ -236,7 +198,6 @@ class RollBack(ChunkFault):
     EFFECT: ClassVar[str] = "{nodes} {were} killed and had an earlier content of a file"
     SUMMARY: ClassVar[str] = "Kills the process and gives one of its data files, or parts of it, an earlier content."
     SILENT: ClassVar[bool] = True
-    SIMULATED: ClassVar[type[Effect] | None] = process.RolledBack
     HOW: ClassVar[How] = How.ROLL_BACK
     AMOUNT: ClassVar[str] = "chunks"
     OPTIONS: ClassVar[Mapping[str, opt.Option]] = {
@@ -262,19 +223,6 @@ class RollBack(ChunkFault):
             )
         return super().draw(drawing)
 
-    async def begin(self) -> Begun:
-        """Keeps the files, waits, kills the process, and gives one of its files the content that it had.
-
-        Raises:
-            FaultError: The fault is too short, or the files of no target can be kept.
-        """
-        self.check_time()
-        await self.act(self.targets, self._keep, "keeping the files")
-        await asyncio.sleep(self.options["back"])
-        begun = await super().begin()
-        await self.act(self.targets, lambda node: self.field.shell(node).run(undoing(self.name)), "removing the copies")
-        return begun
-
     def check_time(self) -> None:
         """Refuses to wait for longer than the fault lasts.
 
@@ -287,19 +235,6 @@ class RollBack(ChunkFault):
                 f"fault {self.name} lasts {lasts_s:g} s, and file-rollback.back waits for {back_s:g} s of it; give a longer "
                 "fault, or less of it"
             )
-
-    def _keep(self, node: Node) -> None:
-        """Stops the process for a moment, so that the files are of one moment, syncs them, and copies them."""
-        system, remote = self.field.system, self.field.shell(node)
-        folder = shlex.quote(f"{KEPT}/{self.name}")
-        remote.run(making(self.name, effect="", undo=f"rm -rf {folder}"), timeout_s=SHELL_TIMEOUT_S)
-        system.pause(node, self.role)
-        try:
-            for role in self.labels(node).values():
-                command = keeping(system.data_dir(node, role), self.options["file"], self.kept(role))
-                remote.run(command, timeout_s=SHELL_TIMEOUT_S)
-        finally:
-            system.resume(node, self.role)
 
     def told(self, changed: Changed) -> str:
         """Returns the damage as a text."""

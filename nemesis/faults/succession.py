@@ -10,14 +10,12 @@ import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
-from harness.faults import Begun
 from harness.targets import Named
 from nemesis import options as opt
 from nemesis import targets as tgt
 from nemesis.errors import FaultError
 from nemesis.faults.process import Kill
 from nemesis.grudges import minority
-from nemesis.simulated.process import KilledLeaders
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -25,7 +23,6 @@ if TYPE_CHECKING:
     from harness.faults import PlannedFault
     from nemesis.fault import Drawing, Drawn
     from nemesis.field import Field
-    from nemesis.simulated.effect import Effect
 
 LEAST_AFTER_S = 0.1
 MOST_AFTER_S = 4.0
@@ -40,7 +37,6 @@ class KillLeaders(Kill):
         "again at the end."
     )
     TARGETS: ClassVar[tuple[tgt.Target, ...]] = (tgt.LEADER_MINORITY,)
-    SIMULATED: ClassVar[type[Effect] | None] = KilledLeaders
     OPTIONS: ClassVar[Mapping[str, opt.Option]] = {
         "after": opt.number(
             None, 0.0, 60.0, "The seconds from an election to the kill of the new leader; drawn if not given."
@@ -49,7 +45,7 @@ class KillLeaders(Kill):
 
     def __init__(self, *, planned: PlannedFault, targets: tuple[str, ...], field: Field) -> None:
         super().__init__(planned=planned, targets=targets, field=field)
-        self._after_s = float(self.options.get("after", LEAST_AFTER_S))
+        self.after_s = float(self.options.get("after", LEAST_AFTER_S))
 
     @classmethod
     def draw(cls, drawing: Drawing) -> Drawn:
@@ -57,18 +53,6 @@ class KillLeaders(Kill):
         drawn = super().draw(drawing)
         after_s = LEAST_AFTER_S * (MOST_AFTER_S / LEAST_AFTER_S) ** drawing.rng.random()
         return drawn.with_usual({"after": round(after_s, 2)})
-
-    async def begin(self) -> Begun:
-        """Kills the leaders one after another."""
-
-        async def kill(victim: str) -> None:
-            await self.act([victim], self._kill, "kill")
-
-        self.targets = await self.one_after_another(kill)
-        return Begun(
-            targets=self.targets,
-            details={"pids": self.pids_before(), "after_s": self._after_s, "problems": dict(self.problems)},
-        )
 
     async def one_after_another(self, kill: Callable[[str], Awaitable[None]]) -> tuple[str, ...]:
         """Kills the leader, waits for the next one, and kills it too, until a minority is down or the time is over.
@@ -87,7 +71,7 @@ class KillLeaders(Kill):
         named = self.targets if isinstance(self.planned.target, Named) else ()
         killed: list[str] = []
         for turn in range(len(named) or minority(len(self.members))):
-            wait_s = self._after_s if killed else 0.0
+            wait_s = self.after_s if killed else 0.0
             leader = await self.field.leader(max(0.0, until_s - wait_s - loop.time()), self.role)
             if leader is None:
                 self.problems["next"] = "no node reported in time that it leads"

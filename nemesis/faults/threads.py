@@ -2,33 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
-import random
-import threading
-import time
 from typing import TYPE_CHECKING, ClassVar
 
 from harness.capabilities import JAVA, ROOT
-from harness.faults import Begun, Proof
-from harness.slowness import slowed
 from nemesis import options as opt
-from nemesis.errors import FaultError
-from nemesis.fault import PROCESS, Drawing, Fault, brief
-from nemesis.threadholds import Holder, Rate, connect, debugger_ports
+from nemesis.fault import PROCESS, Drawing, Fault
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from harness.faults import PlannedFault
-    from harness.node import Node
-    from harness.op import Value
     from nemesis.fault import Drawn
-    from nemesis.field import Field
 
 SEEDS = 2**31 - 1
-PROVE_S = 5.0
-STOP_S = 10.0
-MEASURED = 40  # the most threads in the measurements of a process
 
 
 class HoldThreads(Fault):
@@ -54,127 +39,7 @@ class HoldThreads(Fault):
         "seed": opt.integer(None, 0, SEEDS, "Selects the lines and the times; drawn if not given."),
     }
 
-    def __init__(self, *, planned: PlannedFault, targets: tuple[str, ...], field: Field) -> None:
-        super().__init__(planned=planned, targets=targets, field=field)
-        self._stop = threading.Event()
-        self._holders: dict[str, Holder] = {}  # by the label of the process
-        self._work: list[asyncio.Task[object]] = []
-
     @classmethod
     def draw(cls, drawing: Drawing) -> Drawn:
         """Draws the nodes, and the number that selects the lines and the times."""
         return super().draw(drawing).with_usual({"seed": drawing.rng.randint(0, SEEDS)})
-
-    async def begin(self) -> Begun:
-        """Connects to the debugger of each process, and begins to hold threads."""
-        began_s = time.monotonic()
-        try:
-            found = await self.act(self.targets, self._attach, "connecting to the debugger of the JVM")
-        except FaultError:
-            for holder in self._holders.values():
-                holder.debugger.close()
-            self._holders.clear()
-            raise
-        until_s = began_s + self.planned.lasts_s + slowed(STOP_S)
-        for label, holder in self._holders.items():
-            self._work.append(asyncio.create_task(self._run(label, holder, began_s, until_s)))
-        methods = {label: count for counts in found.done.values() for label, count in counts.items()}
-        return Begun(targets=self.targets, details={"methods": methods, "problems": dict(self.problems)})
-
-    def _attach(self, node: Node) -> dict[str, int]:
-        ports = debugger_ports(self.field.roles_on(node))
-        packages = {daemon.role: daemon.java_packages for daemon in self.field.system.daemons(node)}
-        wanted = self.options.get("code")
-        methods = {}
-        for label, role in self.labels(node).items():
-            if not packages[role]:
-                continue  # no JVM
-            debugger = connect(self.field.shell(node), ports[role])
-            holder = Holder(
-                debugger=debugger,
-                packages=wanted.split("+") if wanted else packages[role],
-                rate=Rate(per_second=self.options["per_second"], most_s=self.options["most_ms"] / 1000),
-                random=random.Random(f"{self.options.get('seed', 0)} {label}"),  # noqa: S311 - no secret
-            )
-            try:
-                methods[label] = holder.look()
-            except FaultError:
-                debugger.close()
-                raise
-            self._holders[label] = holder
-        if not methods:
-            raise FaultError(f"{node.name} runs no JVM whose packages are known")
-        return methods
-
-    async def _run(self, label: str, holder: Holder, began_s: float, until_s: float) -> None:
-        node = next(each for each in self.field.nodes if label in self.labels(each))
-        outcomes = await self.field.each([node.name], lambda _: holder.run(began_s, until_s, self._stop))
-        for error in outcomes.failed.values():
-            self.problems[label] = brief(error)
-
-    async def prove(self) -> Proof:
-        """Waits until a thread of each process was held."""
-
-        async def held() -> bool:
-            return all(holder.held or label in self.problems for label, holder in self._holders.items())
-
-        await self.field.until(held, min(slowed(PROVE_S), self.planned.lasts_s))
-        return self._proof()
-
-    async def again(self) -> Proof | None:
-        """Looks no second time: each hold is an event with its own times, and `end` counts all."""
-        return None
-
-    def _proof(self) -> Proof:
-        bad: dict[str, str] = {}
-        good: dict[str, str] = {}
-        for label, holder in sorted(self._holders.items()):
-            reported = [held for held in holder.held if held.reported]
-            if reported:
-                total_s = sum(held.held_s for held in reported)
-                longest = max(reported, key=lambda held: held.held_s)
-                good[label] = (
-                    f"held threads {len(reported)} times for {total_s:.2f} s in all, the longest {longest.brief}"
-                )
-            elif label not in self.problems:
-                bad[label] = "has no thread that came to one of the lines"
-        measured: dict[str, Value] = {
-            label: {
-                "held": len(holder.held),
-                "seconds": round(sum(held.held_s for held in holder.held), 3),
-                "threads": [str(held) for held in holder.held[:MEASURED]],
-            }
-            for label, holder in sorted(self._holders.items())
-        }
-        return self.shown(bad, good, measured)
-
-    async def end(self) -> Proof | None:
-        """Lets all threads go on, and asks each JVM whether it still holds one.
-
-        Raises:
-            FaultError: A JVM still holds a thread.
-        """
-        self._stop.set()
-        await asyncio.gather(*self._work)
-        self._work.clear()
-        outcomes = await self.field.each(self.targets, self._still_held)
-        held = {label: names for found in outcomes.done.values() for label, names in found.items() if names}
-        if held or outcomes.failed:
-            texts = [f"{label} still holds {', '.join(names)}" for label, names in held.items()]
-            texts += [f"{node}: {brief(error)}" for node, error in outcomes.failed.items()]
-            raise FaultError(f"fault {self.name} is not healed: {'; '.join(texts)}")
-        return self._proof() if self._holders else None
-
-    def _still_held(self, node: Node) -> dict[str, list[str]]:
-        """Returns the names of the threads that each JVM of a node holds. A process that does not run holds none."""
-        ports = debugger_ports(self.field.roles_on(node))
-        states = self.field.system.process_states(node, self.role)
-        found = {}
-        for label, role in self.labels(node).items():
-            if label in self._holders and states.get(role) is not None:
-                debugger = connect(self.field.shell(node), ports[role])
-                try:
-                    found[label] = debugger.held()
-                finally:
-                    debugger.close()
-        return found

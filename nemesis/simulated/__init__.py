@@ -1,1 +1,1 @@
-"""The effects of the kinds of faults in a simulated world."""
+"""Actors in a simulated world: the effects of the kinds of faults."""

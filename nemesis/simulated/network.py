@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from harness.op import Value
-    from harness.world import Arrival, Pair, World
+    from harness.world import Arrival, Pair
     from nemesis.faults.loss import Loss as LossFault
     from nemesis.faults.partition import Partition
 
@@ -31,16 +31,12 @@ class Cut(Effect):
 
     fault: Partition
 
-    def __init__(self, fault: Partition, world: World) -> None:
-        super().__init__(fault, world)
-        self.grudge = fault.grudge
-
     async def begin(self) -> Begun:
         """Puts the grudge in force."""
-        self.world.cut(self.fault.id, self.grudge)
+        self.world.cut(self.fault.id, self.fault.grudge)
         self.fault.in_force = True
-        grudge: dict[str, Value] = {node: sorted(dropped) for node, dropped in self.grudge.items()}
-        return Begun(targets=self.targets, details={"grudge": grudge, "topology": describe(self.grudge)})
+        grudge: dict[str, Value] = {node: sorted(dropped) for node, dropped in self.fault.grudge.items()}
+        return Begun(targets=self.targets, details={"grudge": grudge, "topology": describe(self.fault.grudge)})
 
     async def prove(self) -> Proof:
         """Probes every direction of every pair. No probe must arrive in a cut direction, and one must arrive in each other."""
@@ -48,8 +44,10 @@ class Cut(Effect):
         pairs = [(a, b) for a in members for b in members if a != b]
         arrived = await self.world.probe(pairs, count=PROBES, wait_s=PROBE_WAIT_S)
         others, blurred = self.fault.also_cut(), self.fault.blurred()
-        cut = [(a, b) for a, b in pairs if a in self.grudge[b]]
-        whole = [(a, b) for a, b in pairs if a not in self.grudge[b] and a not in others[b] and not {a, b} & blurred]
+        cut = [(a, b) for a, b in pairs if a in self.fault.grudge[b]]
+        whole = [
+            (a, b) for a, b in pairs if a not in self.fault.grudge[b] and a not in others[b] and not {a, b} & blurred
+        ]
         leaks = [pair for pair in cut if arrived[pair]]
         closed = [pair for pair in whole if not arrived[pair]]
         wrong = [f"packets still passed from {_list(leaks)}"] if leaks else []
@@ -78,7 +76,7 @@ class Cut(Effect):
         self.world.mend(self.fault.id)
         self.fault.in_force = False
         dropped = self.world.dropped(self.fault.id)
-        cut = [(a, b) for b in self.fault.members for a in self.fault.members if a in self.grudge[b]]
+        cut = [(a, b) for b in self.fault.members for a in self.fault.members if a in self.fault.grudge[b]]
         arrived = await self.world.probe(cut, count=PROBES, wait_s=PROBE_WAIT_S)
         others, blurred = self.fault.also_cut(), self.fault.blurred()
         silent = [(a, b) for a, b in cut if not arrived[a, b] and a not in others[b] and not {a, b} & blurred]

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Final
 
 from harness.ends import PROCESSES
 from harness.indexes import RAFT_INVARIANTS
-from harness.parts import LOG_PATTERNS, ONE_LEADER, RECOVERED, REPLICAS_EQUAL
+from harness.parts import LOG_PATTERNS
+from harness.reached import RECOVERED
+from harness.states import ONE_LEADER, REPLICAS_EQUAL
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

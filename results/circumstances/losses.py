@@ -21,7 +21,7 @@ from harness.console.plain import name
 from harness.counterexample import Counterexample
 from harness.leaders import rivals
 from harness.op import OpType
-from harness.parts import ONE_LEADER, REPLICAS_EQUAL
+from harness.states import ONE_LEADER, REPLICAS_EQUAL
 from harness.units import NS_PER_S
 from harness.verdict import Verdict, reason_of, verdict_of
 from results.circumstances.fault_clauses import clauses, faults_between

@@ -15,21 +15,20 @@ import json
 import logging
 import os
 import re
-import shutil
 import stat
 import threading
-import zipfile
 from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qs, quote, unquote, unquote_to_bytes, urlsplit
+from urllib.parse import parse_qs, unquote, unquote_to_bytes, urlsplit
 
 from harness.console import below
 from harness.console.plain import message, name, plain
 from harness.errors import InputError
 from harness.verdict import Verdict
 from results.live.causes import causes_page
+from results.live.files import TEXT, TYPES, archive_of, copy, inside, quoted, write_archive
 from results.live.tail import Tail, refusals_of, run_state, suite_state
 from results.page.compare import comparison
 from results.page.overlay import overlay
@@ -51,19 +50,9 @@ MAX_FILES = 500
 MAX_FIELDS = 2 * PAGE
 MAX_COMPARED = 6
 LETTERS = "ABCDEF"
-MAX_DEPTH = 16
-MAX_PATH = 1000
-LEFT_OUT = "labrys-left-out.txt"
 ACCEPT_PAUSE_S = 0.2
 _EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 _PAGE_NUMBER = re.compile(r"[0-9]{1,9}")
-TEXT = "text/plain; charset=utf-8"
-_TYPES = {
-    ".json": "application/json; charset=utf-8",
-    ".svg": "image/svg+xml",
-    ".png": "image/png",
-    **dict.fromkeys((".jsonl", ".edn", ".log", ".txt", ".xml", ".toml", ".html", ".out", ".properties"), TEXT),
-}
 _POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; form-action 'self'"
 )
@@ -249,7 +238,7 @@ class _Handler(BaseHTTPRequestHandler):
             case "live":
                 return self._page("live.html")
             case "live.json":
-                return _Answer(body=json.dumps(self.server.live()), kind=_TYPES[".json"])
+                return _Answer(body=json.dumps(self.server.live()), kind=TYPES[".json"])
             case _:
                 with self.server.comparing:  # it reads many files, as a comparison does
                     return _Answer(body=causes_page(self.server.store, _report_folder))
@@ -294,13 +283,13 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _run(self, test: str, stamp: str, rest: Sequence[str], *, slash: bool) -> None:
         run = self._find(test, stamp)
-        path = None if run is None else _inside(run, rest)
+        path = None if run is None else inside(run, rest)
         if run is None or path is None:
             self._missing()
         elif below.is_folder(run.path, path):
             if not slash:
                 self.send_response(HTTPStatus.MOVED_PERMANENTLY)
-                self.send_header("Location", f"/run/{_place(run)}/" + "".join(f"{_quoted(part)}/" for part in rest))
+                self.send_header("Location", f"/run/{_place(run)}/" + "".join(f"{quoted(part)}/" for part in rest))
                 self.send_header("Content-Length", "0")
                 self.end_headers()
                 return
@@ -311,7 +300,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _suites(self, rest: Sequence[str]) -> None:
         """Sends the list of suites, or the page of the suite with these names of folders."""
         if not rest:
-            self._send(self._page("suites.html", suites=newest_suites(self.server.store, PAGE), quoted=_quoted))
+            self._send(self._page("suites.html", suites=newest_suites(self.server.store, PAGE), quoted=quoted))
             return
         found = find_suite(self.server.store, rest[0], rest[1]) if len(rest) == 2 else None
         if found is None:
@@ -332,7 +321,7 @@ class _Handler(BaseHTTPRequestHandler):
                 if stat.S_ISREG(about.st_mode)
                 else "not served: not a regular file"
             )
-            entries.append({"name": entry.name, "href": _quoted(entry.name), "folder": folder, "size": note})
+            entries.append({"name": entry.name, "href": quoted(entry.name), "folder": folder, "size": note})
         return self._page(
             "run.html",
             summary=summarize(run),
@@ -345,7 +334,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _file(self, run: Run, path: Path) -> None:
         report = path.parent == run.path and _REPORT_PAGE.fullmatch(path.name) is not None
-        kind = "text/html; charset=utf-8" if report else _TYPES.get(path.suffix, "application/octet-stream")
+        kind = "text/html; charset=utf-8" if report else TYPES.get(path.suffix, "application/octet-stream")
         try:
             file = below.open_file(run.path, path)
         except OSError:
@@ -360,7 +349,7 @@ class _Handler(BaseHTTPRequestHandler):
                 self.send_header("Content-Disposition", "attachment")
             self.end_headers()
             if self.command != "HEAD":
-                _copy(file, self.wfile, length)
+                copy(file, self.wfile, length)
 
     def _zip(self, test: str, stamp: str) -> None:
         run = self._find(test, stamp)
@@ -376,26 +365,13 @@ class _Handler(BaseHTTPRequestHandler):
             return
         self.send_response(HTTPStatus.OK)
         self._headers("application/zip", _FILE_POLICY)
-        self.send_header("Content-Disposition", f"attachment; filename*=UTF-8''{_quoted(test)}-{_quoted(stamp)}.zip")
+        self.send_header("Content-Disposition", f"attachment; filename*=UTF-8''{quoted(test)}-{quoted(stamp)}.zip")
         self.send_header("Connection", "close")
         self.end_headers()
         self.close_connection = True
         if self.command == "HEAD":
             return
-        archive = zipfile.ZipFile(self.wfile, "w", zipfile.ZIP_DEFLATED, strict_timestamps=False)
-        try:
-            for path in files:
-                with (
-                    below.open_file(run.path, path) as file,
-                    archive.open(plain(f"{test}-{stamp}/{path.relative_to(run.path)}"), "w", force_zip64=True) as entry,
-                ):
-                    shutil.copyfileobj(file, entry)
-            if left_out:
-                archive.writestr(plain(f"{test}-{stamp}/{LEFT_OUT}"), "".join(f"{line}\n" for line in left_out))
-            archive.close()
-        finally:
-            # Without a table of contents, nobody takes an incomplete archive for a complete one.
-            archive.fp = None
+        write_archive(self.wfile, run, files, left_out, folder=f"{test}-{stamp}")
 
     def _missing(self) -> None:
         place = html.escape(unquote(self.path))
@@ -419,40 +395,6 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Cache-Control", "no-store")
 
 
-def archive_of(run: Run) -> tuple[list[Path], list[str]]:
-    """Returns the readable files of a run, and a line for each entry that the archive leaves out.
-
-    Raises:
-        OSError: A file or a folder cannot be read.
-    """
-    files: list[Path] = []
-    left_out: list[str] = []
-    for path, about in below.walk(run.path, run.path, deepest=MAX_DEPTH):
-        place = path.relative_to(run.path)
-        if stat.S_ISREG(about.st_mode):
-            below.open_file(run.path, path).close()
-            files.append(path)
-        elif not stat.S_ISDIR(about.st_mode):
-            left_out.append(
-                f"{name(str(place), MAX_PATH)}: {below.LINK if stat.S_ISLNK(about.st_mode) else below.SPECIAL}"
-            )
-        elif len(place.parts) > MAX_DEPTH:
-            left_out.append(f"{name(str(place), MAX_PATH)}: lies more than {MAX_DEPTH} folders deep")
-    return files, left_out
-
-
-def _inside(run: Run, rest: Sequence[str]) -> Path | None:
-    """Returns the path of these names below a run; None if one of them cannot be the name of a file."""
-    if any(part in {".", ".."} or "/" in part or "\0" in part for part in rest):
-        return None
-    return run.path.joinpath(*rest)
-
-
-def _quoted(text: str) -> str:
-    """Returns a file name of any bytes as a part of an address."""
-    return quote(os.fsencode(text), safe="")
-
-
 def _matches(row: RunSummary, words: Sequence[str]) -> bool:
     verdict = Verdict.from_json(row.valid) or ("running" if row.running else "none")
     text = " ".join(
@@ -463,19 +405,8 @@ def _matches(row: RunSummary, words: Sequence[str]) -> bool:
 
 
 def _report_folder(test: str, stamp: str) -> str:
-    return f"/run/{_quoted(test)}/{_quoted(stamp)}/"
+    return f"/run/{quoted(test)}/{quoted(stamp)}/"
 
 
 def _place(run: Run) -> str:
-    return f"{_quoted(run.test_name)}/{_quoted(run.stamp)}"
-
-
-def _copy(source: Any, sink: Any, length: int) -> None:
-    """Copies exactly `length` bytes; a growing file must not exceed the announced length."""
-    left = length
-    while left > 0:
-        data = source.read(min(left, 1 << 18))
-        if not data:
-            break
-        sink.write(data)
-        left -= len(data)
+    return f"{quoted(run.test_name)}/{quoted(run.stamp)}"

@@ -14,8 +14,8 @@ from harness.console.plain import capital, counted, name, one_line, plain
 from harness.console.terminal import PIPE_WIDTH
 from harness.errors import headline
 from harness.faults import called
-from harness.parts import ONE_LEADER
 from harness.phases import Phase
+from harness.states import ONE_LEADER
 from harness.units import NS_PER_S
 from harness.verdict import Verdict
 from results.stored.reading import member, shown_from, verdict_from

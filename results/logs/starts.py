@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from harness.parts import RECOVERED
+from harness.reached import RECOVERED
 from harness.units import NS_PER_MS, NS_PER_S
 
 if TYPE_CHECKING:

@@ -16,7 +16,9 @@ from harness.about import MEMBER, About, read_about
 from harness.console.plain import counted
 from harness.leaders import LEADER, rivals
 from harness.op import OpType
-from harness.parts import LOG_PATTERNS, ONE_LEADER, RECOVERED, REPLICAS_EQUAL
+from harness.parts import LOG_PATTERNS
+from harness.reached import RECOVERED
+from harness.states import ONE_LEADER, REPLICAS_EQUAL
 from harness.units import NS_PER_S
 from harness.verdict import Verdict, verdict_of
 from results.circumstances.faults import POLL_NS

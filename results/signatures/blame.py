@@ -11,7 +11,9 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from harness.outcome import behind
-from harness.parts import LOG_PATTERNS, OWN_PARTS, RECOVERED, REPLICAS_EQUAL
+from harness.parts import LOG_PATTERNS, OWN_PARTS
+from harness.reached import RECOVERED
+from harness.states import REPLICAS_EQUAL
 from harness.verdict import Verdict
 
 if TYPE_CHECKING:

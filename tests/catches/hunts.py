@@ -7,6 +7,7 @@ The hunt's words and root seed determine the runs, as on the command line: the s
 from __future__ import annotations
 
 import functools
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from commands.run.trial import attempt
 from harness.console import sources as opt
 from harness.console.plain import listed
 from harness.errors import InputError
+from harness.verdict import Verdict
 from nemesis.parsing import request_of
 
 if TYPE_CHECKING:
@@ -124,6 +126,42 @@ def found(runs: int, draw: Draw, trial: Trial) -> Find:
     return Find(runs=runs, draw=draw, parts=trial.outcome.invalid, size=min(sizes, default=None))
 
 
+def caught(hunt: Hunt, run: int) -> Trial:
+    """Carries out the n-th run of a hunt, and asserts that it is invalid, with a reason for each invalid part."""
+    trial = hunt.nth(run)
+    assert trial is not None
+    assert trial.outcome.invalid
+    assert all(part.reason for part in trial.outcome.parts if part.verdict is Verdict.INVALID)
+    return trial
+
+
+def unaccused(hunt: Hunt, runs: int) -> Counter[str]:
+    """Carries out the next runs of a hunt, and asserts that none is invalid. Returns the verdicts with their numbers.
+
+    A run whose faults do not fit into its plan counts as `refused`.
+    """
+    verdicts = Counter[str]()
+    for _ in range(runs):
+        draw, trial = hunt.next()
+        verdicts[str(trial.outcome.verdict) if trial is not None else "refused"] += 1
+        assert trial is None or trial.outcome.invalid == (), draw
+    return verdicts
+
+
+def rows_of(page: str, header: str) -> set[tuple[str, ...]]:
+    """Returns the rows of a table of a page, as texts without marks of code.
+
+    Args:
+        page: The text of the page.
+        header: The first line of the table.
+    """
+    _, title, table = page.partition(header)
+    assert title, header
+    cells = header.count("|")
+    rows = [line.split("|") for line in table.split("\n\n")[0].splitlines() if line.startswith("| `")]
+    return {tuple(cell.strip(" `") for cell in row[1:cells]) for row in rows}
+
+
 def assert_page(page: str, table: Mapping[Any, Planted], finds: Mapping[str, tuple[int, str]]) -> None:
     """Asserts that a page has one row for each planted bug, and exactly these finds.
 
@@ -134,13 +172,14 @@ def assert_page(page: str, table: Mapping[Any, Planted], finds: Mapping[str, tup
     """
     rows = page.splitlines()
     for bug, planted in table.items():
-        assert f"| `{bug}` | {planted.does} | {planted.seen} | {needs(planted)} |" in rows
-    _, header, found = page.partition("| options | run | `--among` |")
-    assert header
-    told = [row.split("|") for row in found.split("\n\n")[0].splitlines() if row.startswith("| `")]
-    assert {tuple(cell.strip(" `") for cell in row[1:4]) for row in told} == {
-        (options, str(run), among) for options, (run, among) in finds.items()
-    }
+        assert row_of(bug, planted) in rows
+    told = rows_of(page, "| options | run | `--among` |")
+    assert told == {(options, str(run), among) for options, (run, among) in finds.items()}
+
+
+def row_of(bug: StrEnum, planted: Planted) -> str:
+    """Returns the row of a planted bug in the table of its page."""
+    return f"| `{bug}` | {planted.does} | {planted.seen} | {needs(planted)} |"
 
 
 def needs(planted: Planted) -> str:

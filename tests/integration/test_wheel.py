@@ -73,6 +73,7 @@ def test_a_new_workload_is_found_after_its_installation(installed: Installed) ->
     assert listed["shop-orders"]["package"] == "labrys-shop-orders"
 
 
+@pytest.mark.night
 def test_a_new_system_is_tested_on_real_nodes(installed: Installed) -> None:
     """Its own tests pass at once; it is tested, and the run is checked, analyzed and reported."""
     installed.labrys("new", "system", "my-store")

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
-EXAMPLES = 8
+EXAMPLES = 2  # more are in the test of the law in one process
 
 
 def in_each_form(folder: Path, values: list[Value]) -> list[str]:

@@ -25,12 +25,14 @@ can have a confirmation that others lack, and the next question can be answered 
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from checker.formats.columns import GREAT, INTEGER, NEVER, OK, OTHER
-from checker.judging import MAX_ANOMALIES, Anomaly, Judgement
+from checker.judging import Anomaly
+from checker.judging.rules import Rule, joined
 from checker.values import decode_value
 from checker.words import Instant, sentence
 from harness.console.documents import shown
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from checker.formats.columns import Columns, Int64s
+    from checker.judging import Judgement
 
     Scarce = tuple[
         int, int, int, Sequence[str]
@@ -83,32 +86,29 @@ def judge_ledger(history: Columns) -> Judgement:
         *_confirmed_beyond_end(history, ends, confirmed),
         *_under_replicated(history, ends, _counted(history, by_function[SCARCE], inspections), by_function["append"]),
     ]
-    counts = {kind: sum(anomaly.kind == kind for anomaly in own) for kind in KINDS}
+    counts = {kind: len(_of_kind(own, kind)) for kind in KINDS}
     figures = {
         "recoveries": len(ends),
         "questions": len(confirmed),
         "confirmed-back": _back(history, confirmed),
         "counts-of-copies": len(inspections) + int(np.count_nonzero(history.type[by_function[SCARCE]] == OK)),
     }
-    wrong = [f"{number} {kind}" for kind, number in counts.items() if number]
-    verdict, reason = logged.verdict, logged.reason
-    if wrong:
-        reason = f"The ledger is wrong: {', '.join(wrong)}." + (
-            f" {logged.reason}" if verdict is Verdict.INVALID else ""
-        )
-        verdict = Verdict.INVALID
-    elif verdict is Verdict.VALID:
-        reason += f" {len(ends)} recoveries and closes agree about the last entry."
-    return Judgement(
-        verdict=verdict,
-        reason=reason,
-        counts={**logged.counts, **figures, **counts},
-        anomalies=_told(history, [*own[:MAX_ANOMALIES], *logged.anomalies][:MAX_ANOMALIES], ends, inspections),
-        last={**logged.last, **_last_beyond_end(history, own)},
-        figures=logged.figures,
-        plot=logged.plot,
-        cause=logged.cause,
+    wrong = ", ".join(f"{number} {kind}" for kind, number in counts.items() if number)
+    agree = f"{len(ends)} recoveries and closes agree about the last entry."
+    judgement = joined(
+        [Rule(kind=kind, anomalies=partial(_of_kind, own, kind)) for kind in KINDS],
+        {**figures, **counts},
+        logged,
+        broken=f"The ledger is wrong: {wrong}.",
+        more=agree if logged.verdict is Verdict.VALID else "",
+        told=own,  # one kind of copies may be told before or after the other
+        last=_last_beyond_end(history, own),
     )
+    return replace(judgement, anomalies=_told(history, judgement.anomalies, ends, inspections))
+
+
+def _of_kind(anomalies: Sequence[Anomaly], kind: str) -> list[Anomaly]:
+    return [anomaly for anomaly in anomalies if anomaly.kind == kind]
 
 
 def _answered(history: Columns, rows: Int64s) -> Int64s:

@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from checker.formats.columns import FAIL, INTEGER, NEVER, NOTHING, OK
-from checker.judging import MAX_ANOMALIES, Anomaly, Judgement
+from checker.judging import UNTESTED, Anomaly
+from checker.judging.rules import Rule, joined
 from checker.words import Instant, sentence
 from harness.console.plain import counted
 from harness.errors import InputError
-from harness.verdict import Verdict
 from workloads.log.judge import judge_log_within
 from workloads.log.reading import APPEND, READ, read_log, rows_by_function
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from checker.formats.columns import Columns, Int64s
+    from checker.judging import Judgement
 
 COMMIT: Final = "commit"
 LIST: Final = "list"
@@ -67,33 +68,30 @@ def judge_kafka(history: Columns, *, linearizable: bool, follow: bool, fresh: bo
     above, highest = _above(history, commits, lists)
     too_high = _promised(history, of_log, above, highest)
     backs = _backs(history, commits, np.setdiff1d(lists, above), fresh=fresh)
-    own = [*_explained_high(history, too_high[:MAX_ANOMALIES]), *_explained_back(history, backs[:MAX_ANOMALIES])]
-    verdict, reason, warning = logged.verdict, logged.reason, ""
-    if own and not strict:
+    rules = [
+        Rule(kind=UNCOMMITTED, anomalies=lambda: _explained_high(history, too_high), decides=strict),
+        Rule(kind=BACK, anomalies=lambda: _explained_back(history, backs), decides=strict),
+    ]
+    first = next((anomaly.explanation for rule in rules for anomaly in rule.anomalies()), "")
+    warning = unchecked = ""
+    if first and not strict:
         count = counted(len(too_high) + len(backs), "list")
         warning = (
             f"Warning: {count} of committed offsets contradict commits. With --strict-commits, this is invalid. The first: "
-            f"{own[0].explanation}"
+            f"{first}"
         )
-        own = []
-    if own:
-        reason = own[0].explanation + (f" {logged.reason}" if verdict is Verdict.INVALID else "")
-        verdict = Verdict.INVALID
-    elif len(commits) and not len(lists):
-        reason += f" No list was answered, so {counted(len(commits), 'commit')} could not be checked."
-    return Judgement(
-        verdict=verdict,
-        reason=reason,
+    if len(commits) and not len(lists):
+        unchecked = f"No list was answered, so {counted(len(commits), 'commit')} could not be checked."
+    acknowledged = int(np.count_nonzero(history.type[commits] == OK))
+    return joined(
+        rules,
+        {"commits": acknowledged, "lists": len(lists), BACK: len(backs), UNCOMMITTED: len(too_high)},
+        logged,
+        broken=first,
+        more=unchecked,
+        cause=UNTESTED,  # also without an acknowledged message: a commit promises something
         basis=warning,
-        counts={
-            **logged.counts, "commits": int(np.count_nonzero(history.type[commits] == OK)), "lists": len(lists),
-            BACK: len(backs), UNCOMMITTED: len(too_high),
-        },
-        anomalies=[*own, *logged.anomalies][:MAX_ANOMALIES],
-        last=logged.last,
-        figures=logged.figures,
-        plot=logged.plot,
-    )  # fmt: skip
+    )
 
 
 def _require(history: Columns, wrong: Int64s, expected: str) -> None:

@@ -199,6 +199,25 @@ class Servers(Service):
 
         await wait_until_complete(self, nodes, timeout_s, examine, system_name="Redis")
 
+    async def complete(self, timeout_s: float) -> None:
+        """Waits until each replica is connected with the master, before the sentinels start.
+
+        A sentinel asks the master for its replicas at its start, and then only every 10 s.
+        """
+
+        async def examine(asked: Sequence[Node]) -> tuple[Mapping[str, str], Sequence[Node]]:
+            statuses = await asyncio.gather(*(self.statuses(node, TIMEOUT_S) for node in asked))
+            links = {
+                node: (of_node[0].details or {}).get("link", "connected") if of_node else "no answer"
+                for node, of_node in zip(asked, statuses, strict=True)
+            }
+            lacking = {node: link for node, link in links.items() if link != "connected"}
+            return {node.name: f"is not connected with the master: {link}" for node, link in lacking.items()}, list(
+                lacking
+            )
+
+        await wait_until_complete(self, self.nodes, timeout_s, examine, system_name="Redis")
+
     async def statuses(self, node: Node, timeout_s: float) -> Sequence[NodeStatus]:
         """Returns what a server says in ROLE: its role, its master, and its offset in the stream of replication."""
         match await answer_of(node, PORT, timeout_s, "ROLE"):

@@ -17,7 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from clusters.sim import files
+from clusters.sim import asking, files
 from clusters.sim.host import Reply, Request
 from clusters.systems.sim_bookkeeper import messages, outcomes
 from clusters.systems.sim_bookkeeper.bugs import Bug
@@ -162,7 +162,7 @@ class Bookie:
                 lost = sorted(place for own, number, place in self._damaged if (own, number) == (key, 0))
                 self._host.send(sender, Reply(number, Held(held, tuple(lost))))
             case Request(number, body):
-                is_observer = isinstance(body, messages.AskStatus)
+                is_observer = isinstance(body, asking.AskStatus)
                 status = messages.Status(ROLE, None, None, None)
                 self._host.send(sender, Reply(number, status if is_observer else messages.Answer(outcomes.NOT_CLIENT)))
 

@@ -8,10 +8,10 @@ stays at one client node, which takes over.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from clusters.kit.answers import unsupported
-from clusters.sim.errors import Broken, Refused
+from clusters.sim.asking import answer_of
 from clusters.systems.sim_bookkeeper import outcomes
 from clusters.systems.sim_bookkeeper.messages import Answer, Append, Query
 from clusters.systems.sim_bookkeeper.outcomes import outcome
@@ -20,22 +20,14 @@ from harness.op import ONLY_KEY, Fail
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from clusters.sim.asking import NodeConnection
     from clusters.systems.sim_bookkeeper.options import SimBookkeeperOptions
     from harness.node import Node
     from harness.op import Invocation, Outcome
 
-MS: Final = 0.001
 ATTEMPTS: Final = 5
 PATIENT_REFUSALS: Final = 2  # before a client asks for a takeover
 REFUSAL_PAUSE_S: Final = 0.03
-
-
-class NodeConnection(Protocol):
-    """A client's connection to the nodes; see `clusters.sim.system.Connection`."""
-
-    async def ask(self, node: str, body: object, timeout_s: float | None) -> object:
-        """Sends a request to a node, and waits for the answer within a time limit."""
-        ...
 
 
 class SimBookkeeperClient:
@@ -103,13 +95,7 @@ class SimBookkeeperClient:
         """Does nothing: a connection has no state on the nodes."""
 
     async def _ask(self, body: Append | Query) -> Answer:
-        try:
-            answer = await self._connection.ask(self._at, body, self._options.answer_ms * MS)
-        except Refused:
-            return Answer(outcomes.NOT_CONNECTED)
-        except (Broken, TimeoutError):
-            return Answer(outcomes.NO_ANSWER)
-        return answer if isinstance(answer, Answer) else Answer(outcomes.NO_ANSWER)
+        return await answer_of(self._connection, self._at, body, timeout_ms=self._options.answer_ms, made=Answer)
 
     def _move(self, writer: str | None) -> None:
         """Goes to the writer that an answer names, or to the other client node."""

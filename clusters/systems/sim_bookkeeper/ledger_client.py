@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from clusters.kit.answers import unsupported
+from clusters.sim.asking import MS, answer_of
 from clusters.sim.errors import Broken, Refused
 from clusters.systems.sim_bookkeeper import outcomes
 from clusters.systems.sim_bookkeeper.ensemble import pieces
@@ -21,7 +22,7 @@ from harness.op import ONLY_KEY, Fail, Ok
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from clusters.systems.sim_bookkeeper.client import NodeConnection
+    from clusters.sim.asking import NodeConnection
     from clusters.systems.sim_bookkeeper.layout import Layout
     from clusters.systems.sim_bookkeeper.messages import Meta
     from clusters.systems.sim_bookkeeper.options import SimBookkeeperOptions
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
     Fences = Callable[[str], Sequence[Sequence[Value]]]
 
-MS: Final = 0.001
 READS: Final = ("read", "confirmed", "inspect")
 OF_WRITER: Final = ("append", "close")
 
@@ -120,13 +120,7 @@ class SimLedgerClient:
 
     async def _ask(self, at: str, body: LedgerRequest) -> Answer:
         self.via = at
-        try:
-            answer = await self._connection.ask(at, body, self._options.answer_ms * MS)
-        except Refused:
-            return Answer(outcomes.NOT_CONNECTED)
-        except (Broken, TimeoutError):
-            return Answer(outcomes.NO_ANSWER)
-        return answer if isinstance(answer, Answer) else Answer(outcomes.NO_ANSWER)
+        return await answer_of(self._connection, at, body, timeout_ms=self._options.answer_ms, made=Answer)
 
     async def _whole(self, key: str, f: str, value: Value) -> Outcome:
         """Recovers a ledger, and reads its entries from all bookies, or inspects it."""

@@ -224,10 +224,6 @@ class Query(NamedTuple):
     takes_over: bool
 
 
-class AskStatus(NamedTuple):
-    """A request for a node's status."""
-
-
 class Answer(NamedTuple):
     """A node's answer to a client.
 

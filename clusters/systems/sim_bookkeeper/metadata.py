@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from clusters.sim import files
+from clusters.sim import asking, files
 from clusters.sim.host import Reply, Request
 from clusters.systems.sim_bookkeeper import messages, outcomes
 from clusters.systems.sim_bookkeeper.bugs import Bug
@@ -70,7 +70,7 @@ class MetadataStore:
                 self._host.send(sender, MetaIs(key, number, self.meta(key)))
             case Request(number, AskHeld(key)):
                 self._host.send(sender, Reply(number, Held(meta=self.meta(key))))
-            case Request(number, messages.AskStatus()):
+            case Request(number, asking.AskStatus()):
                 self._host.send(sender, Reply(number, messages.Status(ROLE, None, None, None)))
             case Request(number, _):
                 self._host.send(sender, Reply(number, messages.Answer(outcomes.NOT_CLIENT)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from clusters.sim import asking
 from clusters.sim.host import Reply, Request
 from clusters.systems.sim_bookkeeper import messages, outcomes
 from clusters.systems.sim_bookkeeper.ledger import Ledger
@@ -56,7 +57,7 @@ class ClientNode:
     def receive(self, sender: str, message: Any) -> None:
         """Handles a message of a node or a client."""
         match message:
-            case Request(number, messages.AskStatus()):
+            case Request(number, asking.AskStatus()):
                 self._host.send(sender, Reply(number, self._status()))
             case Request(number, messages.Append() | messages.Query() as body):
                 self.log(body.key).ask(sender, number, body)

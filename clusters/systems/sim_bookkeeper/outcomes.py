@@ -9,6 +9,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from clusters.sim import asking
 from harness.op import Fail, Info, Ok
 
 if TYPE_CHECKING:
@@ -22,10 +23,10 @@ UNSUPPORTED: Final = "unsupported"
 NOT_CLIENT: Final = "not-a-client-node"
 NOT_WRITER: Final = "not-writer"
 TAKEOVER_LOST: Final = "takeover-lost"
-NOT_CONNECTED: Final = "not-connected"
+NOT_CONNECTED: Final = asking.NOT_CONNECTED
 UNREADABLE: Final = "unreadable"
 FENCED: Final = "fenced"
-NO_ANSWER: Final = "no-answer"
+NO_ANSWER: Final = asking.NO_ANSWER
 NO_LEDGER: Final = "no-ledger"
 
 # The codes before an entry is sent. A repetition can still succeed.

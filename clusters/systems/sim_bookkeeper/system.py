@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from clusters.kit.confirmed import Confirmed
+from clusters.sim import asking
 from clusters.sim.cluster import LOG_FILE
 from clusters.sim.system import STATUS_TIMEOUT_S, SimSystem
 from clusters.systems.sim_bookkeeper import ledger_client, messages, telling
@@ -56,6 +57,7 @@ class SimBookkeeper(SimSystem):
     summary = "The BookKeeper of Labrys for the simulator, with fences or terms, correct or with one planted bug."
     tier = Tier.BENCH
     Options = SimBookkeeperOptions
+    options: SimBookkeeperOptions
     serves: ClassVar[Mapping[str, str]] = MappingProxyType(
         {
             "log": "append adds an entry to the last ledger of the key, and returns its offset; the writer answers read",
@@ -85,7 +87,6 @@ class SimBookkeeper(SimSystem):
 
     def __init__(self, cluster: SimCluster, options: SimBookkeeperOptions, workload: str) -> None:
         super().__init__(cluster, options, workload)
-        self._options = options
         self._layout = Layout.of([node.name for node in cluster.nodes], options.ack_quorum, options.ensemble)
         self._writers: dict[str, str] = {}
         self._confirmed = Confirmed()
@@ -102,7 +103,7 @@ class SimBookkeeper(SimSystem):
 
     def factory(self, node: Node) -> Factory:
         """Returns the function that makes the process of a node."""
-        options, layout = self._options, self._layout
+        options, layout = self.options, self._layout
         first = first_meta(layout, options.protocol)
 
         def make(host: Host) -> Process:
@@ -125,7 +126,7 @@ class SimBookkeeper(SimSystem):
                 node=node,
                 home=own,
                 layout=self._layout,
-                options=self._options,
+                options=self.options,
                 writers=self._writers,
                 fences=self._fences,
                 final=pinned,
@@ -135,13 +136,13 @@ class SimBookkeeper(SimSystem):
             node=node,
             clients=clients,
             home=own if pinned else None,
-            options=self._options,
+            options=self.options,
         )
 
     def alike(self) -> Sequence[str]:
         """Returns the bookies, if all are in each ensemble, and reads prefer none of them."""
         every = self._layout.ensemble == self._layout.bookies
-        return self._layout.bookies if every and self._options.read_all else ()
+        return self._layout.bookies if every and self.options.read_all else ()
 
     def why_not_explored(self, *, one_clock: bool) -> str | None:  # noqa: ARG002
         """Returns None: no node relies on clocks."""
@@ -168,8 +169,8 @@ class SimBookkeeper(SimSystem):
 
     async def statuses(self, node: Node, timeout_s: float) -> Sequence[NodeStatus]:
         """Returns a node's status, and one for each ledger that it writes; none if it does not answer in time."""
-        status = await self.ask(node, messages.AskStatus(), timeout_s)
-        if not isinstance(status, messages.Status):
+        status = await self.ask_for(node, asking.AskStatus(), messages.Status, timeout_s)
+        if status is None:
             return ()
         found = NodeStatus(
             node=node.name,
@@ -219,7 +220,7 @@ class SimBookkeeper(SimSystem):
             case Bookie():
                 entries = tuple(process.held(own))
                 # With term-ids, two entries of a bookie can have one offset, so a confirmed offset says nothing.
-                committed = None if self._options.protocol is Protocol.TERM_IDS else process.confirmed(own)
+                committed = None if self.options.protocol is Protocol.TERM_IDS else process.confirmed(own)
                 last = max((entry.index for entry in entries), default=None)
                 told = telling.of_bookie(process.promise(own))
                 found = replace(basic, role=BOOKIE, term=process.term(own), last=last, value=told or None)

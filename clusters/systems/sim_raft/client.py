@@ -9,8 +9,9 @@ pinned client is not patient, because its node would refuse most repetitions.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
+from clusters.sim.asking import MS, answer_of
 from clusters.sim.errors import Broken, Refused
 from clusters.systems.sim_raft import outcomes
 from clusters.systems.sim_raft.messages import Answer, Command, Query
@@ -20,25 +21,15 @@ from harness.op import ONLY_KEY, Fail, Info, Ok
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from clusters.sim.asking import NamedConnection
     from clusters.systems.sim_raft.options import SimRaftOptions
     from harness.node import Node
     from harness.op import Invocation, Outcome, Value
 
-MS: Final = 0.001
 REFUSAL_PAUSE_S: Final = 0.05
 PATIENT_PAUSE_S: Final = 0.02
 CLOSE_S: Final = 0.05
 MIN_INT64, MAX_INT64 = -(2**63), 2**63 - 1
-
-
-class NodeConnection(Protocol):
-    """A client's connection to the nodes; see `clusters.sim.system.Connection`."""
-
-    name: str
-
-    async def ask(self, node: str, body: object, timeout_s: float | None) -> object:
-        """Sends a request to a node, and waits for the answer within a time limit."""
-        ...
 
 
 class SimRaftClient:
@@ -52,7 +43,7 @@ class SimRaftClient:
     def __init__(
         self,
         *,
-        connection: NodeConnection,
+        connection: NamedConnection,
         node: Node,
         nodes: Sequence[str],
         options: SimRaftOptions,
@@ -131,13 +122,7 @@ class SimRaftClient:
 
     async def _ask(self, request: Command | Query) -> Answer:
         """Sends the request once."""
-        try:
-            answer = await self._connection.ask(self._at, request, self._options.retry_ms * MS)
-        except Refused:
-            return Answer(outcomes.NOT_CONNECTED)
-        except (Broken, TimeoutError):
-            return Answer(outcomes.NO_ANSWER)
-        return answer if isinstance(answer, Answer) else Answer(outcomes.NO_ANSWER)
+        return await answer_of(self._connection, self._at, request, timeout_ms=self._options.retry_ms, made=Answer)
 
     def _move(self, answer: Answer) -> None:
         """Goes to the leader that the answer names, or to the next node if it names none. A pinned client stays."""

@@ -132,10 +132,6 @@ class Query(NamedTuple):
     value: Value
 
 
-class AskStatus(NamedTuple):
-    """A request for a node's status."""
-
-
 class AskDump(NamedTuple):
     """A request for a node's whole state."""
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from clusters.sim import asking
 from harness.op import Fail, Info
 
 if TYPE_CHECKING:
@@ -26,8 +27,8 @@ NOT_READY: Final = "leader-not-ready"
 TRANSFERRING: Final = "leader-transferring"
 LEADERSHIP_LOST: Final = "leadership-lost"
 OLD_REQUEST: Final = "old-request"
-NOT_CONNECTED: Final = "not-connected"
-NO_ANSWER: Final = "no-answer"
+NOT_CONNECTED: Final = asking.NOT_CONNECTED
+NO_ANSWER: Final = asking.NO_ANSWER
 
 # The state machine's codes for a command that changes nothing.
 ANSWERS: Final = (CAS_MISMATCH, LOCK_HELD, NOT_HOLDER)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from clusters.sim import asking
 from clusters.sim.host import Reply, Request
 from clusters.systems.sim_raft import messages, outcomes
 from clusters.systems.sim_raft.bugs import Bug
@@ -147,7 +148,7 @@ class Raft:
                     self.propose(client, request, encoded(body))
             case messages.Query():
                 self.reads.ask(client, request, body)
-            case messages.AskStatus():
+            case asking.AskStatus():
                 self.answer(client, request, self._status())
             case messages.AskDump():
                 self.answer(client, request, messages.Dump(self.commit, self.service.dump()))

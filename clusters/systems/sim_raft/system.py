@@ -7,8 +7,9 @@ import json
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from clusters.sim import asking
 from clusters.sim.cluster import LOG_FILE
-from clusters.sim.system import SimSystem
+from clusters.sim.system import EVERY_NODE_RETURNS, ONE_LEADER, SimSystem
 from clusters.systems.sim_raft import messages
 from clusters.systems.sim_raft.client import SimRaftClient, outcome_of, request_of
 from clusters.systems.sim_raft.node import RaftProcess
@@ -25,7 +26,6 @@ from harness.system import LogLine, Tier
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from clusters.sim.cluster import SimCluster
     from clusters.sim.host import Factory, Host
     from clusters.systems.sim_raft.messages import Command, Query
     from harness.node import Node
@@ -45,6 +45,7 @@ class SimRaft(SimSystem):
     tier = Tier.BENCH
     lacks: ClassVar[Mapping[str, str]] = MappingProxyType({})  # it distrusts what it wrote before an error of its disk
     Options = SimRaftOptions
+    options: SimRaftOptions
     serves: ClassVar[Mapping[str, str]] = MappingProxyType(
         {
             "register": "write and cas are log entries; the leader answers read",
@@ -70,21 +71,14 @@ class SimRaft(SimSystem):
     reads_need_leader = True
     moves_leadership = True
     raft_invariants = "In Raft, what a process has committed or applied stays so while it runs, and stays in its log."
-    every_node_returns = "In Raft, a follower gets from the leader what its log lacks (section 5.3 of its paper)."
+    every_node_returns = EVERY_NODE_RETURNS
     on_damage = OnDamage(
         handling=Handling.REFUSES,
         sentence="A node verifies the checksums of its files. It repairs its log from the leader, and takes no part until "
         "then, nor if both copies of its promises are damaged.",
         source="Labrys, sim-raft, clusters/systems/sim_raft/README.md",
     )
-    one_leader_per_term = (
-        "Raft has at most one leader in a term (section 5.2 of its paper), and a simulated node reads its role and its term in "
-        "one step."
-    )
-
-    def __init__(self, cluster: SimCluster, options: SimRaftOptions, workload: str) -> None:
-        super().__init__(cluster, options, workload)
-        self._options = options
+    one_leader_per_term = ONE_LEADER
 
     @classmethod
     def promises(cls, options: SimRaftOptions) -> Mapping[str, Promise]:  # noqa: ARG003 - they change no promise
@@ -95,7 +89,7 @@ class SimRaft(SimSystem):
         """Returns the function that makes the process of a node."""
 
         def make(host: Host) -> RaftProcess:
-            return RaftProcess(host, self._options, self.workload)
+            return RaftProcess(host, self.options, self.workload)
 
         return make
 
@@ -106,14 +100,14 @@ class SimRaft(SimSystem):
             connection=self.connect(process),
             node=node,
             nodes=nodes,
-            options=self._options,
-            follows=not pinned and self._options.routing.follows(process, len(nodes)),
+            options=self.options,
+            follows=not pinned and self.options.routing.follows(process, len(nodes)),
             closes=self.workload == "lock",
         )
 
     def why_not_explored(self, *, one_clock: bool) -> str | None:
         """Refuses leases without one clock: they are safe only if clocks have about the same speed."""
-        if self._options.reads is Reads.LEASE and not one_clock:
+        if self.options.reads is Reads.LEASE and not one_clock:
             return (
                 "with --reads lease, the nodes rely on clocks of about the same speed; in a search, clocks have any speed. "
                 "--one-clock gives all nodes the same clock"
@@ -133,8 +127,8 @@ class SimRaft(SimSystem):
 
     async def statuses(self, node: Node, timeout_s: float) -> Sequence[NodeStatus]:
         """Returns a node's status; none if it does not answer in time."""
-        status = await self.ask(node, messages.AskStatus(), timeout_s)
-        if not isinstance(status, messages.Status):
+        status = await self.ask_for(node, asking.AskStatus(), messages.Status, timeout_s)
+        if status is None:
             return ()
         details = {name: getattr(status, name) for name in ("snapshot", "serving", "repairing")}
         found = NodeStatus(
@@ -151,8 +145,8 @@ class SimRaft(SimSystem):
 
     async def replica(self, node: Node, timeout_s: float) -> ReplicaState | None:
         """Returns the state of a node; None if it does not answer in time."""
-        dump = await self.ask(node, messages.AskDump(), timeout_s)
-        if not isinstance(dump, messages.Dump):
+        dump = await self.ask_for(node, messages.AskDump(), messages.Dump, timeout_s)
+        if dump is None:
             return None
         return ReplicaState(node=node.name, applied_index=dump.applied, state=dump.state)
 

@@ -7,12 +7,12 @@ again until it has an answer: the leaders carry it out once. A transaction witho
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from clusters.kit.answers import NotDone, Refused
 from clusters.kit.contracts import Seen, Transactions, by_workload
 from clusters.kit.transactions import applied, keys_of, only_reads
-from clusters.sim import errors
+from clusters.sim.asking import answer_of
 from clusters.systems.sim_txn import outcomes
 from clusters.systems.sim_txn.bugs import Bug
 from clusters.systems.sim_txn.messages import Answer, Commit, ReadOnly, Step
@@ -22,23 +22,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from clusters.kit.transactions import Mops
+    from clusters.sim.asking import NamedConnection
     from clusters.systems.sim_txn.options import SimTxnOptions
     from harness.node import Node
     from harness.op import Value
 
-MS: Final = 0.001
 PAUSE_S: Final = 0.03  # after a node that does not answer, or does not lead
 BEGINS: Final = 4  # how many nodes it asks to begin a transaction
-
-
-class NodeConnection(Protocol):
-    """A client's connection to the nodes; see `clusters.sim.system.Connection`."""
-
-    name: str
-
-    async def ask(self, node: str, body: object, timeout_s: float | None) -> object:
-        """Sends a request to a node, and waits for the answer within a time limit."""
-        ...
 
 
 class SimTxnTransactions(Transactions):
@@ -54,7 +44,7 @@ class SimTxnTransactions(Transactions):
     read_timeout_s = None  # each request has one
 
     def __init__(
-        self, *, connection: NodeConnection, node: Node, nodes: Sequence[str], first: int, options: SimTxnOptions
+        self, *, connection: NamedConnection, node: Node, nodes: Sequence[str], first: int, options: SimTxnOptions
     ) -> None:
         """Makes the client of a process.
 
@@ -143,13 +133,7 @@ class SimTxnTransactions(Transactions):
 
     async def _ask(self, node: str, body: Step | Commit | ReadOnly) -> Answer:
         self.via = node
-        try:
-            found = await self._connection.ask(node, body, self._options.answer_ms * MS)
-        except errors.Refused:
-            found = Answer(outcomes.NOT_CONNECTED)
-        except (errors.Broken, TimeoutError):
-            found = Answer(outcomes.NO_ANSWER)
-        answer = found if isinstance(found, Answer) else Answer(outcomes.NO_ANSWER)
+        answer = await answer_of(self._connection, node, body, timeout_ms=self._options.answer_ms, made=Answer)
         if answer.code in {outcomes.NOT_CONNECTED, outcomes.NO_ANSWER, outcomes.NOT_LEADER}:
             following = self._nodes[(self._nodes.index(node) + 1) % len(self._nodes)]
             self._leader = following if answer.leader in {None, node} else answer.leader

@@ -107,10 +107,6 @@ class Appended(NamedTuple):
     round: int
 
 
-class AskStatus(NamedTuple):
-    """An observer asks a node what it is."""
-
-
 class Status(NamedTuple):
     """What a node is, the leader that it knows, and the numbers of its last record and of the last committed one."""
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from clusters.sim.asking import AskStatus
 from clusters.sim.files import DamagedFileError
 from clusters.sim.host import Reply, Request
 from clusters.systems.sim_txn import outcomes
@@ -20,7 +21,6 @@ from clusters.systems.sim_txn.messages import (
     Answer,
     Append,
     Appended,
-    AskStatus,
     AskVote,
     Commit,
     ReadOnly,

@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from clusters.kit.contracts import served
-from clusters.sim.system import SimSystem
+from clusters.sim import asking
+from clusters.sim.system import EVERY_NODE_RETURNS, ONE_LEADER, SimSystem
 from clusters.systems.sim_txn import messages
 from clusters.systems.sim_txn.client import CLIENTS
 from clusters.systems.sim_txn.node import StoreNode
@@ -36,6 +37,7 @@ class SimTxn(SimSystem):
     summary = "The transactional store of Labrys for the simulator, with levels of isolation, correct or with one planted bug."
     tier = Tier.BENCH
     Options = SimTxnOptions
+    options: SimTxnOptions
     serves = served(CLIENTS)
     answers = ANSWERS
     on_damage = OnDamage(
@@ -44,15 +46,11 @@ class SimTxn(SimSystem):
         "takes no part any more.",
         source="Labrys, sim-txn, clusters/systems/sim_txn/README.md",
     )
-    every_node_returns = "In Raft, a follower gets from the leader what its log lacks (section 5.3 of its paper)."
-    one_leader_per_term = (
-        "Raft has at most one leader in a term (section 5.2 of its paper), and a simulated node reads its role and its term in "
-        "one step."
-    )
+    every_node_returns = EVERY_NODE_RETURNS
+    one_leader_per_term = ONE_LEADER
 
     def __init__(self, cluster: SimCluster, options: SimTxnOptions, workload: str) -> None:
         super().__init__(cluster, options, workload)
-        self._options = options
         self._clients = itertools.count()
 
     @classmethod
@@ -64,7 +62,7 @@ class SimTxn(SimSystem):
         """Returns the function that makes the process of a node."""
 
         def make(host: Host) -> Process:
-            return StoreNode(host, self._options)
+            return StoreNode(host, self.options)
 
         return make
 
@@ -75,13 +73,13 @@ class SimTxn(SimSystem):
             node=node,
             nodes=[each.name for each in self.cluster.nodes],
             first=next(self._clients),
-            options=self._options,
+            options=self.options,
         )
 
     async def statuses(self, node: Node, timeout_s: float) -> Sequence[NodeStatus]:
         """Returns a node's status; none if it does not answer in time."""
-        status = await self.ask(node, messages.AskStatus(), timeout_s)
-        if not isinstance(status, messages.Status):
+        status = await self.ask_for(node, asking.AskStatus(), messages.Status, timeout_s)
+        if status is None:
             return ()
         return (
             NodeStatus(

@@ -1,6 +1,13 @@
-"""Chooses what to find out about the keys of a run that are not valid.
+"""Chooses the route of each key of a run, and what to find out about those that are not valid.
 
-The rule: each invalid key gets an explanation, and the `explained` keys with the earliest violations get a counterexample.
+This is the one choice of both runners. The rules:
+
+- Keys whose operations carry the system's own order go whole to the checker at once, if they fit into memory. So do those that
+  columns cannot represent (`is_general`).
+- Keys that columns do not find valid (`is_doubtful`), and whole ones that are refuted (`REFUTED`), are read again. Each invalid
+  key gets an explanation, and the `explained` keys with the earliest violations get a counterexample (`chosen`).
+
+The rules about a verdict or about counts take those of one key, or a column of many.
 """
 
 from __future__ import annotations
@@ -10,14 +17,50 @@ from typing import TYPE_CHECKING, Any, Final
 
 from checker.decide.excerpts import OBJECTS as LONGEST_WHOLE
 from harness.verdict import Verdict
-from results.pipeline.decide.kernel import ANSWER
+from results.pipeline.decide.kernel import ANSWER, TO_GENERAL
 from results.pipeline.decide.rows import OBJECTS, Target
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from results.pipeline.decide.asked import Asked
+
 _NEVER: Final = 2**63
 _KNOWN: Final = sorted({field.name for field in fields(Target)} & {*ANSWER.names})
+# What is known about a key that whole operations refute: members of `kernel.ANSWER`, with their columns of `schema.VERDICTS`.
+REFUTED: Final = {"verdict": "verdict", "kind": "kind", "engine": "engine", "op_end": "op_complete_index"}
+
+
+def needs_objects(orders: Any, operations: Any, asked: Asked) -> Any:
+    """Returns whether a key goes whole to the checker because of the order of its operations.
+
+    Args:
+        orders: How many of its operations have an order.
+        operations: The number of its operations.
+        asked: What is asked about it.
+    """
+    return (orders > 0) & (operations <= asked.most)
+
+
+def is_general(verdict: Any) -> Any:
+    """Returns whether columns leave a key to the checker of whole operations."""
+    return verdict == TO_GENERAL
+
+
+def is_doubtful(verdict: Any) -> Any:
+    """Returns whether columns find a key invalid or unknown, so that it is read again."""
+    return (verdict == str(Verdict.INVALID)) | (verdict == str(Verdict.UNKNOWN))
+
+
+def is_refuted(verdict: Any) -> Any:
+    """Returns whether whole operations refute a key, so that it may be read again for a counterexample."""
+    return verdict == str(Verdict.INVALID)
+
+
+def refuted(target: Target, row: Mapping[str, Any]) -> Target:
+    """Returns a key with the verdict of its whole operations, a row of `schema.VERDICTS`."""
+    known = {name: row[column] for name, column in REFUTED.items()}
+    return answered(target, {**dict.fromkeys(ANSWER.names), **known})
 
 
 def answered(target: Target, answer: Mapping[str, Any]) -> Target:

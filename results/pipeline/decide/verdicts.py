@@ -7,14 +7,12 @@ or `unknown` with its cause. There are these routes:
 - The code of `labrys check` decides other models and values, from whole operations, one key at a time.
 - The checker of a workload decides its keys from arrays (`results.pipeline.decide.judges`).
 
-Keys whose operations carry the system's own order take the second route if they fit into memory. For larger keys it stays
-unknown whether that order is legal. `results.pipeline.spark.verdicts` runs the same functions on many runs. It also has a route
-for keys of registers that are too large for the kernel.
+`results.pipeline.decide.targets` chooses the route of each key. For keys with the system's own order that do not fit into
+memory, it stays unknown whether that order is legal. `results.pipeline.spark.verdicts` runs the same functions on many runs.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -22,13 +20,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from checker.values import Values
-from harness.verdict import Verdict
 from results.pipeline.decide import judges, kernel
 from results.pipeline.decide.coding import ADDRESS, TEXTS, coded, made
 from results.pipeline.decide.details import VALID_FROM, examine, valid
-from results.pipeline.decide.kernel import TO_GENERAL
 from results.pipeline.decide.rows import Target, group_of
-from results.pipeline.decide.targets import answered, chosen
+from results.pipeline.decide.targets import (
+    answered,
+    chosen,
+    is_doubtful,
+    is_general,
+    is_refuted,
+    needs_objects,
+    refuted,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -72,13 +76,12 @@ def decided(operations: pa.Table, options: VerdictOptions) -> list[Row]:
     places: dict[str | None, int] = {}
     for place, target in enumerate(keys.targets):
         answer = answers.get(place)
-        if coding is None or keys.is_whole(place, asked.most) or (answer and answer["verdict"] == TO_GENERAL):
+        if coding is None or keys.is_whole(place, asked) or (answer and is_general(answer["verdict"])):
             row = examine(group_of(target, keys.parts(target, place), values, most=asked.most), asked)
             found[place] = row
-            if row["verdict"] == Verdict.INVALID:
-                known = {name: row[name] for name in ("verdict", "kind")}
-                bad.append((replace(target, **known, op_end=row["op_complete_index"]), True))
-        elif answer and answer["verdict"] != Verdict.VALID:
+            if is_refuted(row["verdict"]):
+                bad.append((refuted(target, row), True))
+        elif answer and is_doubtful(answer["verdict"]):
             bad.append((answered(target, answer), answer["tied"]))
         places[target.key] = place
     for target in chosen(bad, most=asked.most, explained=options.explained):
@@ -90,7 +93,7 @@ def decided(operations: pa.Table, options: VerdictOptions) -> list[Row]:
 
 def _answers(keys: _Keys, coding: RegisterCoding, asked: Asked) -> dict[int, Row]:
     """Returns the answer that columns alone give for each key with an operation that matters."""
-    batches = (coded(batch, coding) for batch in keys.batches(asked.most))
+    batches = (coded(batch, coding) for batch in keys.batches(asked))
     return {row[ADDRESS]: row for batch in kernel.decide(batches, asked, coding) for row in batch.to_pylist()}
 
 
@@ -115,16 +118,16 @@ class _Keys:
         counts = zip(names, np.diff(self._bounds).tolist(), np.diff(ordered).tolist(), strict=True)
         self.targets = [Target(run=run, key=key, operations=count, orders=orders) for key, count, orders in counts]
 
-    def is_whole(self, place: int, most: int) -> bool:
+    def is_whole(self, place: int, asked: Asked) -> bool:
         """Returns whether a key needs whole operations because they have an order, and fits."""
         target = self.targets[place]
-        return target.orders > 0 and target.operations <= most
+        return bool(needs_objects(target.orders, target.operations, asked))
 
-    def batches(self, most: int) -> Iterator[pa.RecordBatch]:
+    def batches(self, asked: Asked) -> Iterator[pa.RecordBatch]:
         """Yields the rows that columns may decide, one key after the other."""
         rows = self.rows.select([ADDRESS, *TEXTS])
         if any(target.orders for target in self.targets):
-            whole = [place for place in range(len(self.targets)) if self.is_whole(place, most)]
+            whole = [place for place in range(len(self.targets)) if self.is_whole(place, asked)]
             rows = rows.filter(pc.invert(pc.is_in(rows.column(ADDRESS), pa.array(whole, pa.int64()))))
         yield from rows.to_batches(max_chunksize=_ROWS_AT_ONCE)
 

@@ -18,14 +18,21 @@ from pyspark.sql.pandas.functions import arrow_udf
 
 from checker.consistency import Asking
 from checker.formats.columns import NEEDED, OPTIONAL
-from harness.verdict import Verdict
 from results.pipeline.decide import judges
 from results.pipeline.decide.asked import VerdictOptions
 from results.pipeline.decide.coding import ADDRESS, CODED, TEXTS, coded, made
 from results.pipeline.decide.details import VALID_FROM, examined, valid
 from results.pipeline.decide.kernel import ANSWER, TO_GENERAL, decide
 from results.pipeline.decide.rows import TARGET, TARGETED, Target
-from results.pipeline.decide.targets import answered, chosen
+from results.pipeline.decide.targets import (
+    REFUTED,
+    answered,
+    chosen,
+    is_doubtful,
+    is_general,
+    is_refuted,
+    needs_objects,
+)
 from results.pipeline.schema import OPERATIONS, VERDICTS
 from results.pipeline.spark.keys import address, keys_of
 from results.pipeline.spark.large_transactions.route import decided as decided_in_parts
@@ -131,26 +138,26 @@ def verdicts(operations: DataFrame, options: VerdictOptions | None = None) -> Da
     asked = options.asked()
     keys = keys_of(operations)
     coding = asked.coding
-    whole = keys.table.where((F.col("orders") > 0) & (F.col("operations") <= asked.most))
+    whole = keys.table.where(needs_objects(F.col("orders"), F.col("operations"), asked))
     number_whole = whole.count() if keys.ordered else 0
     answers, bad, parts = None, [], []
     general, count = keys.table, keys.count
     if coding is not None and number_whole < keys.count:
         answers = _answers(operations, keys, coding, asked, whole if number_whole else None).localCheckpoint()
-        to_general = answers.where(F.col("verdict") == TO_GENERAL).select(ADDRESS)
+        to_general = answers.where(is_general(F.col("verdict"))).select(ADDRESS)
         if number_whole:
             to_general = to_general.unionByName(whole.select(ADDRESS))
         counts = {row["verdict"]: row["count"] for row in answers.groupBy("verdict").count().collect()}
         general, count = keys.table.join(to_general, ADDRESS), counts.get(TO_GENERAL, 0) + number_whole
-        if counts.get(str(Verdict.INVALID)) or counts.get(str(Verdict.UNKNOWN)):
-            doubtful = answers.where(F.col("verdict").isin(str(Verdict.INVALID), str(Verdict.UNKNOWN)))
+        if any(is_doubtful(verdict) for verdict in counts):
+            doubtful = answers.where(is_doubtful(F.col("verdict")))
             bad.append(keys.table.join(doubtful, ADDRESS))
     if count:
         first = general.mapInArrow(_undecided, struct_of(_TARGETS))
         found = _examined(operations, first, asked, count=count, tasks=_tasks(keys, count)).localCheckpoint()
         parts.append(found)
-        named = ("run", "key", "verdict", "kind", "operations", "engine", F.col("op_complete_index").alias("op_end"))
-        refuted = found.where(F.col("verdict") == str(Verdict.INVALID)).select(*named)
+        named = [F.col(column).alias(name) for name, column in REFUTED.items()]
+        refuted = found.where(is_refuted(F.col("verdict"))).select("run", "key", "operations", *named)
         # They are read again only for a counterexample.
         bad.append(refuted.withColumns({ADDRESS: address(keys.salt), "tied": F.lit(col=True), "orders": F.lit(0)}))
     explained = _explained(operations, keys, [conform(each, _BAD) for each in bad], asked)

@@ -9,7 +9,7 @@ import pytest
 
 from harness.capabilities import SWITCH
 from nemesis.errors import FaultError
-from nemesis.kinds import missing_capabilities
+from nemesis.lacking import missing_capabilities
 from tests.integration.nemesis.bench import planned
 
 if TYPE_CHECKING:

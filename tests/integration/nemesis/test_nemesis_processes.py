@@ -138,7 +138,7 @@ def test_a_cut_that_somebody_opens_has_no_proof(bench: Bench) -> None:
 @pytest.mark.parametrize("kind", ["kill", "pause"])
 def test_a_pid_file_that_lies_is_found_out(bench: Bench, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The process that listens on the port counts, and not the system's pid file."""
-    monkeypatch.setattr("nemesis.faults.process.BACK_TIMEOUT_S", 1.0)
+    monkeypatch.setattr("nemesis.real.process.BACK_TIMEOUT_S", 1.0)
     other = bench.shell("n3", "setsid sleep 300 >/dev/null 2>&1 </dev/null & echo $!").strip()
     true_pid = bench.shell("n3", f"cat {HOME}/pid; echo {other} > {HOME}/pid").strip()
 
@@ -165,7 +165,7 @@ def test_a_pid_file_that_lies_is_found_out(bench: Bench, kind: str, monkeypatch:
 
 def test_a_node_that_does_not_come_back_is_a_finding(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """A failed restart is an error with the node, what it lacks, and its last log lines."""
-    monkeypatch.setattr("nemesis.faults.process.BACK_TIMEOUT_S", 1.0)
+    monkeypatch.setattr("nemesis.real.process.BACK_TIMEOUT_S", 1.0)
     server = bench.shell("n4", f"cat {HOME}/server.py")
 
     async def work() -> None:

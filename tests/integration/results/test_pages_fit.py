@@ -19,7 +19,7 @@ from harness.errors import ExitCode
 from harness.faults import FaultRecord, PlannedFault
 from harness.op import OpType
 from harness.outcome import RunOutcome
-from harness.parts import recovered
+from harness.reached import recovered
 from harness.recovery import Recovery
 from harness.targets import AllNodes
 from harness.watch import Positions

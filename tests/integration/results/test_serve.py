@@ -21,7 +21,8 @@ import pytest
 from harness.console import below
 from harness.errors import InputError
 from harness.suites.thresholds import read_threshold
-from results.live.serve import ACCEPT_PAUSE_S, LEFT_OUT, StoreServer
+from results.live.files import LEFT_OUT
+from results.live.serve import ACCEPT_PAUSE_S, StoreServer
 from results.publish import publish
 from results.store.store import Run, Store
 from tests.unit.results.stored import store_run, suite_document, write_history

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from checker.formats.columns import Columns, of_operations
-from checker.judging import Anomaly, Judgement, operation_at, part_of
+from checker.judging import UNPROMISED, Anomaly, Judgement, operation_at, part_of
+from checker.judging.rules import Rule, joined
 from harness.faults import FaultRecord, PlannedFault, Proof
 from harness.op import Operation, OpType, Value
 from harness.targets import AllNodes
@@ -81,3 +82,31 @@ def test_an_anomaly_during_a_fault_is_shown_first() -> None:
 def test_nothing_tested_is_unknown() -> None:
     """A history without operations is never valid."""
     assert part_of(Lost(), of_operations([])).verdict is Verdict.UNKNOWN
+
+
+LOST = Anomaly(kind="lost", subject=1, explanation="It is lost.", rows=(0,))
+BACK = Anomaly(kind="back", subject=2, explanation="It went back.", rows=(1,))
+
+
+@pytest.mark.parametrize(
+    ("inner", "broken", "verdict", "reason", "kinds"),
+    [
+        (Verdict.VALID, 0, Verdict.VALID, "So. More.", []),
+        (Verdict.UNKNOWN, 0, Verdict.UNKNOWN, "So. More.", []),
+        (Verdict.VALID, 1, Verdict.INVALID, "Back.", ["back"]),
+        (Verdict.UNKNOWN, 1, Verdict.INVALID, "Back.", ["back"]),
+        (Verdict.INVALID, 0, Verdict.INVALID, "So. More.", ["lost"]),
+        (Verdict.INVALID, 1, Verdict.INVALID, "Back. So.", ["back", "lost"]),
+    ],
+)
+def test_further_rules_are_joined_with_a_judgement(
+    inner: Verdict, broken: int, verdict: Verdict, reason: str, kinds: list[str]
+) -> None:
+    """A broken rule makes an object invalid. Both reasons are told if both are wrong, the anomaly of the rule first."""
+    lost = [LOST] if inner is Verdict.INVALID else []
+    judgement = Judgement(verdict=inner, reason="So.", counts={"ok": 3}, anomalies=lost, cause=UNPROMISED)
+    found = joined(
+        [Rule(kind="back", anomalies=lambda: [BACK])], {"back": broken}, judgement, broken="Back.", more="More."
+    )
+    assert (found.verdict, found.reason, [each.kind for each in found.anomalies]) == (verdict, reason, kinds)
+    assert (found.counts, found.cause) == ({"ok": 3, "back": broken}, UNPROMISED)

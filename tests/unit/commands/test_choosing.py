@@ -228,9 +228,13 @@ MISCHIEF = """
 from nemesis import targets
 from nemesis.faults.process import Pause
 from nemesis.kinds import Kind
+from nemesis.real.process import PauseOnNodes
 
 def kinds():
-    return [Kind(name="nap", fault=Pause, target=targets.ONE, aliases=("doze",)), Kind(name="coma", fault=Pause, target=None)]
+    return [
+        Kind(name="nap", fault=Pause, on_nodes=PauseOnNodes, target=targets.ONE, aliases=("doze",)),
+        Kind(name="coma", fault=Pause, on_nodes=PauseOnNodes, target=None),
+    ]
 """
 
 
@@ -300,7 +304,9 @@ def test_a_kind_that_two_packages_have_is_refused(
 ) -> None:
     """The message names both packages; all other kinds work."""
     package(
-        "twin", "[labrys.faults]\ntwin = twin:KIND\n", MISCHIEF + 'KIND = Kind(name="kill", fault=Pause, target=None)\n'
+        "twin",
+        "[labrys.faults]\ntwin = twin:KIND\n",
+        MISCHIEF + 'KIND = Kind(name="kill", fault=Pause, on_nodes=PauseOnNodes, target=None)\n',
     )
     registry.cache_clear()
     code, _, err = run(capsys, "plan", "--nemesis", "kill")

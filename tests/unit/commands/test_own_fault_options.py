@@ -13,8 +13,11 @@ import pytest
 import cli
 from commands.hunt.draws import Chooser, Space
 from nemesis.errors import PlanError
+from nemesis.fault import Fault
+from nemesis.faults.process import Pause
 from nemesis.kinds import Kind, use
 from nemesis.options import integer
+from nemesis.real.process import PauseOnNodes
 from nemesis.targets import ONE
 from tests.slow_faults import forget_plugins
 from tests.trials import TOY
@@ -30,6 +33,7 @@ OUTAGE = '''
 from nemesis.faults.disk import PowerLoss
 from nemesis.kinds import Kind
 from nemesis.options import choice, integer
+from nemesis.real.disk import PowerLossOnNodes
 from nemesis.simulated.process import Killed, PowerLost
 from nemesis.targets import ONE
 
@@ -46,7 +50,6 @@ class Weak(PowerLost):
 
 
 class Outage(PowerLoss):
-    SIMULATED = Weak
     OPTIONS = {
         "strength": integer(40, 1, 100, "How strong it is.", hunted=(30, 80), shrinks_to=1),
         "colour": choice("red", ("red", "blue"), "Its colour.", hunted=("red", "blue")),
@@ -54,7 +57,7 @@ class Outage(PowerLoss):
     }
 
 
-OUTAGE = Kind(name="outage", fault=Outage, target=ONE)
+OUTAGE = Kind(name="outage", fault=Outage, on_nodes=PowerLossOnNodes, simulated=Weak, target=ONE)
 '''
 
 
@@ -86,9 +89,32 @@ def test_an_option_is_drawn_only_with_one_of_as_many_values() -> None:
         "shade": integer(1, 0, 9, "A shade.", hunted=(2, 7), drawn_with="colour"),
     }
     with pytest.raises(PlanError, match="'shade' with 'colour', which must be another option with as many values"):
-        Kind(name="bad", fault=type("Bad", (), {"OPTIONS": bad}), target=ONE)
+        Kind(name="bad", fault=type("Bad", (Fault,), {"OPTIONS": bad}), on_nodes=PauseOnNodes, target=ONE)
     with pytest.raises(ValueError, match="takes a whole number from 0 to 9, and hunts or shrinks would give it 12"):
         integer(1, 0, 9, "A number.", hunted=(1, 12))
+
+
+@pytest.mark.parametrize(
+    ("fault", "sentence"),
+    [
+        (
+            type("Old", (Fault,), {"begin": PauseOnNodes.begin}),
+            "move `begin`, `prove`, `again` and `end` into a class below",
+        ),
+        (
+            type("Old", (Fault,), {"SIMULATED": None}),
+            "name the actors in the Kind: `on_nodes` in place of these methods, and",
+        ),
+        (
+            Pause,
+            "the kind of fault 'old' has no actor for real nodes; give `on_nodes`, a class below nemesis.actor.OnNodes",
+        ),
+    ],
+)
+def test_a_fault_that_acts_itself_is_refused_with_what_to_change(fault: type[Fault], sentence: str) -> None:
+    """A plug-in for an earlier version has the methods of its actor in the class of the fault."""
+    with pytest.raises(PlanError, match=re.escape(sentence)):
+        Kind(name="old", fault=fault, target=ONE)
 
 
 def test_a_find_of_an_own_kind_has_its_drawn_option_and_is_made_smaller(

@@ -17,9 +17,13 @@ if TYPE_CHECKING:
 FREEZE = """
 from nemesis.faults.process import Pause
 from nemesis.kinds import Kind
+from nemesis.real.process import PauseOnNodes
+from nemesis.simulated.process import Paused
 from nemesis.targets import RANDOM
 
-FREEZE = Kind(name="freeze", fault=type("Freeze", (Pause,), {}), target=RANDOM)
+FREEZE = Kind(
+    name="freeze", fault=type("Freeze", (Pause,), {}), on_nodes=PauseOnNodes, simulated=Paused, target=RANDOM
+)
 """
 BANK = """
 from workloads.register.workload import RegisterWorkload

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness import parts
+from harness import reached
 from harness.damaged_files import damaged_files, damages, excused, refusal
 from harness.ends import Ended
 from harness.faults import FaultRecord, PlannedFault, Proof
@@ -82,8 +82,8 @@ def test_a_system_that_refuses_need_not_recover(
     stuck = recovery("nobody leads")
     refuses = refusal(promise, damages([record(*nodes)], KINDS), stuck)
     assert bool(refuses) == excuses
-    assert parts.recovered(stuck, refuses=refuses).verdict is (Verdict.VALID if excuses else Verdict.INVALID)
-    assert parts.recovered(recovery(), refuses=refuses).reason.startswith("The system worked again")
+    assert reached.recovered(stuck, refuses=refuses).verdict is (Verdict.VALID if excuses else Verdict.INVALID)
+    assert reached.recovered(recovery(), refuses=refuses).reason.startswith("The system worked again")
 
 
 def test_an_end_after_the_damage_is_a_refusal() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness import parts
+from harness import reached
 from harness.faults import FaultRecord, PlannedFault, Proof
 from harness.op import FINAL_PHASE, Operation, OpType
 from harness.outages import Serving
@@ -54,7 +54,7 @@ READ = op("read", 300, 310)
 
 def test_a_read_after_a_loss_of_all_nodes_is_progress() -> None:
     """Nothing can succeed while all nodes are down. The sentence says so, and counts the reads."""
-    part = parts.progress([WRITE, READ], [loss(*ALL)], None, REGISTERS)
+    part = reached.progress([WRITE, READ], [loss(*ALL)], None, REGISTERS)
     assert part.verdict is Verdict.VALID
     assert part.reason == (
         "2 operations succeeded, 1 of them after the last fault. The fault left no quorum up, so nothing could succeed during "
@@ -78,7 +78,7 @@ def test_a_read_after_a_loss_of_all_nodes_is_progress() -> None:
 )
 def test_operations_that_show_nothing_from_before_are_no_progress(operations: Sequence[Operation]) -> None:
     """No read shows what an acknowledged change left before the fault."""
-    part = parts.progress(operations, [loss(*ALL)], None, REGISTERS)
+    part = reached.progress(operations, [loss(*ALL)], None, REGISTERS)
     assert part.verdict is Verdict.UNKNOWN
     assert part.reason == (
         "The fault left no quorum up, so nothing could succeed during it; and no read after it shows what was acknowledged "
@@ -89,8 +89,8 @@ def test_operations_that_show_nothing_from_before_are_no_progress(operations: Se
 def test_elements_stay_beside_later_ones() -> None:
     """A read of a set shows the elements from before the fault, whatever was added since."""
     operations = [op("add", 10, 20), op("add", 250, 260), READ]
-    assert parts.progress(operations, [loss(*ALL)], None, SETS).verdict is Verdict.VALID
-    assert parts.progress(operations, [loss(*ALL)], None, REGISTERS).verdict is Verdict.UNKNOWN
+    assert reached.progress(operations, [loss(*ALL)], None, SETS).verdict is Verdict.VALID
+    assert reached.progress(operations, [loss(*ALL)], None, REGISTERS).verdict is Verdict.UNKNOWN
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_elements_stay_beside_later_ones() -> None:
 )
 def test_only_faults_that_provably_leave_no_quorum_count_so(faults: Sequence[FaultRecord], counts: bool) -> None:
     """During each other fault, operations have to succeed as before."""
-    part = parts.progress([WRITE, READ], faults, None, REGISTERS)
+    part = reached.progress([WRITE, READ], faults, None, REGISTERS)
     assert (part.verdict is Verdict.VALID) is counts
     assert counts or part.reason.startswith("No operation that was invoked while a fault was on succeeded")
 
@@ -126,7 +126,7 @@ def test_a_quorum_of_all_nodes_is_no_outage_of_one() -> None:
 
 def test_operations_that_succeed_during_an_outage_count_as_before() -> None:
     """A client may wait until the node is there again."""
-    part = parts.progress([WRITE, op("write", 150, 250), READ], [loss(*ALL)], None, REGISTERS)
+    part = reached.progress([WRITE, op("write", 150, 250), READ], [loss(*ALL)], None, REGISTERS)
     assert part.verdict is Verdict.VALID
     assert "1 of them while a fault was on" in part.reason
 
@@ -137,7 +137,7 @@ def test_reads_after_a_restart_of_all_nodes_do_not_count() -> None:
         seconds=31.0, restarted=True, restarted_s=250e-9, first_error=None, error=None, quorum=2, nodes=3
     )
     operations = [WRITE, READ, op("read", 400, 410, phase=FINAL_PHASE)]
-    part = parts.progress(operations, [loss(*ALL)], recovery, REGISTERS)
+    part = reached.progress(operations, [loss(*ALL)], recovery, REGISTERS)
     assert part.verdict is Verdict.UNKNOWN
     assert part.details["ok_reads_after_outages"] == 0
 

@@ -11,7 +11,7 @@ import pytest
 from harness import pace as pace_module
 from harness.clock import Clock, run_virtual
 from harness.pace import MAX_LAG_S, MIN_TICKS, Pace, Pacer, processor_ticks
-from harness.parts import control_node, recovered
+from harness.reached import control_node, recovered
 from harness.recovery import Recovery
 from harness.verdict import Verdict
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness import parts
+from harness import parts, reached, states
 from harness.console import own
 from harness.errors import InputError
 from harness.faults import FaultRecord, PlannedFault, Proof
@@ -58,12 +58,12 @@ def fault(
 
 def effective_of(faults: list[FaultRecord]) -> Part:
     """Returns the part of faults that all began."""
-    return parts.faults_effective(faults, [fault.planned for fault in faults])
+    return reached.faults_effective(faults, [fault.planned for fault in faults])
 
 
 def test_a_plan_without_faults_is_valid() -> None:
     """There is no fault to prove."""
-    assert parts.faults_effective([], []).verdict is Verdict.VALID
+    assert reached.faults_effective([], []).verdict is Verdict.VALID
 
 
 @pytest.mark.parametrize("effective", [False, None])
@@ -107,7 +107,7 @@ def test_a_planned_fault_that_never_began_makes_the_run_unknown() -> None:
     """The run ended before the fault began."""
     kill, pause = fault("kill", effective=True), fault("pause", effective=None)
     for begun in ([], [kill]):
-        part = parts.faults_effective(begun, [kill.planned, pause.planned])
+        part = reached.faults_effective(begun, [kill.planned, pause.planned])
         assert part.verdict is Verdict.UNKNOWN
         assert part.reason.endswith("pause has a proven effect: it never began") or not begun
         assert part.details["pause"] == {"planned": 1, "effective": 0}
@@ -121,7 +121,7 @@ def test_a_fault_that_never_began_names_the_one_that_ended_late(end_s: float, la
         PlannedFault(id=i, kind="bridge", target=AllNodes(), start_s=11.0 + 9 * i, end_s=16.0 + 9 * i) for i in (0, 1)
     ]
     record = replace(fault("kill", effective=True, end_ns=round(end_s * 1e9)), planned=killed)
-    part = parts.faults_effective([record], [killed, *cut])
+    part = reached.faults_effective([record], [killed, *cut])
     expected = f"; {late}, so a longer --time-limit may help" if late else ""
     assert part.reason == f"No bridge has a proven effect: it never began{expected}"
 
@@ -137,7 +137,7 @@ def test_a_fault_that_never_began_names_the_one_that_ended_late(end_s: float, la
 )
 def test_a_run_without_progress_is_unknown(operations: list[Operation], word: str) -> None:
     """No operation succeeded at all, during the faults, or after them."""
-    part = parts.progress(operations, [fault("kill", effective=True)], None)
+    part = reached.progress(operations, [fault("kill", effective=True)], None)
 
     assert part.verdict is Verdict.UNKNOWN
     assert word in part.reason
@@ -145,7 +145,7 @@ def test_a_run_without_progress_is_unknown(operations: list[Operation], word: st
 
 def test_answers_during_and_after_faults_are_progress() -> None:
     """An operation counts for a fault if it was invoked while the fault was on."""
-    part = parts.progress([operation(start_ns=15), operation(start_ns=20)], [fault("kill", effective=True)], None)
+    part = reached.progress([operation(start_ns=15), operation(start_ns=20)], [fault("kill", effective=True)], None)
 
     assert part.verdict is Verdict.VALID
     assert part.details == {"ok": 2, "ok_during_faults": 1, "ok_after_faults": 1}
@@ -156,7 +156,7 @@ def test_final_reads_after_a_restart_are_no_progress(restarted: bool, verdict: V
     """After a restart of all nodes, answers do not show that the system survived its faults."""
     operations = [operation(start_ns=15), operation(start_ns=25, phase=FINAL_PHASE)]
     recovery = Recovery(seconds=31.0, restarted=restarted, first_error=None, error=None, quorum=2, nodes=3)
-    assert parts.progress(operations, [fault("kill", effective=True)], recovery).verdict is verdict
+    assert reached.progress(operations, [fault("kill", effective=True)], recovery).verdict is verdict
 
 
 def test_recovery_only_by_restart_is_a_finding() -> None:
@@ -167,10 +167,10 @@ def test_recovery_only_by_restart_is_a_finding() -> None:
         seconds=80.0, restarted=True, first_error="n2 has no leader", error="n2 has no leader", quorum=2, nodes=3
     )
 
-    assert parts.recovered(alone).verdict is Verdict.VALID
-    assert parts.recovered(restarted).verdict is Verdict.INVALID
-    assert parts.recovered(never).verdict is Verdict.INVALID
-    assert parts.recovered(None).verdict is Verdict.UNKNOWN
+    assert reached.recovered(alone).verdict is Verdict.VALID
+    assert reached.recovered(restarted).verdict is Verdict.INVALID
+    assert reached.recovered(never).verdict is Verdict.INVALID
+    assert reached.recovered(None).verdict is Verdict.UNKNOWN
 
 
 def test_replicas_are_compared_only_at_one_index() -> None:
@@ -181,16 +181,16 @@ def test_replicas_are_compared_only_at_one_index() -> None:
     differ = replace(behind, differing=differing, differing_keys=1)
     alone = Replicas(applied={"n1": 7, "n2": None}, compared={}, seconds=20.0)
 
-    assert parts.replicas_equal(equal).verdict is Verdict.VALID
-    assert parts.replicas_equal(equal).reason == "2 replicas have the same 3 keys at applied index 7."
-    assert parts.replicas_equal(behind).verdict is Verdict.UNKNOWN
-    assert "Not compared with them: n3 (at index 5), n4 (no answer)." in parts.replicas_equal(behind).reason
-    assert parts.replicas_equal(differ).verdict is Verdict.INVALID
-    assert "in 1 key; k at index 7: n1 has 1, n2 lacks it." in parts.replicas_equal(differ).reason
-    assert "n3 (at index 5)" in parts.replicas_equal(differ).reason
-    assert parts.replicas_equal(alone).verdict is Verdict.UNKNOWN
-    assert "n1 (at index 7), n2 (no answer)" in parts.replicas_equal(alone).reason
-    assert parts.replicas_equal(None).verdict is Verdict.UNKNOWN
+    assert states.replicas_equal(equal).verdict is Verdict.VALID
+    assert states.replicas_equal(equal).reason == "2 replicas have the same 3 keys at applied index 7."
+    assert states.replicas_equal(behind).verdict is Verdict.UNKNOWN
+    assert "Not compared with them: n3 (at index 5), n4 (no answer)." in states.replicas_equal(behind).reason
+    assert states.replicas_equal(differ).verdict is Verdict.INVALID
+    assert "in 1 key; k at index 7: n1 has 1, n2 lacks it." in states.replicas_equal(differ).reason
+    assert "n3 (at index 5)" in states.replicas_equal(differ).reason
+    assert states.replicas_equal(alone).verdict is Verdict.UNKNOWN
+    assert "n1 (at index 7), n2 (no answer)" in states.replicas_equal(alone).reason
+    assert states.replicas_equal(None).verdict is Verdict.UNKNOWN
 
 
 def test_an_unhandled_exception_makes_the_errors_unknown() -> None:
@@ -366,7 +366,7 @@ LEADS = [
 
 def test_two_leaders_in_a_term_make_a_run_invalid() -> None:
     """The sentence has both nodes, the term, and the promise of the system."""
-    part = parts.one_leader_per_term(
+    part = states.one_leader_per_term(
         [*LEADS, Sighting(time_ns=5, node="n5", role="leader", term=4)], "Raft promises it."
     )
     assert part.verdict is Verdict.INVALID
@@ -397,9 +397,9 @@ def test_an_observer_names_the_leader_of_a_term() -> None:
         Sighting(time_ns=4, node="n2", role="observer", term=6, leader=None),
         Sighting(time_ns=5, node="n3", role="follower", term=4, leader="n6"),
     ]
-    part = parts.one_leader_per_term(seen, "P.", "controller brokers")
+    part = states.one_leader_per_term(seen, "P.", "controller brokers")
     assert (part.verdict, part.details["terms"]) == (Verdict.VALID, 2)
-    part = parts.one_leader_per_term([*seen, replace(seen[1], term=4)], "P.", "controller brokers")
+    part = states.one_leader_per_term([*seen, replace(seen[1], term=4)], "P.", "controller brokers")
     assert part.verdict is Verdict.INVALID
     assert part.reason.startswith("2 nodes were reported to lead in term 4: n4 in the poll at 0.000 s, n5 ")
     assert part.details["rivals"] == [{"term": 4, "nodes": ["n4", "n5"]}]
@@ -408,11 +408,11 @@ def test_an_observer_names_the_leader_of_a_term() -> None:
 def test_one_leader_in_a_term_is_valid_and_no_leader_is_unknown() -> None:
     """Without a report of a leader with a term, nothing was tested. This does not make the run unknown."""
     assert (
-        parts.one_leader_per_term(LEADS, "P.").reason
+        states.one_leader_per_term(LEADS, "P.").reason
         == "No two nodes led in one term by the reports; 1 term had a leader."
     )
     for seen in ([], LEADS[1:], [replace(LEADS[0], term=None)]):
-        part = parts.one_leader_per_term(seen, "P.")
+        part = states.one_leader_per_term(seen, "P.")
         assert part.verdict is Verdict.UNKNOWN
         assert not part.decides
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness import parts
+from harness import states
 from harness.clock import Clock, run_virtual
 from harness.node import Node
 from harness.replicas import POLL_S, SETTLE_S, Difference, Dumps, Replicas, compare_replicas
@@ -66,15 +66,15 @@ def test_a_differing_pair_at_one_index_is_always_found(rounds: list[list[Dump]])
     """The states may be of one or two rounds and of one or two nodes. Equal states give no difference."""
     dumps = Dumps()
     by_index: dict[int | None, set[str]] = {}
-    for states in rounds:
-        for node, dump in zip(NODES, states, strict=True):
+    for dumped in rounds:
+        for node, dump in zip(NODES, dumped, strict=True):
             if dump is not None:
                 dumps.add(ReplicaState(node=node.name, applied_index=dump[0], state=dump[1]))
                 by_index.setdefault(dump[0], set()).add(canonical(dump[1]))
     found = dumps.compared([node.name for node in NODES], seconds=1.0)
     wrong = {index for index, states in by_index.items() if len(states) > 1}
     assert {difference.applied_index for difference in found.differing} == wrong
-    assert (parts.replicas_equal(found).verdict is Verdict.INVALID) == bool(wrong)
+    assert (states.replicas_equal(found).verdict is Verdict.INVALID) == bool(wrong)
     for difference in found.differing:
         values = {type(value).__name__ + repr(value) for value in difference.values.values()}
         assert len(values) > 1 or (values and difference.lacking)
@@ -85,13 +85,13 @@ def test_the_reason_names_every_node_that_was_not_compared(rounds: list[list[Dum
     """Valid needs all nodes at one index; the reason has each other node."""
     dumps = Dumps()
     seen: dict[int | None, set[str]] = {}
-    for states in rounds:
-        for node, dump in zip(NODES, states, strict=True):
+    for dumped in rounds:
+        for node, dump in zip(NODES, dumped, strict=True):
             if dump is not None:
                 dumps.add(ReplicaState(node=node.name, applied_index=dump[0], state=dump[1]))
                 seen.setdefault(dump[0], set()).add(node.name)
     names = [node.name for node in NODES]
-    part = parts.replicas_equal(dumps.compared(names, seconds=1.0))
+    part = states.replicas_equal(dumps.compared(names, seconds=1.0))
     most = max((len(nodes) for nodes in seen.values()), default=0)
     assert dumps.met(names) == (most == len(NODES))
     if most < len(NODES):
@@ -109,7 +109,7 @@ def test_a_node_that_lags_does_not_hide_two_that_differ() -> None:
 
     assert result.differing == [Difference(applied_index=9, key="k", values={"n1": 1, "n2": 2, "n3": 1, "n4": 1})]
     assert result.seconds == pytest.approx(SETTLE_S, abs=POLL_S)
-    part = parts.replicas_equal(result)
+    part = states.replicas_equal(result)
     assert part.verdict is Verdict.INVALID
     assert "n5 (at index 4)" in part.reason
 
@@ -121,7 +121,7 @@ def test_a_lagging_node_is_dumped_again() -> None:
 
     assert system.asked["n5"] == 3
     assert result.compared == {9: ["n1", "n2", "n3", "n4", "n5"]}
-    assert parts.replicas_equal(result).verdict is Verdict.VALID
+    assert states.replicas_equal(result).verdict is Verdict.VALID
 
 
 def test_states_at_one_index_are_compared_across_rounds() -> None:
@@ -137,7 +137,7 @@ def test_a_state_that_changes_at_one_index_is_a_difference() -> None:
     result, _ = compared([(7, {"k": 1}), None, None, None, None], [(7, {}), None, None, None, None])
 
     assert result.differing == [Difference(applied_index=7, key="k", values={"n1": 1}, lacking=("n1 (state 2)",))]
-    assert parts.replicas_equal(result).verdict is Verdict.INVALID
+    assert states.replicas_equal(result).verdict is Verdict.INVALID
 
 
 def test_replicas_without_a_common_log_must_become_equal() -> None:
@@ -146,22 +146,22 @@ def test_replicas_without_a_common_log_must_become_equal() -> None:
     new: Dump = (None, {"k": 2})
     replicas, service = compared([old, new, new, new, new], [new] * 5)
     assert set(service.asked.values()) == {2}, "they were equal in the second round"
-    assert parts.replicas_equal(replicas).reason == "5 replicas have the same 1 key at rest."
+    assert states.replicas_equal(replicas).reason == "5 replicas have the same 1 key at rest."
 
     replicas, _ = compared([new, old, new, new, None])
-    part = parts.replicas_equal(replicas)
+    part = states.replicas_equal(replicas)
     assert part.verdict is Verdict.INVALID
     assert part.reason.startswith(
         "Replicas differ after 20 s at rest in 1 key; k: n1 has 2, n2 has 1, n3 has 2, n4 has 2. Not compared"
     )
 
     replicas, _ = compared([new, None, new, new, new])
-    part = parts.replicas_equal(replicas)
+    part = states.replicas_equal(replicas)
     assert (part.verdict, part.reason) == (
         Verdict.UNKNOWN,
         "4 replicas have the same 1 key at rest. Not compared with them: n2 (no answer).",
     )
 
     replicas, _ = compared([new, None, None, None, None])
-    part = parts.replicas_equal(replicas)
+    part = states.replicas_equal(replicas)
     assert part.reason.startswith("No two replicas answered in 20 s. Not compared: n1 (alone), n2 (no answer), n3 (no")

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from harness import parts
+from harness import reached, states
 from harness.children import below
 from harness.clock import run_virtual
 from harness.combinators import limit
@@ -465,7 +465,7 @@ def test_a_node_without_the_service_takes_no_part_in_the_comparison(tmp_path: Pa
     replicas = perform(Partly(), tmp_path)[0].replicas
     assert replicas is not None
     assert replicas.applied == {"n1": 9, "n2": 9}
-    assert parts.replicas_equal(replicas).verdict is Verdict.VALID
+    assert states.replicas_equal(replicas).verdict is Verdict.VALID
 
 
 def test_nodes_are_watched_until_the_replicas_were_compared(tmp_path: Path) -> None:
@@ -602,7 +602,7 @@ def test_a_system_that_does_not_recover_is_restarted_once(tmp_path: Path) -> Non
     assert result.recovery.first_error is not None
     assert headline(result.recovery.first_error).startswith("within 30 s, none of ")
     assert sum(call.startswith("kill") for call in system.calls) == 3
-    part = parts.recovered(result.recovery)
+    part = reached.recovered(result.recovery)
     assert part.verdict is Verdict.INVALID
     asked = [op for op in history.ops if op.phase == RECOVERY_PHASE and op.type is OpType.OK]
     assert asked
@@ -619,7 +619,7 @@ def test_a_system_that_answers_nothing_has_not_recovered_whatever_it_says(tmp_pa
     assert result.recovery is not None
     assert result.recovery.error is not None
     assert "none of " in headline(result.recovery.error)
-    assert parts.recovered(result.recovery).verdict is Verdict.INVALID
+    assert reached.recovered(result.recovery).verdict is Verdict.INVALID
     assert result.replicas is None
     assert not [op for op in history.ops if op.phase == "final" and op.type is OpType.OK]
     assert result.final_reads is not None
@@ -638,7 +638,7 @@ def test_what_a_system_says_of_itself_does_not_decide(tmp_path: Path) -> None:
 
     assert result.recovery is not None
     assert not result.recovery.restarted
-    part = parts.recovered(result.recovery)
+    part = reached.recovered(result.recovery)
     assert part.verdict is Verdict.VALID
     assert part.reason.endswith("By its own words: n2 sees no leader.")
     assert finals(history) == ["n1", "n2"]
@@ -656,14 +656,14 @@ def test_nodes_that_stay_out_are_named_and_the_others_are_read(tmp_path: Path) -
     assert result.recovery is not None
     assert result.recovery.served == ("n1", "n2")
     assert result.recovery.quorum == 2
-    part = parts.recovered(result.recovery)
+    part = reached.recovered(result.recovery)
     assert part.verdict is Verdict.VALID
     assert "clients at 2 of 3 nodes got answers" in part.reason
     assert "Nodes that stayed out: n3 runs no process any more." in part.reason
     assert finals(history) == ["n1", "n2"]
     assert result.final_reads == FinalReads(through=("n1", "n2"), left_out={"n3": "answered none of 1 reads"})
     assert result.replicas is not None
-    assert parts.replicas_equal(result.replicas).verdict is Verdict.VALID
+    assert states.replicas_equal(result.replicas).verdict is Verdict.VALID
 
 
 @pytest.mark.parametrize(("damaging", "verdict"), [((), Verdict.INVALID), (("kill",), Verdict.VALID)])
@@ -677,7 +677,7 @@ def test_every_node_returns_if_the_system_promises_it(
 
     result, _, _ = perform(system, tmp_path, damaging=frozenset(damaging))
 
-    part = parts.recovered(result.recovery)
+    part = reached.recovered(result.recovery)
     assert part.verdict is verdict
     assert "n1" in str(part.details["out"])
 
@@ -697,7 +697,7 @@ def test_too_few_nodes_are_no_quorum(tmp_path: Path) -> None:
         system.silent = frozenset({"n2", "n3"})
         (tmp_path / verdict).mkdir()
         result, _, _ = perform(system, tmp_path / verdict, load=ClosedLoop(concurrency=3))
-        part = parts.recovered(result.recovery)
+        part = reached.recovered(result.recovery)
         assert part.verdict is verdict
         assert (verdict is Verdict.VALID) or "only clients at n1 got answers, and the quorum is 2 of 3" in part.reason
 
@@ -738,7 +738,7 @@ def test_reads_alone_are_no_recovery(tmp_path: Path) -> None:
 
     result, _, _ = perform(ReadOnly(), tmp_path, workload=Both(), time_limit_s=4.0)
 
-    part = parts.recovered(result.recovery)
+    part = reached.recovered(result.recovery)
     assert part.verdict is Verdict.INVALID
     assert "no change of a client succeeded" in part.reason
 
@@ -756,7 +756,7 @@ def test_what_never_worked_is_not_accused(tmp_path: Path) -> None:
     system = Mute()
     result, _, _ = perform(system, tmp_path)
 
-    part = parts.recovered(result.recovery)
+    part = reached.recovered(result.recovery)
     assert part.verdict is Verdict.UNKNOWN
     assert part.reason.startswith("No client got an answer during the workload, nor after it")
     assert not any(call.startswith("kill") for call in system.calls)
@@ -775,7 +775,7 @@ def test_a_workload_that_is_over_asks_nobody(tmp_path: Path) -> None:
     result, _, _ = perform(Registers(), tmp_path, workload=Few())
 
     assert result.recovery is not None
-    assert parts.recovered(result.recovery).verdict is Verdict.UNKNOWN
+    assert reached.recovered(result.recovery).verdict is Verdict.UNKNOWN
 
 
 def test_a_failed_installation_is_raised_after_cleaning_up(tmp_path: Path) -> None:

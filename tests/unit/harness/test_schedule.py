@@ -15,7 +15,7 @@ from harness.errors import InfrastructureError, NodeError
 from harness.faults import RARE_MESSAGE, Begun, FaultRecord, Fired, PlannedFault, Proof, Sight, Trigger, lasting
 from harness.history import MemoryHistory
 from harness.op import NEMESIS, Op, OpType
-from harness.parts import faults_effective
+from harness.reached import faults_effective
 from harness.schedule import BEGIN_TIMEOUT_S, END_TIMEOUT_S, LOOK_TIMEOUT_S, conduct
 from harness.targets import AllNodes, Named
 from harness.verdict import Verdict

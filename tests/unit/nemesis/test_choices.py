@@ -17,21 +17,14 @@ from harness.console.sources import Origin
 from harness.errors import InputError
 from harness.faults import RARE_MESSAGE, Trigger
 from harness.node import Node
-from nemesis.choices import (
-    FaultOptions,
-    follow_plan,
-    given_plan,
-    kinds_like,
-    make_plan,
-    refuse_impossible,
-    supported,
-    triggers_like,
-)
+from nemesis.choices import FaultOptions, kinds_like, triggers_like
+from nemesis.chosen import choose_all
 from nemesis.faults.leadership import Transfer
-from nemesis.kinds import all_kinds, choose_all
+from nemesis.kinds import all_kinds
 from nemesis.parsing import options_of, request_of
 from nemesis.plan import draw_plan
 from nemesis.planfile import Plan, to_json
+from nemesis.planning import follow_plan, given_plan, make_plan, refuse_impossible, supported
 from nemesis.rhythm import Rhythm
 from nemesis.targets import layout
 from tests.fault_options import parsed

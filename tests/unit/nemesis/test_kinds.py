@@ -13,21 +13,10 @@ from harness.capabilities import NAMES, SIMULATED, Capabilities
 from harness.faults import RARE_MESSAGE, PlannedFault, Trigger
 from harness.node import Node
 from harness.targets import AllNodes
+from nemesis.chosen import choose, choose_all
 from nemesis.errors import PlanError
-from nemesis.kinds import (
-    Kind,
-    LeftOut,
-    Variant,
-    all_called,
-    all_kinds,
-    choose,
-    choose_all,
-    find_called,
-    find_kind,
-    left_out,
-    missing_capabilities,
-    registry,
-)
+from nemesis.kinds import Kind, Variant, all_called, all_kinds, find_called, find_kind, registry
+from nemesis.lacking import LeftOut, left_out, missing_capabilities
 from nemesis.parsing import asked_of, options_of, request_of
 from nemesis.targets import layout
 

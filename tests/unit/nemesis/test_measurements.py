@@ -13,10 +13,11 @@ from harness.targets import Named
 from nemesis import grudges, packet_rules, pagecache
 from nemesis.errors import FaultError
 from nemesis.evidence import parse_listeners
-from nemesis.faults import shaping
-from nemesis.faults.egress import Reorder, Sample
-from nemesis.faults.partition import Evidence, in_the_end, judge
+from nemesis.faults.egress import Reorder
 from nemesis.probes import Answer, Probe, parse_probes
+from nemesis.real import shaping
+from nemesis.real.egress import ReorderOnNodes, Sample
+from nemesis.real.partition import Evidence, in_the_end, judge
 
 if TYPE_CHECKING:
     from nemesis.grudges import Grudge
@@ -198,8 +199,8 @@ def test_a_reorder_needs_packets_ahead_and_late_connections(during: Sample, effe
     options: dict[str, Any] = {"percent": 25.0, "delay_ms": 20.0}
     planned = PlannedFault(id=0, kind="packet-reorder", target=Named(("n1",)), start_s=0, end_s=9, options=options)
     field: Any = None
-    fault = Reorder(planned=planned, targets=("n1",), field=field)
-    assert fault.seen(sample([1.0] * 16, 0), during)[0] is effective
+    actor = ReorderOnNodes(Reorder(planned=planned, targets=("n1",), field=field))
+    assert actor.seen(sample([1.0] * 16, 0), during)[0] is effective
 
 
 def test_a_cache_is_cold_when_most_of_the_data_left_it() -> None:

@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 
 from harness.targets import ByLeader, names_of
 from nemesis import targets
+from nemesis.chosen import choose_all
 from nemesis.errors import PlanError
 from nemesis.fault import Hit
 from nemesis.grudges import has_quorum, union
-from nemesis.kinds import all_called, choose_all, find_kind
+from nemesis.kinds import all_called, find_kind
 from nemesis.parsing import request_of
 from nemesis.placement import LET_GO_S, RECOVERY_S, WORN_S
 from nemesis.plan import draw_plan
@@ -59,7 +60,7 @@ def test_another_interpreter_draws_the_same_plan() -> None:
     """A plan does not depend on the hash seed of the process."""
     script = "\n".join(
         [
-            "from nemesis.kinds import choose_all",
+            "from nemesis.chosen import choose_all",
             "from nemesis.parsing import request_of",
             "from nemesis.plan import draw_plan",
             "from nemesis.targets import layout",

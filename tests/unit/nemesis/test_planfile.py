@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 
 from harness.faults import FaultRecord, PlannedFault, Trigger
 from harness.targets import Named
+from nemesis.chosen import choose_all
 from nemesis.errors import PlanError
-from nemesis.kinds import LeftOut, all_called, all_kinds, choose_all
+from nemesis.kinds import all_called, all_kinds
+from nemesis.lacking import LeftOut
 from nemesis.parsing import request_of
 from nemesis.plan import draw_plan
 from nemesis.planfile import Plan, by_name, from_json, to_json

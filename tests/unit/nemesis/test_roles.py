@@ -21,10 +21,12 @@ from harness.service import NodeStatus, Service
 from harness.system import System
 from harness.targets import from_json as target_of
 from harness.targets import names_of
+from nemesis.actor import OnNodes
+from nemesis.chosen import choose, choose_all
 from nemesis.conductor import Conductor
 from nemesis.errors import FaultError, PlanError
 from nemesis.fault import Fault, Occupied
-from nemesis.kinds import Kind, choose, choose_all
+from nemesis.kinds import Kind
 from nemesis.parsing import asked_of, request_of
 from nemesis.plan import draw_plan
 from nemesis.planfile import Plan, from_json, to_json
@@ -375,9 +377,13 @@ class Held(Fault):
     NEEDS = frozenset()
     WHOLE_NODE = None
 
+
+class Idle(OnNodes):
+    """Carries it out: does nothing."""
+
     async def begin(self) -> Begun:
         """Does nothing."""
-        return Begun(targets=self.targets, details={"members": list(self.members), "port": self.port()})
+        return Begun(targets=self.targets, details={"members": list(self.fault.members), "port": self.fault.port()})
 
     async def prove(self) -> Proof:
         """Returns a proof without an effect."""
@@ -385,7 +391,7 @@ class Held(Fault):
 
     async def end(self) -> None:
         """Ends."""
-        self.field.over.add(self.id)
+        self.field.over.add(self.fault.id)
 
 
 def planned(number: int, target: str | Sequence[str], role: str | None = None) -> PlannedFault:
@@ -396,9 +402,9 @@ def planned(number: int, target: str | Sequence[str], role: str | None = None) -
 @pytest.fixture
 def conductor(monkeypatch: pytest.MonkeyPatch) -> Conductor:
     """A nemesis on two nodes that knows one kind."""
-    kind = Kind(name="held", fault=Held, target=None)
+    kind = Kind(name="held", fault=Held, on_nodes=Idle, target=None)
     monkeypatch.setattr("nemesis.conductor.find_kind", lambda name: kind)
-    monkeypatch.setattr("nemesis.kinds.find_kind", lambda name: kind)
+    monkeypatch.setattr("nemesis.lacking.find_kind", lambda name: kind)
     nodes = (Node(name="n1", address="10.0.0.1"), Node(name="n2", address="10.0.0.2"))
     cluster = SimpleNamespace(nodes=nodes, capabilities=lambda: dict.fromkeys(("n1", "n2"), ABLE))
     return Conductor(cluster=cast("Cluster", cluster), system=Two(cast("Cluster", cluster), NoOptions(), "none"))

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness.targets import to_json
+from nemesis.chosen import choose_all
 from nemesis.errors import PlanError
-from nemesis.kinds import choose_all
 from nemesis.parsing import request_of
 from nemesis.plan import draw_plan
 from nemesis.rhythm import Rhythm

@@ -11,14 +11,15 @@ from harness.node import Node
 from harness.switch import Bandwidth, Rule
 from harness.targets import Named
 from harness.world import Disturbance
-from nemesis.faults.egress import Corrupt, Delay, Duplicate, Rate, Reorder
-from nemesis.faults.shaping import AtSwitch
+from nemesis.builtin import KINDS
+from nemesis.real.egress import CorruptOnNodes, DelayOnNodes, DuplicateOnNodes, RateOnNodes, ReorderOnNodes
+from nemesis.real.shaping import AtSwitch
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from harness.world import Pair
-    from nemesis.faults.egress import Egress
+    from nemesis.real.egress import EgressOnNodes
 
 N1 = Node(name="n1", address="10.0.0.1")
 LINKS = {("n1", "control"), ("n1", "n2")}
@@ -86,24 +87,25 @@ def test_counters_are_those_of_the_node_since_the_rules_began() -> None:
     assert switch.rules == {}
 
 
-def rule_of(kind: type[Egress], **options: float) -> Rule:
+def rule_of(kind: type[EgressOnNodes], **options: float) -> Rule:
     """The rule of a fault of this kind."""
     planned = PlannedFault(id=0, kind="x", target=Named(("n1",)), start_s=0, end_s=9, options=options)
-    return kind(planned=planned, targets=("n1",), field=cast("Any", None)).rule(7)
+    fault = next(each.fault for each in KINDS if each.on_nodes is kind)
+    return kind(fault(planned=planned, targets=("n1",), field=cast("Any", None))).rule(7)
 
 
 def test_each_kind_asks_for_what_its_options_say() -> None:
     """The rule of the switch has the numbers of the options, in its units."""
-    assert rule_of(Delay, delay_ms=20, jitter_ms=5.5) == Rule(
+    assert rule_of(DelayOnNodes, delay_ms=20, jitter_ms=5.5) == Rule(
         seed=7, disturbance=Disturbance(delay_ns=20_000_000, jitter_ns=5_500_000)
     )
-    assert rule_of(Duplicate, percent=30) == Rule(seed=7, disturbance=Disturbance(duplicate=0.3))
-    assert rule_of(Corrupt, percent=5) == Rule(seed=7, disturbance=Disturbance(damage=0.05))
-    assert rule_of(Reorder, percent=25, delay_ms=20) == Rule(
+    assert rule_of(DuplicateOnNodes, percent=30) == Rule(seed=7, disturbance=Disturbance(duplicate=0.3))
+    assert rule_of(CorruptOnNodes, percent=5) == Rule(seed=7, disturbance=Disturbance(damage=0.05))
+    assert rule_of(ReorderOnNodes, percent=25, delay_ms=20) == Rule(
         seed=7, disturbance=Disturbance(delay_ns=20_000_000, hurry=0.25)
     )
     limit = Bandwidth(bits_per_s=64_000, burst_bytes=16_384, patience_ns=50_000_000)
-    assert rule_of(Rate, kbit=64, latency_ms=50) == Rule(seed=7, bandwidth=limit)
+    assert rule_of(RateOnNodes, kbit=64, latency_ms=50) == Rule(seed=7, bandwidth=limit)
 
 
 def test_a_rule_in_the_words_of_the_protocol() -> None:

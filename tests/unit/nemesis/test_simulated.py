@@ -11,7 +11,8 @@ from harness.capabilities import NAMES, SIMULATED, Capabilities
 from harness.faults import PlannedFault
 from harness.targets import Named
 from nemesis.errors import PlanError
-from nemesis.kinds import all_called, find_kind, left_out, missing_capabilities
+from nemesis.kinds import all_called, find_kind
+from nemesis.lacking import left_out, missing_capabilities
 from tests.trials import TOY, trial
 
 if TYPE_CHECKING:

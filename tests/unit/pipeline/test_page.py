@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.parts import recovered
+from harness.reached import recovered
 from harness.recovery import Recovery
 from harness.verdict import Verdict
 from results.page.drawing import Drawn

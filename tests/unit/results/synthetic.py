@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 from harness.builds import Provenance
 from harness.faults import FaultRecord, PlannedFault, Proof
 from harness.op import Operation, OpType
-from harness.parts import client_errors, faults_effective, progress
+from harness.parts import client_errors
 from harness.phases import Phase
 from harness.randomness import stream
+from harness.reached import faults_effective, progress
 from harness.targets import ByLeader, Lead, Named
 from harness.units import NS_PER_S as S
 from harness.verdict import Part, Verdict

@@ -13,9 +13,11 @@ from rich.console import Console
 import cli
 from harness.errors import ExitCode
 from harness.op import OpType
-from harness.parts import ONE_LEADER, client_errors, log_patterns, recovered, replicas_equal
+from harness.parts import client_errors, log_patterns
+from harness.reached import recovered
 from harness.recovery import Recovery
 from harness.replicas import Difference, Replicas
+from harness.states import ONE_LEADER, replicas_equal
 from harness.units import NS_PER_S as S
 from harness.verdict import Part, Verdict
 from harness.watch import Positions, Sighting

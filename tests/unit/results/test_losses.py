@@ -19,7 +19,7 @@ from checker.consistency import ANOMALIES
 from checker.linearizable import linearizability
 from harness.faults import FaultRecord, PlannedFault, Proof
 from harness.op import FINAL_PHASE, Operation, OpType
-from harness.parts import ONE_LEADER, replicas_equal
+from harness.states import ONE_LEADER, replicas_equal
 from harness.targets import Named
 from harness.units import NS_PER_S as S
 from harness.verdict import Part, Verdict

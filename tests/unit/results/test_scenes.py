@@ -13,9 +13,10 @@ from harness.about import MEMBER, about_operations, read_about
 from harness.faults import Proof
 from harness.indexes import Indexes, raft_invariants
 from harness.op import OpType
-from harness.parts import one_leader_per_term, progress, replicas_equal
+from harness.reached import progress
 from harness.recovery import Recovery
 from harness.service import NodeStatus
+from harness.states import one_leader_per_term, replicas_equal
 from harness.units import NS_PER_S as S
 from harness.verdict import Part, Verdict
 from harness.watch import Sighting

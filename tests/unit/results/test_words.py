@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from checker.linearizable import linearizability
-from harness import parts
+from harness import parts, reached, states
 from harness.console.plain import counted_of
 from harness.faults import PlannedFault
 from harness.replicas import Replicas
@@ -49,11 +49,11 @@ def test_a_run_of_one_has_no_plural_of_one(valid_record: RunRecord, tmp_path: Pa
     same = Replicas(applied={"n1": 7, "n2": 7}, compared={7: ("n1", "n2")}, keys=1)
     made = [
         linearizability("cas-register", [operation])[0],
-        parts.progress([operation], [], None),
-        parts.faults_effective(
+        reached.progress([operation], [], None),
+        reached.faults_effective(
             [fault], [PlannedFault(id=0, kind=fault.planned.kind, target=AllNodes(), start_s=0, end_s=1)]
         ),
-        parts.replicas_equal(same),
+        states.replicas_equal(same),
         parts.client_errors([replace(operation, error="timeout")]),
         parts.log_patterns({"n1": [log]}, ["no such line"], ["n1"]),
         parts.log_patterns({"n1": [log]}, ["FATAL"], ["n1"]),

@@ -74,6 +74,7 @@ async def ask(
     return await asked(client, (Invocation(f, value, key) for f, value in operations))
 
 
+@pytest.mark.night
 def test_auto_recovery_copies_what_a_wiped_bookie_had(logs: BookKeeperSystem) -> None:
     """The metadata name the third bookie then, which has the entry, and the wiped one reports `writable` on its empty disk."""
     bookies = {f"{node.address}:3181": node.name for node in logs.cluster.nodes[:3]}

@@ -36,6 +36,7 @@ def lines_of(run: Path, node: str) -> list[str]:
     return [line for log in logs for line in log.read_text().splitlines()]
 
 
+@pytest.mark.night
 def test_a_kill_meets_a_snapshot(tmp_path: Path) -> None:
     """The record has the line and its node; the node saves no snapshot between this line and its next start."""
     ended = subprocess.run(

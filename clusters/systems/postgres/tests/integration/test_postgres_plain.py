@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.integration
 
 
+@pytest.mark.night
 @pytest.mark.timeout(600)
 def test_the_plain_command_is_a_fair_test(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Nobody disturbs the system, so it keeps what it promises."""

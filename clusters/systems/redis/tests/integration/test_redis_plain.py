@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.integration
 
 
+@pytest.mark.night
 @pytest.mark.timeout(600)
 def test_the_plain_command_is_a_fair_test(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """In the final reads each node leads, which takes seven seconds: so there are three nodes, and five in the night."""

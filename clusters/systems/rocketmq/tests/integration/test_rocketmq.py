@@ -233,6 +233,7 @@ def test_a_new_master_has_everything_and_goes_on(cluster: LocalCluster, system: 
     assert [sent.value, "after"] in whole.value
 
 
+@pytest.mark.night
 def test_a_commit_log_on_dledger(system: RocketMQSystem) -> None:
     """The leader of the group is the master. It is killed, and the next one has everything."""
     on_all(system.cluster.nodes, system.kill)

@@ -21,9 +21,9 @@ from clusters.systems.rocketmq.tests.unit.test_rocketmq import made
 from clusters.systems.rocketmq.tests.unit.test_rocketmq_records import record
 from harness.errors import InputError
 from harness.node import Node
-from harness.parts import replicas_equal
 from harness.replicas import Dumps
 from harness.service import NodeStatus
+from harness.states import replicas_equal
 from harness.verdict import Verdict
 from tests.unit.clusters.remoting_script import frame, scripted
 

@@ -22,9 +22,9 @@ from clusters.systems.rocketmq.replica import GONE
 from clusters.systems.rocketmq.tests.unit.test_rocketmq import made
 from clusters.systems.rocketmq.tests.unit.test_rocketmq_records import record
 from harness.node import Node
-from harness.parts import one_leader_per_term, replicas_equal
 from harness.replicas import Dumps
 from harness.service import NodeStatus
+from harness.states import one_leader_per_term, replicas_equal
 from harness.verdict import Verdict
 from harness.watch import Sighting
 from tests.unit.clusters.remoting_script import frame, scripted

@@ -5,7 +5,7 @@ Each schedule returns what it sees at the end. The correct version ends in one w
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -27,9 +27,7 @@ from clusters.systems.sim_bookkeeper.messages import (
 )
 from clusters.systems.sim_bookkeeper.options import Protocol
 from clusters.systems.sim_bookkeeper.tests.catches.bookkeeper_stage import KEY, Stage, only_b1, read, without_b1
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from tests.catches.schedules import Schedule, assert_each, assert_shows
 
 
 def late_adds(bug: Bug, protocol: Protocol = Protocol.LEDGERS) -> Any:
@@ -294,35 +292,37 @@ def two_recoveries(bug: Bug) -> Any:
     return stage.answers[told].value, stage.answers[end].value
 
 
-# For each bug: the schedule, the end of the correct version, and the end with the bug.
-SCHEDULES: dict[Bug, tuple[Callable[[Bug], Any], Any, Any]] = {
-    Bug.CAS_LEFT_OUT: (two_claims, [2, 3], [2, 2]),
-    Bug.RECOVERY_READS_DO_NOT_FENCE: (late_add_beside_the_fences, outcomes.FENCED, outcomes.OK),
-    Bug.UNKNOWN_LEDGER_NOT_FENCED: (late_adds, outcomes.FENCED, outcomes.OK),
-    Bug.FENCE_NOT_JOURNALLED: (restart_after_a_fence, outcomes.FENCED, outcomes.OK),
-    Bug.ADDS_NOT_FENCED: (late_adds, outcomes.FENCED, outcomes.OK),
-    Bug.ACKNOWLEDGED_BEFORE_SYNC: (power_loss, {(KEY, 0): {0: Entry(1)}}, {}),
-    Bug.ACKNOWLEDGED_OUT_OF_ORDER: (first_entry_lost, False, True),
-    Bug.ONE_ABSENCE_ENDS_RECOVERY: (one_absence, False, True),
-    Bug.RECOVERED_NOT_WRITTEN_BACK: (recovered, 3, 1),
-    Bug.TRUNCATE_KEEPS_LATER: (ends_of_a_recovery, [0, 1], [0, 1, 2]),
-    Bug.TRUNCATES_AGAIN: (ends_of_a_recovery, [0, 1], [0]),
-    Bug.FENCED_IS_FAIL: (fenced_append, outcomes.FENCED, outcomes.NOT_WRITER),
-    Bug.UNCONFIRMED_READS: (unconfirmed, None, 1),
-    Bug.READS_WITHOUT_ASKING: (deposed_reader, outcomes.NOT_WRITER, outcomes.OK),
-    Bug.ANSWERS_OF_REPLACED_COUNT: (answer_of_a_replaced_bookie, (False, None), (True, None)),
-    Bug.METADATA_CHANGED_IN_RECOVERY: (half_recovery, 2, None),
-    Bug.PINNED_ARE_REPLACED: (pinned_bookie, 1, None),
-    Bug.REFUSED_IS_TIMEOUT: (refused_writer, outcomes.FENCED, outcomes.OK),
-    Bug.ID_GIVEN_AGAIN: (repeated_append, 1, 0),
-    Bug.CONFIRMED_GOES_BACK: (repeated_entry, 0, -1),
-    Bug.RECOVERIES_CONFIRM: (two_recoveries, (0, 0), (1, 0)),
+SCHEDULES: dict[Bug, Schedule] = {
+    Bug.CAS_LEFT_OUT: Schedule(two_claims, [2, 3], [2, 2]),
+    Bug.RECOVERY_READS_DO_NOT_FENCE: Schedule(late_add_beside_the_fences, outcomes.FENCED, outcomes.OK),
+    Bug.UNKNOWN_LEDGER_NOT_FENCED: Schedule(late_adds, outcomes.FENCED, outcomes.OK),
+    Bug.FENCE_NOT_JOURNALLED: Schedule(restart_after_a_fence, outcomes.FENCED, outcomes.OK),
+    Bug.ADDS_NOT_FENCED: Schedule(late_adds, outcomes.FENCED, outcomes.OK),
+    Bug.ACKNOWLEDGED_BEFORE_SYNC: Schedule(power_loss, {(KEY, 0): {0: Entry(1)}}, {}),
+    Bug.ACKNOWLEDGED_OUT_OF_ORDER: Schedule(first_entry_lost, right=False, wrong=True),
+    Bug.ONE_ABSENCE_ENDS_RECOVERY: Schedule(one_absence, right=False, wrong=True),
+    Bug.RECOVERED_NOT_WRITTEN_BACK: Schedule(recovered, 3, 1),
+    Bug.TRUNCATE_KEEPS_LATER: Schedule(ends_of_a_recovery, [0, 1], [0, 1, 2]),
+    Bug.TRUNCATES_AGAIN: Schedule(ends_of_a_recovery, [0, 1], [0]),
+    Bug.FENCED_IS_FAIL: Schedule(fenced_append, outcomes.FENCED, outcomes.NOT_WRITER),
+    Bug.UNCONFIRMED_READS: Schedule(unconfirmed, None, 1),
+    Bug.READS_WITHOUT_ASKING: Schedule(deposed_reader, outcomes.NOT_WRITER, outcomes.OK),
+    Bug.ANSWERS_OF_REPLACED_COUNT: Schedule(answer_of_a_replaced_bookie, (False, None), (True, None)),
+    Bug.METADATA_CHANGED_IN_RECOVERY: Schedule(half_recovery, 2, None),
+    Bug.PINNED_ARE_REPLACED: Schedule(pinned_bookie, 1, None),
+    Bug.REFUSED_IS_TIMEOUT: Schedule(refused_writer, outcomes.FENCED, outcomes.OK),
+    Bug.ID_GIVEN_AGAIN: Schedule(repeated_append, 1, 0),
+    Bug.CONFIRMED_GOES_BACK: Schedule(repeated_entry, 0, -1),
+    Bug.RECOVERIES_CONFIRM: Schedule(two_recoveries, (0, 0), (1, 0)),
 }
 
 
 @pytest.mark.parametrize("bug", TABLE)
 def test_a_bug_has_another_end(bug: Bug) -> None:
     """The correct version and the bug differ in what the schedule sees."""
-    schedule, right, wrong = SCHEDULES[bug]
-    assert schedule(Bug.NONE) == right
-    assert schedule(bug) == wrong
+    assert_shows(SCHEDULES, bug)
+
+
+def test_each_bug_has_a_schedule() -> None:
+    """Every bug has a schedule and a description."""
+    assert_each(SCHEDULES, Bug, TABLE)

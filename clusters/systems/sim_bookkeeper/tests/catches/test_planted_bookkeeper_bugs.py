@@ -7,15 +7,13 @@ schedules that are written by hand. A find without kinds names its faults with `
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from clusters.systems.sim_bookkeeper.bugs import TABLE, Bug
 from clusters.systems.sim_bookkeeper.options import Protocol
-from harness.verdict import Verdict
-from tests.catches.hunts import Hunt, assert_page
+from tests.catches.hunts import Hunt, assert_page, caught, unaccused
 
 PAGE = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 SYSTEM, SEED = "sim-bookkeeper", 1
@@ -89,10 +87,7 @@ def test_a_mistake_is_found(options: str) -> None:
     """A part of the verdict is invalid, with a reason."""
     run, among = FINDS[options]
     hunt = Hunt(("--workload", "log", *options.split()), seed=SEED, guided=False, among=among or None, system=SYSTEM)
-    trial = hunt.nth(run)
-    assert trial is not None
-    assert trial.outcome.invalid
-    assert all(part.reason for part in trial.outcome.parts if part.verdict is Verdict.INVALID)
+    caught(hunt, run)
 
 
 @pytest.mark.parametrize("protocol", Protocol)
@@ -100,11 +95,7 @@ def test_the_correct_version_is_not_accused(protocol: Protocol) -> None:
     """Each protocol passes with all kinds of faults."""
     words = ("--workload", "log", "--protocol", str(protocol), "--time-limit", "6", "--rate", "4")
     hunt = Hunt(words, seed=SEED, system=SYSTEM)
-    verdicts = Counter[str]()
-    for _ in range(CORRECT_RUNS):
-        draw, trial = hunt.next()
-        verdicts[str(trial.outcome.verdict) if trial is not None else "refused"] += 1
-        assert trial is None or trial.outcome.invalid == (), draw
+    verdicts = unaccused(hunt, CORRECT_RUNS)
     assert verdicts["refused"] < CORRECT_RUNS, verdicts
 
 

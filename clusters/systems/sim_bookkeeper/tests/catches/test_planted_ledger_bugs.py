@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.verdict import Verdict
-from tests.catches.hunts import Hunt
+from tests.catches.hunts import Hunt, rows_of
 
 if TYPE_CHECKING:
     from commands.run.trial import Trial
@@ -82,9 +82,6 @@ def test_the_correct_version_is_not_accused(options: str) -> None:
 
 def test_the_page_has_each_check() -> None:
     """The table has exactly these runs."""
-    _, header, found = PAGE.partition("| check | bug | options | run |")
-    assert header
-    told = [row.split("|") for row in found.split("\n\n")[0].splitlines() if row.startswith("| `")]
-    assert {tuple(cell.strip(" `") for cell in row[1:5]) for row in told} == {
+    assert rows_of(PAGE, "| check | bug | options | run |") == {
         (broken, bug, options, str(run)) for broken, (bug, options, run) in FINDS.items()
     }

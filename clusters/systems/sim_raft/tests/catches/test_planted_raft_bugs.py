@@ -7,14 +7,13 @@ that is known to find the bug. `python -m benchmarks sim_raft` has the hunts the
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from clusters.systems.sim_raft.bugs import Bug
 from harness.verdict import Verdict
-from tests.catches.hunts import Hunt
+from tests.catches.hunts import Hunt, caught, rows_of, unaccused
 
 # For each bug, the first run of the hunt that finds it, and the kinds of faults.
 FINDS: dict[Bug, tuple[int, str]] = {
@@ -54,30 +53,20 @@ CORRECT_SEEDS = (1, 2, *(pytest.param(seed, marks=pytest.mark.night) for seed in
 def test_a_planted_bug_is_found(bug: Bug) -> None:
     """A part of the verdict is invalid, with a reason."""
     run, among = FINDS[bug]
-    hunt = Hunt.of(bug, seed=SEED, guided=False, among=among)
-    trial = hunt.nth(run)
-    assert trial is not None
-    assert trial.outcome.invalid
-    assert all(part.reason for part in trial.outcome.parts if part.verdict is Verdict.INVALID)
+    caught(Hunt.of(bug, seed=SEED, guided=False, among=among), run)
 
 
 def test_the_page_has_the_finds() -> None:
     """The page's table has exactly the runs in this test."""
     page = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
-    _, header, table = page.partition("| bug | run | `--among` |")
-    assert header, "clusters/systems/sim_raft/README.md lacks the table with a column `--among`"
-    rows = [line for line in table.split("\n\n")[0].splitlines() if line.startswith("| `")]
-    told = {tuple(cell.strip(" `") for cell in row.split("|")[1:4]) for row in rows}
-    assert told == {(str(bug), str(run), among) for bug, (run, among) in FINDS.items()}
+    assert rows_of(page, "| bug | run | `--among` |") == {
+        (str(bug), str(run), among) for bug, (run, among) in FINDS.items()
+    }
 
 
 @pytest.mark.parametrize("seed", CORRECT_SEEDS)
 def test_the_correct_version_is_not_accused(seed: int) -> None:
     """It passes with all kinds of faults, rhythms, rates and settings, half of the runs with leases."""
     hunt = Hunt(("--reads", "lease" if seed % 2 else "read-index"), seed=seed)
-    verdicts = Counter[str]()
-    for _ in range(CORRECT_RUNS):
-        draw, trial = hunt.next()
-        verdicts[str(trial.outcome.verdict) if trial is not None else "refused"] += 1
-        assert trial is None or trial.outcome.invalid == (), draw
+    verdicts = unaccused(hunt, CORRECT_RUNS)
     assert verdicts[Verdict.VALID] > CORRECT_RUNS / 2, verdicts

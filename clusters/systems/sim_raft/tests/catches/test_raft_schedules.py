@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from clusters.sim.disk import SimDisk
-from clusters.systems.sim_raft.bugs import Bug
+from clusters.systems.sim_raft.bugs import TABLE, Bug
 from clusters.systems.sim_raft.messages import AskVote, Install, TimeoutNow, Vote
 from clusters.systems.sim_raft.options import Reads
 from clusters.systems.sim_raft.outcomes import REFUSED
 from clusters.systems.sim_raft.tests.catches.raft_stage import NODES, Stage
 from harness.units import NS_PER_MS
 from harness.world import Failing
+from tests.catches.schedules import Schedule, assert_each, assert_shows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -574,7 +575,7 @@ def refused_and_done(bug: Bug) -> bool:
     return stage.answered(read) != 2 or answer is None or answer.code not in REFUSED
 
 
-SCHEDULES: dict[Bug, Callable[[Bug], bool]] = {
+_KEEPS_THE_RULES: dict[Bug, Callable[[Bug], bool]] = {
     Bug.READ_WITHOUT_QUORUM: old_leader_reads,
     Bug.FOLLOWER_READS: follower_reads,
     Bug.LEASE_TOO_LONG: old_lease,
@@ -612,15 +613,15 @@ SCHEDULES: dict[Bug, Callable[[Bug], bool]] = {
     Bug.OLD_SNAPSHOT_INSTALLED: late_snapshot,
     Bug.SNAPSHOT_KEEPS_CONFLICT: kept_conflict,
 }
+SCHEDULES = {bug: Schedule(run, right=True, wrong=False) for bug, run in _KEEPS_THE_RULES.items()}
 
 
 @pytest.mark.parametrize("bug", SCHEDULES)
 def test_a_schedule_shows_the_bug(bug: Bug) -> None:
     """The same messages in the same order violate a rule with the bug, and none without it."""
-    assert SCHEDULES[bug](Bug.NONE)
-    assert not SCHEDULES[bug](bug)
+    assert_shows(SCHEDULES, bug)
 
 
 def test_each_bug_has_a_schedule() -> None:
     """Every bug has a schedule."""
-    assert {*SCHEDULES} == {*Bug} - {Bug.NONE}
+    assert_each(SCHEDULES, Bug, TABLE)

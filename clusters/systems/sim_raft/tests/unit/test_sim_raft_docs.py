@@ -4,30 +4,21 @@ from __future__ import annotations
 
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import clusters.systems.sim_raft
 from clusters.systems.sim_raft import outcomes
 from clusters.systems.sim_raft.bugs import TABLE, Bug
 from clusters.systems.sim_raft.options import Reads, SimRaftOptions
 from harness.op import Fail
-from tests.catches.hunts import needs
-
-if TYPE_CHECKING:
-    from clusters.sim.planted import Planted
+from tests.catches.hunts import row_of
 
 PAGE = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
-
-
-def row(bug: Bug, planted: Planted) -> str:
-    """Returns a bug's row in the page's table."""
-    return f"| `{bug}` | {planted.does} | {planted.seen} | {needs(planted)} |"
 
 
 def test_the_page_has_each_bug_in_order() -> None:
     """The table has one row for each bug, and no other rows."""
     rows = [line for line in PAGE.splitlines() if line.startswith(tuple(f"| `{bug}` |" for bug in Bug))]
-    assert [line for line in rows if line.count("|") == 5] == [row(bug, planted) for bug, planted in TABLE.items()]
+    assert [line for line in rows if line.count("|") == 5] == [row_of(bug, planted) for bug, planted in TABLE.items()]
     assert set(TABLE) == set(Bug) - {Bug.NONE}
     assert len(TABLE) >= 20
 

@@ -17,7 +17,7 @@ from clusters.kit.transactions import TRANSACTION, only_reads
 from clusters.systems.sim_txn.bugs import TABLE, Bug
 from harness.op import OpType
 from harness.verdict import Verdict
-from tests.catches.hunts import Hunt, assert_page
+from tests.catches.hunts import Hunt, assert_page, caught, unaccused
 
 PAGE = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 SYSTEM, SEED = "sim-txn", 1
@@ -59,10 +59,7 @@ def test_a_mistake_is_found(options: str) -> None:
     """The transactions are invalid, with a reason."""
     run, among = FINDS[options]
     hunt = Hunt(("--workload", "list-append", *options.split()), seed=SEED, guided=False, among=among, system=SYSTEM)
-    trial = hunt.nth(run)
-    assert trial is not None
-    [reason] = [part.reason for part in trial.outcome.parts if part.verdict is Verdict.INVALID]
-    assert reason
+    assert len(caught(hunt, run).outcome.invalid) == 1
 
 
 @pytest.mark.parametrize("options", CORRECT)
@@ -72,12 +69,7 @@ def test_the_correct_version_is_not_accused(options: str, runs: int) -> None:
     level = CORRECT[options]
     words = ("--workload", "list-append", *options.split(), "--consistency-model", level, "--time-limit", "6")
     hunt = Hunt((*words, "--rate", "30"), seed=SEED, system=SYSTEM)
-    valid = 0
-    for _ in range(runs):
-        draw, trial = hunt.next()
-        assert trial is None or trial.outcome.invalid == (), draw
-        valid += trial is not None and trial.outcome.verdict is Verdict.VALID
-    assert valid
+    assert unaccused(hunt, runs)[Verdict.VALID]
 
 
 def test_the_page_has_each_bug_and_each_find() -> None:

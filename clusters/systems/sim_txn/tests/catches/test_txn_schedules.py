@@ -22,6 +22,7 @@ from clusters.systems.sim_txn.node import StoreNode
 from clusters.systems.sim_txn.options import Isolation, SimTxnOptions
 from harness.node import Node
 from harness.op import Info, Invocation, Ok
+from tests.catches.schedules import Schedule, assert_each, assert_shows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -379,37 +380,35 @@ def commit_of_a_node_alone(bug: Bug) -> Any:
     return answer, group.step("n3", "t2", "r", "x")
 
 
-SCHEDULES: dict[Bug, tuple[Callable[[Bug], Any], Any, Any]] = {
-    Bug.RETRIES_UNKNOWN: (lost_answer, (Info, [1]), (Ok, [1, 1])),
-    Bug.APPLIED_TWICE: (commit_again, [1, 2], [1, 2, 1]),
-    Bug.OLD_TIMESTAMP: (read_after_a_commit, [1], None),
-    Bug.LATE_SNAPSHOT: (two_reads, (None, None), (None, [2])),
-    Bug.OWN_WRITES_MISSING: (own_write, [1], None),
-    Bug.LOCKS_EXISTING_KEYS: (skew_of_absent_keys, outcomes.CONFLICT, outcomes.OK),
-    Bug.ONE_DIRECTION: (skew_of_late_reads, outcomes.CONFLICT, outcomes.OK),
-    Bug.LOST_UPDATES: (blind_appends, (outcomes.CONFLICT, [1]), (outcomes.OK, [2])),
-    Bug.ABORT_LEAVES_WRITES: (conflict_at_the_second_key, None, [1]),
-    Bug.PARTIAL_AFTER_CRASH: (kill_in_a_commit, ([1], [1]), ([1], None)),
-    Bug.COMMIT_BEFORE_SYNC: (power_loss, [1], None),
-    Bug.REPLICA_ORDER: (reads_of_a_replica, [], [[None, [2]]]),
-    Bug.OLD_LEADER_READS: (read_of_an_old_leader, outcomes.NO_ANSWER, outcomes.OK),
-    Bug.NEW_LEADER_TIMESTAMP: (read_of_a_new_leader, [1], None),
-    Bug.FORGETS_COMMITTED: (commit_at_a_new_leader, (outcomes.OK, [1]), (outcomes.ABORTED, [1])),
-    Bug.COMMIT_BEFORE_MAJORITY: (commit_of_a_node_alone, (outcomes.NO_ANSWER, None), (outcomes.OK, None)),
+SCHEDULES: dict[Bug, Schedule] = {
+    Bug.RETRIES_UNKNOWN: Schedule(lost_answer, (Info, [1]), (Ok, [1, 1])),
+    Bug.APPLIED_TWICE: Schedule(commit_again, [1, 2], [1, 2, 1]),
+    Bug.OLD_TIMESTAMP: Schedule(read_after_a_commit, [1], None),
+    Bug.LATE_SNAPSHOT: Schedule(two_reads, (None, None), (None, [2])),
+    Bug.OWN_WRITES_MISSING: Schedule(own_write, [1], None),
+    Bug.LOCKS_EXISTING_KEYS: Schedule(skew_of_absent_keys, outcomes.CONFLICT, outcomes.OK),
+    Bug.ONE_DIRECTION: Schedule(skew_of_late_reads, outcomes.CONFLICT, outcomes.OK),
+    Bug.LOST_UPDATES: Schedule(blind_appends, (outcomes.CONFLICT, [1]), (outcomes.OK, [2])),
+    Bug.ABORT_LEAVES_WRITES: Schedule(conflict_at_the_second_key, None, [1]),
+    Bug.PARTIAL_AFTER_CRASH: Schedule(kill_in_a_commit, ([1], [1]), ([1], None)),
+    Bug.COMMIT_BEFORE_SYNC: Schedule(power_loss, [1], None),
+    Bug.REPLICA_ORDER: Schedule(reads_of_a_replica, [], [[None, [2]]]),
+    Bug.OLD_LEADER_READS: Schedule(read_of_an_old_leader, outcomes.NO_ANSWER, outcomes.OK),
+    Bug.NEW_LEADER_TIMESTAMP: Schedule(read_of_a_new_leader, [1], None),
+    Bug.FORGETS_COMMITTED: Schedule(commit_at_a_new_leader, (outcomes.OK, [1]), (outcomes.ABORTED, [1])),
+    Bug.COMMIT_BEFORE_MAJORITY: Schedule(commit_of_a_node_alone, (outcomes.NO_ANSWER, None), (outcomes.OK, None)),
 }
 
 
 @pytest.mark.parametrize("bug", SCHEDULES)
 def test_each_bug_has_another_end(bug: Bug) -> None:
     """The correct version ends as it should, and the bug as it is described."""
-    schedule, correct, wrong = SCHEDULES[bug]
-    assert schedule(Bug.NONE) == correct
-    assert schedule(bug) == wrong
+    assert_shows(SCHEDULES, bug)
 
 
 def test_every_bug_has_a_schedule() -> None:
     """And a description."""
-    assert set(SCHEDULES) == set(TABLE) == set(Bug) - {Bug.NONE}
+    assert_each(SCHEDULES, Bug, TABLE)
 
 
 def test_a_commit_of_an_earlier_term_never_happens() -> None:

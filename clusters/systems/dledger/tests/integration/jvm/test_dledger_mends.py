@@ -189,7 +189,7 @@ async def votes_without_storing(group: Group) -> bool:
         pytest.param("1", drops_logs, 1, id="1"),
         pytest.param("4", stays_behind, 1, id="4", marks=pytest.mark.night),
         pytest.param("8", stays_out, 14, id="8", marks=pytest.mark.night),
-        pytest.param("19", refuses_each_write, 2, id="19"),
+        pytest.param("19", refuses_each_write, 2, id="19", marks=pytest.mark.night),
         pytest.param("20", votes_without_storing, 1, id="20"),
     ],
 )
@@ -232,6 +232,7 @@ async def forgets_its_term(group: Group) -> bool:
     return group.lines("load persistent state ok") == loaded
 
 
+@pytest.mark.night
 def test_a_node_that_is_killed_keeps_its_term() -> None:
     """The released library has finding 17, and the mended one lacks it."""
     assert Group("", 7).run(forgets_its_term)
@@ -322,6 +323,7 @@ def test_no_node_obeys_a_dead_process_of_its_leader() -> None:
     assert not Group("15,16", 1).run(obeys_a_dead_leader)
 
 
+@pytest.mark.night
 def test_no_node_truncates_for_an_old_leader() -> None:
     """Without the mend of finding 15, a follower drops committed entries, and with it, none does."""
     assert Group("1,2,4,7,8,9,10,11,12,13,14", 3, nodes=5).run(obeys_an_old_leader)
@@ -329,6 +331,7 @@ def test_no_node_truncates_for_an_old_leader() -> None:
     assert not Group("all", 3, nodes=5).run(obeys_an_old_leader)
 
 
+@pytest.mark.night
 def test_who_has_its_log_in_a_snapshot_votes_by_it() -> None:
     """The released library has finding 12, and the mended one lacks it."""
     assert Group("", 1, snapshot_threshold=50).run(elects_an_old_log)

@@ -37,6 +37,7 @@ def test_calls_need_no_stop(tmp_path: Path) -> None:
     assert_calls_need_no_stop(tmp_path, *FAULTS, least=0.2)
 
 
+@pytest.mark.night
 def test_a_full_disk_is_proven(tmp_path: Path) -> None:
     """A member logs that its disk is full, and ends."""
     words = (*SYSTEM, "--rate", "60", "--time-limit", "6", *ONCE)
@@ -48,6 +49,7 @@ def test_a_full_disk_is_proven(tmp_path: Path) -> None:
     assert any("no space left on device" in log for log in logs)
 
 
+@pytest.mark.night
 def test_an_error_of_a_sync_is_proven(tmp_path: Path) -> None:
     """The controller names the call that failed, and the program ends."""
     shown = r"fdatasync 3 of member/wal/\S+\.wal by etcd returned EIO .* ended, and was started again"
@@ -67,7 +69,9 @@ def test_a_fault_begins_with_a_line_of_a_log(tmp_path: Path) -> None:
     assert is_proven(lost)
 
 
-@pytest.mark.parametrize(("nth", "call", "lost"), [(1, "write", "none"), (2, "sync", "all")])
+@pytest.mark.parametrize(
+    ("nth", "call", "lost"), [(1, "write", "none"), pytest.param(2, "sync", "all", marks=pytest.mark.night)]
+)
 def test_a_loss_of_power_at_a_step_repeats(tmp_path: Path, nth: int, call: str, lost: str) -> None:
     """The same step of the same seed gives the same operations, and the same execution of all programs."""
     one, two = crashed_twice(tmp_path, "etcd", nth, call, {"lost": lost})
@@ -76,6 +80,7 @@ def test_a_loss_of_power_at_a_step_repeats(tmp_path: Path, nth: int, call: str, 
     assert one.result.execution == two.result.execution
 
 
+@pytest.mark.night
 def test_a_kill_meets_a_step(tmp_path: Path) -> None:
     """A plan without a loss of power has steps too; this is the command of docs/guide/crash.md, but shorter."""
     faults = ("--nemesis", "kill:trigger", "--fault-trigger", "disk-step:sync:*.wal:3", "--fault-wait", "2")

@@ -5,19 +5,14 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from wire import answer, messages
+from wire import answer, requests
 
 DEPTH = 128
 
 
 def main() -> None:
     """Handles messages until stdin ends."""
-    name = ""
-    for number, message in enumerate(messages()):
-        if message["body"]["type"] == "init":
-            name = message["body"]["node_id"]
-            answer(name, message)
-            continue
+    for number, (name, _, message) in enumerate(requests()):
         identifier: Any = number if "--same" in sys.argv else f"{name} {number}"
         for _ in range(DEPTH):
             identifier = [identifier]

@@ -8,25 +8,21 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from wire import answer, messages, say, write
+from wire import answer, hand_on, requests, say
 
 LEADER = "n0"
 
 
 def main() -> None:
     """Handles messages until stdin ends."""
-    name, names = "", []
     values: dict[int, Any] = {}
-    for message in messages():
+    for name, names, message in requests():
         body = message["body"]
         kind = body["type"]
-        if kind == "init":
-            name, names = body["node_id"], body["node_ids"]
-            answer(name, message)
-        elif kind == "wrote":
+        if kind == "wrote":
             values[body["key"]] = body["value"]
         elif name != LEADER and not (kind == "read" and "--local-reads" in sys.argv):
-            write({**message, "dest": LEADER})
+            hand_on(message, LEADER)
         elif kind == "read" and body["key"] in values:
             answer(name, message, value=values[body["key"]])
         elif kind == "read" or (kind == "cas" and body["key"] not in values):

@@ -7,10 +7,7 @@ from __future__ import annotations
 
 import sys
 
-from wire import answer, messages, write
+from wire import hand_on, requests
 
-for message in messages():
-    if message["body"]["type"] == "init":
-        answer(message["body"]["node_id"], message)
-    else:
-        write({**message, "dest": "seq-kv" if "--seq-kv" in sys.argv else "lin-kv"})
+for _, _, request in requests():
+    hand_on(request, "seq-kv" if "--seq-kv" in sys.argv else "lin-kv")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from wire import answer, messages, write
+from wire import answer, hand_on, requests
 
 
 def key_of(body: Any) -> str:
@@ -20,21 +20,16 @@ def key_of(body: Any) -> str:
 
 def main() -> None:
     """Handles messages until stdin ends."""
-    name, names = "", []
     logs: dict[str, list[Any]] = {}
     committed: dict[str, int] = {}
-    for message in messages():
+    for name, names, message in requests():
         body = message["body"]
         kind = body["type"]
-        if kind == "init":
-            name, names = body["node_id"], body["node_ids"]
-            answer(name, message)
-            continue
         key = key_of(body)
         owner = name if "--own" in sys.argv else names[int(key) % len(names)]
         log = logs.setdefault(key, [])
         if owner != name:
-            write({**message, "dest": owner})
+            hand_on(message, owner)
         elif kind == "send":
             log.append([len(log) + 1, body["msg"]])
             answer(name, message, offset=len(log))

@@ -27,7 +27,24 @@ def say(source: str, dest: str, **body: Any) -> None:
     write({"src": source, "dest": dest, "body": body})
 
 
+def hand_on(message: Any, dest: str) -> None:
+    """Writes a message to another node or to a service, with its own sender."""
+    write({**message, "dest": dest})
+
+
 def answer(name: str, message: Any, **body: Any) -> None:
     """Answers a message; the type is that of the message with `_ok`, if no other is given."""
     asked = message["body"]
     say(name, message["src"], **{"type": asked["type"] + "_ok", "in_reply_to": asked["msg_id"], **body})
+
+
+def requests() -> Iterator[tuple[str, list[str], Any]]:
+    """Answers `init`, and yields each later message, with the node's name and the names of all nodes."""
+    name, names = "", []
+    for message in messages():
+        body = message["body"]
+        if body["type"] == "init":
+            name, names = body["node_id"], body["node_ids"]
+            answer(name, message)
+        else:
+            yield name, names, message

@@ -25,9 +25,9 @@ FULL_DISKS = (
 @pytest.mark.parametrize(
     ("finding", "words", "seed", "part"),
     [
-        ("6", FULL_DISKS, 6, "recovered"),
+        pytest.param("6", FULL_DISKS, 6, "recovered", marks=pytest.mark.night),
         ("4", LEFT_OUT, 577543130896587572, "recovered"),
-        ("9", TWO_FIRST_MASTERS, 1221919709868472333, "linearizable"),
+        pytest.param("9", TWO_FIRST_MASTERS, 1221919709868472333, "linearizable", marks=pytest.mark.night),
     ],
 )
 def test_a_mend_removes_its_finding(finding: str, words: tuple[str, ...], seed: int, part: str) -> None:

@@ -21,6 +21,7 @@ def test_a_seed_repeats_the_execution(tmp_path: Path) -> None:
     assert_a_seed_repeats(tmp_path, *SYSTEM, "--nemesis", "kill")
 
 
+@pytest.mark.night
 def test_calls_need_no_stop(tmp_path: Path) -> None:
     """The programs answer some calls themselves, and do the same as if each of these calls stops."""
     assert_calls_need_no_stop(tmp_path, *SYSTEM, "--nemesis", "kill", least=0.1)

@@ -1,0 +1,1 @@
+"""Actors on real nodes, one module for each family of faults."""
