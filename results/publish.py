@@ -106,7 +106,7 @@ def draw(
     """Writes the plots, the report, and the JUnit file; see `publish`."""
     from results.circumstances.messages import messages_near  # noqa: PLC0415 - only a report shows them
     from results.page import report  # noqa: PLC0415 - they load matplotlib, and only this needs it
-    from results.page.evidence import logs_of  # noqa: PLC0415 - only a report shows lines of logs
+    from results.page.evidence import evidence, logs_of  # noqa: PLC0415 - only a report shows lines of logs
     from results.record.counterexample import counterexamples_of  # noqa: PLC0415 - only a report shows them
     from results.stored import junit  # noqa: PLC0415 - they load matplotlib, and only this needs it
     from results.stored.node_states import read_states  # noqa: PLC0415 - only a report shows them
@@ -116,7 +116,7 @@ def draw(
     for name, (_, svg) in drawn.items():
         run.write_text(run.plots_dir / f"{name}.svg", svg)
     logs = report.tails(run)
-    lines = logs_of(run, record)
+    lines = logs_of(run, record, evidence(record))
     for file, page in report.key_pages(record, document, lines=lines):
         run.write_text(run.path / file, page)
     examples = counterexamples_of(record, str(document["reason"]))

@@ -1,11 +1,12 @@
-"""Programs that stand in for others, and write down what they are asked."""
+"""Programs that stand in for others, and write down what they are asked; and the scripts of the nightly with them."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import os
+import subprocess
+from pathlib import Path
 
-if TYPE_CHECKING:
-    from pathlib import Path
+TOOLS = Path(__file__).parents[1] / "tools" / "nightly"
 
 
 def stand_in(folder: Path, name: str, script: str) -> Path:
@@ -20,3 +21,23 @@ def stand_in(folder: Path, name: str, script: str) -> Path:
 def asked(folder: Path) -> list[str]:
     """What the stand-ins of a folder were asked."""
     return (folder / "asked").read_text().splitlines()
+
+
+def nightly(
+    script: str, *arguments: object, cwd: Path, programs: Path, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """Runs a script of the nightly with stand-ins."""
+    return subprocess.run(
+        ["sh", str(TOOLS / script), *map(str, arguments)],
+        cwd=cwd,
+        env={
+            **os.environ,
+            "PATH": f"{programs}:{os.environ['PATH']}",
+            "LABRYS": str(programs / "labrys"),
+            **environment,
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=30,
+    )

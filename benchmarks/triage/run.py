@@ -198,7 +198,7 @@ def measure(pairs: Sequence[tuple[Hunted, Case]], budget_s: float, *, verbose: b
     cases = [case for _, case in pairs]
     union: dict[str, tuple[str, ...]] = {}
     for case in cases:
-        union[case.trial.software] = tuple(sorted({*union.get(case.trial.software, ()), *case.repairs}))
+        union[case.trial.software] = tuple(sorted({*union.get(case.trial.software, ()), *(case.repairs or ())}))
     blind = [replace(case, repairs=union[case.trial.software]) for case in cases]
 
     def settled_of(case: Case) -> Settled:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -199,56 +198,24 @@ def _analyzed(options: AnalysisOptions, given: Mapping[str, Any], settings: dict
 
 def _with_spark(options: AnalysisOptions, given: Mapping[str, Any], settings: dict[str, str]) -> tuple[Summary, Steps]:
     """Runs the job with Spark."""
-    import logging
-    import shutil
-    import tempfile
-
-    from results.pipeline.errors import JobFailed, NoSpark
-    from results.pipeline.spark.session import (
-        MASTER,
-        SessionOptions,
-        has_executors,
-        is_submitted,
-        require_spark,
-        spark_session,
-        submitted_settings,
-    )
+    from results.pipeline.spark.session import is_submitted, require_spark
 
     require_spark()
     from results.pipeline.spark.job import analyze as analyze_with_spark
     from results.pipeline.spark.progress import SparkSteps
-    from results.pipeline.spark.ship import reachable, shipped
+    from results.pipeline.spark.running import running
 
-    folder = Path(tempfile.mkdtemp(prefix="labrys-spark-"))
-    log = folder / "spark.log"
-    decided = ({} if given["master"] is None else {MASTER: given["master"]}) | submitted_settings() | settings
-    named = options.wanted.model or options.wanted.workload
-    if has_executors(decided):
-        settings |= shipped(decided, folder, named)
-    elif named is not None:
-        settings |= reachable(decided, named)
-    session = SessionOptions(
-        master=given["master"],
-        driver_memory=given["driver_memory"] or DRIVER_MEMORY,
-        log=log,
-        scratch=given["scratch"],
-        settings=settings,
-    )
-    # py4j also logs each exception that it raises to the root logger; an interrupt needs no traceback.
-    logging.getLogger().addHandler(logging.NullHandler())
     # spark-submit joins standard error to standard output; with --format json, only the document may go there.
     console = open_console(quiet=is_submitted() and given["output"] == "json")
-    try:
-        with spark_session(session) as spark:
-            steps = SparkSteps(spark, console)
-            found = analyze_with_spark(spark, options, steps)
-    except (JobFailed, NoSpark) as error:
-        error.add_note(f"the log of Spark is {log}")
-        raise
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
-    shutil.rmtree(folder, ignore_errors=True)
+    with running(
+        master=given["master"],
+        driver_memory=given["driver_memory"] or DRIVER_MEMORY,
+        scratch=given["scratch"],
+        settings=settings,
+        named=options.wanted.model or options.wanted.workload,
+    ) as spark:
+        steps = SparkSteps(spark, console)
+        found = analyze_with_spark(spark, options, steps)
     return found, steps
 
 

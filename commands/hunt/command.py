@@ -13,7 +13,7 @@ import click
 
 import clusters.options
 from clusters.options import PlaceOptions
-from commands.hunt.runs import BROKEN, INVALID, REFUSED, UNKNOWN, VALID, in_simulator, on_nodes
+from commands.hunt.runs import BROKEN, INVALID, REFUSED, UNKNOWN, VALID, in_simulator, on_executors, on_nodes
 from commands.hunt.space import HuntOptions, prepare
 from commands.options import choosing, subjects
 from commands.options.choosing import ChoosingCommand
@@ -23,6 +23,7 @@ from commands.run.test import run_once, run_test
 from harness.console import sources as opt
 from harness.console.parameters import Number, Whole
 from harness.console.plain import counted, counted_of, one_line
+from harness.console.plugins import PLACE_SEPARATOR
 from harness.console.terminal import echo, open_console
 from harness.declare import with_option, with_options
 from harness.errors import ExitCode, InfrastructureError, InputError, worst_code
@@ -72,6 +73,10 @@ MAX_ERRORS = 3  # runs in a row that break off
     default=None,
     help="In the simulator: the number of processes that run at the same time.  [default: the number of processors]",
 )
+@click.option(
+    "--spark", metavar="MASTER", default=None,
+    help="In the simulator: run on the executors of this Spark cluster, e.g. spark://host:7077.",
+)  # fmt: skip
 @click.option(
     "--guided/--blind",
     default=True,
@@ -160,12 +165,14 @@ class _Budget:
         minutes: The time limit in minutes.
         finds: The number of invalid runs that ends the hunt.
         jobs: The number of processes.
+        spark: The master of the Spark cluster whose executors run; None for this machine.
     """
 
     runs: int
     minutes: float
     finds: int
     jobs: int
+    spark: str | None
 
     @classmethod
     def of(cls, values: Mapping[str, Any], *, simulated: bool) -> _Budget:
@@ -175,6 +182,7 @@ class _Budget:
             minutes=values["minutes"] or (SIMULATED_MINUTES if simulated else REAL_MINUTES),
             finds=values["finds"],
             jobs=values["jobs"] or len(os.sched_getaffinity(0)),
+            spark=values["spark"],
         )
 
 
@@ -186,11 +194,22 @@ def _options(ctx: click.Context, values: Mapping[str, Any]) -> RunOptions:
     """
     options = RunOptions.of(values)
     if not options.cluster.simulated:
-        if values["jobs"] is not None:
-            raise InputError("--jobs is for the simulator; on real nodes, runs are one after the other")
+        for name in ("jobs", "spark"):
+            if values[name] is not None:
+                raise InputError(f"--{name} is for the simulator; on real nodes, runs are one after the other")
         usual = {str(each.name): each.default for each in opt.options_of(run_test)}
         open_names = {*DEFAULTS} - {choosing.SYSTEM, *opt.origins(ctx)}
         options = options.having({name: usual[name] for name in open_names})
+    if values["spark"] is not None:
+        if values["jobs"] is not None:
+            raise InputError(
+                "--jobs is for the processes of this machine, and --spark runs on executors; give one of them"
+            )
+        for what, place in (("system", values[choosing.SYSTEM]), ("workload", values[choosing.WORKLOAD])):
+            if PLACE_SEPARATOR in str(place):
+                raise InputError(
+                    f"--spark needs a {what} of an installed package, not {place}: executors find it by its name"
+                )
     if options.load.seed is None:
         options = options.seeded(fresh_seed())
     subjects.check(options)
@@ -254,6 +273,10 @@ def _carrying_out(shared: HuntOptions, budget: _Budget, console: Console) -> Ite
 
     if shared.options.cluster.simulated:
         kinds = shared.options.faults.fault
+        if budget.spark is not None:
+            with on_executors(shared.simulated(), master=budget.spark, runs=budget.runs, kinds=kinds) as carry_out:
+                yield carry_out
+            return
         with in_simulator(shared.simulated(), runs=budget.runs, jobs=budget.jobs, kinds=kinds) as carry_out:
             yield carry_out
         return

@@ -1,4 +1,4 @@
-"""Carries out the runs of a hunt: in the simulator on several processors, and on real nodes one after the other.
+"""Carries out the runs of a hunt: in the simulator on several processors or machines, and on real nodes one after the other.
 
 A simulated run has no folder, because a hunt has thousands of them. A run on real nodes is a run of `labrys test`, with its
 folder and its report.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from clusters.sim.jvm import idle
@@ -33,6 +34,8 @@ INVALID: Final = "invalid"
 UNKNOWN: Final = "unknown"
 REFUSED: Final = "refused"
 BROKEN: Final = "broken off"
+
+DRIVER_MEMORY: Final = "1g"  # the driver only sends options and gets outcomes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +82,31 @@ def in_simulator(options_of: OptionsOf, *, runs: int, jobs: int, kinds: str | No
         return
     with Pool(jobs, _begin, kinds, runs // jobs) as pool:
         yield lambda draws: pool.map(_simulated, draws, map(options_of, draws))
+
+
+@contextlib.contextmanager
+def on_executors(options_of: OptionsOf, *, master: str, runs: int, kinds: str | None) -> Iterator[CarryOut]:
+    """Yields a function that carries out simulated runs on the executors of a cluster, and yields their outcomes in order.
+
+    Args:
+        options_of: Returns the options that runs share, and what a run draws, by parameter name.
+        master: The URL of the master.
+        runs: The most runs.
+        kinds: The place of kinds of faults of the user's own; None if there is none.
+
+    Raises:
+        NoSpark: Spark is missing or does not start.
+        JobFailed: Executors were lost.
+    """
+    from results.pipeline.spark.session import require_spark
+
+    require_spark()
+    from results.pipeline.spark.carrying import carried_out, width_of
+    from results.pipeline.spark.running import running
+
+    with running(master=master, driver_memory=DRIVER_MEMORY, settings={}, named=kinds, runs_systems=True) as spark:
+        begin = partial(_begin, kinds, runs // width_of(spark))
+        yield lambda draws: iter(carried_out(spark, begin, _simulated, [(draw, options_of(draw)) for draw in draws]))
 
 
 def _begin(kinds: str | None, runs: int) -> None:

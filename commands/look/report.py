@@ -11,9 +11,13 @@ from harness.console.parameters import Whole, folder
 from harness.console.sources import DefaultsCommand
 from harness.console.terminal import echo, near, open_console
 from harness.errors import InputError
+from results.causes.known import KNOWN
 from results.store.naming import RunCommand, RunName
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from results.causes.known import Known
     from results.record.record import RunRecord
     from results.store.store import Run
 
@@ -35,13 +39,18 @@ _STORE = click.option(
     is_flag=True,
     help="Write instead for-authors.md, which the authors of the system can follow without Labrys. RUN must be invalid.",
 )
-def report(run: str, store: Path, *, edn: bool, for_authors: bool) -> None:
+@click.option(
+    "--known", type=folder(), metavar="FOLDER", default=KNOWN, show_default=True,
+    help="The folder of known causes, for steps with the system's own tools.",
+)  # fmt: skip
+def report(run: str, store: Path, *, edn: bool, for_authors: bool, known: Path) -> None:
     """Writes the report of RUN again from its files, and prints its path.
 
     RUN is the folder of a run, or a run in the store: `latest`, `<test>`, `<test>/<time>`, or an index. Index 0 is the newest
     run and -1 the oldest.
     """
     from harness.history import read_history
+    from results.causes.known import read_known
     from results.live.terminal import print_summary
     from results.publish import draw, write_edn
     from results.signatures.warnings import warning_classes
@@ -56,7 +65,8 @@ def report(run: str, store: Path, *, edn: bool, for_authors: bool) -> None:
         )
     record = load_record(found)
     if for_authors:
-        echo(near(_write_for_authors(found, record)))
+        found.write_text(found.for_authors_md, for_the_authors(found, record, read_known(known)))
+        echo(near(found.for_authors_md))
         return
     document = build(record, warnings=warning_classes(found, record.test.nodes))
     draw(found, record, document)
@@ -69,13 +79,20 @@ def report(run: str, store: Path, *, edn: bool, for_authors: bool) -> None:
     echo(path)
 
 
-def _write_for_authors(run: Run, record: RunRecord) -> Path:
-    """Writes the report for the authors of the system, and returns its path.
+def for_the_authors(run: Run, record: RunRecord, known: Sequence[Known]) -> str:
+    """Returns the report of a run for the authors of the system, as Markdown.
+
+    Args:
+        run: The folder of the run, in its store.
+        record: Its record.
+        known: The known causes; the steps are those of the one that the run matches.
 
     Raises:
-        InputError: The run is not invalid.
+        InputError: The run is not invalid, or the page with the steps cannot be read.
     """
     from harness.verdict import Verdict, verdict_of
+    from results.causes.grouping import Group
+    from results.causes.known import of_group, steps_of
     from results.causes.reading import alike
     from results.page.authors import authors_report
 
@@ -83,8 +100,9 @@ def _write_for_authors(run: Run, record: RunRecord) -> Path:
     if verdict is not Verdict.INVALID:
         raise InputError(f"{run.path} is {verdict}: there is a report for authors only of an invalid run")
     seen = alike(run, record.test.reproduce)
-    run.write_text(run.for_authors_md, authors_report(run, record, rate=seen.rate, shorter=seen.shorter))
-    return run.for_authors_md
+    entry = None if seen.case is None else of_group(Group(cases=[seen.case]), known)
+    steps = "" if entry is None else steps_of(entry)
+    return authors_report(run, record, rate=seen.rate, shorter=seen.shorter, steps=steps)
 
 
 @click.command(cls=DefaultsCommand)

@@ -70,7 +70,7 @@ def explain_run(ctx: click.Context, /, run: str, store_dir: Path, **more: Any) -
     record = load_record(found)
     reason = reason_of(record)
     examples = counterexamples_of(record, reason)
-    logs = logs_of(found, record)
+    logs = logs_of(found, record, evidence(record))
     shown = since_start(record, logs.since, scene_of(examples[0]).to_ns) if examples else ()
     others = evidence(record, logs, shown)
     scenes = [*map(scene_of, examples[:1]), *(each.scene for each in others if each.scene is not None)]

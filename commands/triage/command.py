@@ -13,7 +13,7 @@ import click
 
 from commands.options import choosing
 from harness.console import plugins
-from harness.console.parameters import Choice, PathType, Seconds, existing_folder, folder
+from harness.console.parameters import Choice, PathType, Seconds, existing_file, existing_folder, folder
 from harness.console.plain import counted, one_line
 from harness.console.sources import DefaultsCommand
 from harness.console.terminal import echo, open_console
@@ -51,12 +51,28 @@ NOT_GIVEN: Final = (choosing.SYSTEM, choosing.WORKLOAD, "bin", "cluster_kind", "
 )  # fmt: skip
 @click.option("--html", type=PathType(path_type=Path), metavar="FILE", help="Also write the page as HTML.")
 @click.option(
+    "--actions", type=PathType(path_type=Path), metavar="FILE",
+    help="Also write what to do with the issues of a repository, as JSON: one issue for each cause.",
+)  # fmt: skip
+@click.option("--issues", type=existing_file(), metavar="FILE", help="The issues of the repository, for --actions.")
+@click.option("--link", default="", metavar="URL", help="The address of this night, for the texts of --actions.")
+@click.option(
     "--format", "output", type=Choice(["text", "markdown", "json"]), default="text", show_default=True,
     help="Format of standard output.",
 )  # fmt: skip
 @click.pass_context
 def triage(
-    ctx: click.Context, /, *, stores: Sequence[Path], budget_s: float, known: Path, html: Path | None, output: str
+    ctx: click.Context,
+    /,
+    *,
+    stores: Sequence[Path],
+    budget_s: float,
+    known: Path,
+    html: Path | None,
+    actions: Path | None,
+    issues: Path | None,
+    link: str,
+    output: str,
 ) -> None:
     """Puts the runs of stores that are not as expected into groups, one for each cause.
 
@@ -68,12 +84,18 @@ def triage(
     from results.causes.html import html_of, links_from
     from results.causes.texts import json_of, markdown_of, text_of
 
+    if actions is None and (issues is not None or link):
+        raise InputError("--issues and --link need --actions FILE, which gets what to do with the issues")
     page = page_of_stores(ctx, stores, budget_s=budget_s, known=known, console=open_console())
     if html is not None:
         try:
             html.write_text(html_of(page, links_from(html.parent)), encoding="utf-8")
         except OSError as error:
             raise InputError(f"--html: {html} could not be written: {error.strerror or error}") from error
+    if actions is not None:
+        from commands.triage.issues import write_actions
+
+        write_actions(actions, page, issues=issues, known=known, link=link)
     if output == "json":
         echo(json.dumps(json_of(page), indent=2))
     else:

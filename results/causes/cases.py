@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
@@ -74,13 +74,13 @@ class Case:
         signature: Its signature.
         symptom: Its symptom.
         repairs: The names of the known defects that its build has and that a rebuild can repair, such as `--mend 4`; empty for
-            systems that do not run in the simulator.
+            systems that do not run in the simulator; None if they are unknown, as of an earlier night.
     """
 
     trial: Trial
     signature: Signature
     symptom: Symptom
-    repairs: Sequence[str] = field(default=())
+    repairs: Sequence[str] | None = ()
 
     @property
     def name(self) -> str:

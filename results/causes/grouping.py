@@ -6,7 +6,8 @@
    is not as expected in the same part, and the second is not, then this defect is the cause of the run.
 3. Of the runs of a group whose builds have the same defects, the smallest is decided, then the run that is least like those
    that are decided, until enough of them have one cause; else all. A run that is not decided goes to the decided run that it is
-   most like, of those whose cause its own build has.
+   most like, of those whose cause its own build has. If the defects of its build are unknown, as of an earlier night, it goes
+   to one of the same case and release.
 4. Groups with one cause become one group.
 
 The groups depend only on the runs and on the results of experiments, not on the order of the runs.
@@ -183,6 +184,14 @@ def _least_alike(cases: Sequence[Case], decided: Sequence[Case]) -> Case:
 
 def _nearest(case: Case, cases: Sequence[Case], causes: Mapping[str, str]) -> str | None:
     """Returns the cause of the decided run that a run is most like, of the causes that its own build has; None without one."""
-    near = [other for other in cases if other.name in causes and causes[other.name] in case.repairs]
+    near = [other for other in cases if other.name in causes and _can_share(case, other, causes[other.name])]
     best = max(near, key=lambda other: case.symptom.likeness(other.symptom), default=None)
     return None if best is None else causes[best.name]
+
+
+def _can_share(case: Case, other: Case, cause: str) -> bool:
+    """Returns whether the build of a run has the defect of another, decided run."""
+    if case.repairs is not None:
+        return cause in case.repairs
+    one, two = case.trial, other.trial
+    return (one.software, one.line, one.release) == (two.software, two.line, two.release)

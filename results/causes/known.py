@@ -4,8 +4,10 @@
     signatures = ["c56146b91a9d", "402aeeaa10ba"]
     cause = "--mend 4"        # optional: what an experiment showed
     expires = "2027-03-01"
+    steps = "findings/17.md"  # optional: a page with a heading `Steps`, for the authors of the system
 
 `signatures` are keys of symptoms, as `labrys triage` shows them. After `expires`, the entry counts no more: nobody forgets it.
+`steps` is a path from the folder that has `known`.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 from msgspec import Meta, Struct
 
-from harness.console.documents import read_toml
+from harness.console.documents import read_text, read_toml
 from harness.console.members import read
 from harness.errors import InputError
 from results.causes.symptoms import DIGITS
@@ -30,8 +32,11 @@ if TYPE_CHECKING:
 KNOWN: Final = Path("known")
 MAX_FILES: Final = 1_000
 MAX_SIGNATURES: Final = 200
+MAX_PAGE_BYTES: Final = 1 << 20
+STEPS: Final = "Steps"  # the heading of the steps, at any level
 Text = Annotated[str, Meta(max_length=500)]
 Key = Annotated[str, Meta(pattern=f"^[0-9a-f]{{{DIGITS}}}$")]
+_HEADING: Final = re.compile(r"(?P<level>#{1,6}) +(?P<title>.*?) *")
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,100}")
 
 
@@ -40,6 +45,7 @@ class _File(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     signatures: Annotated[list[Key], Meta(min_length=1, max_length=MAX_SIGNATURES)]
     expires: str
     cause: Text | None = None
+    steps: Text | None = None
 
 
 class Known(Struct, frozen=True, kw_only=True):
@@ -51,6 +57,7 @@ class Known(Struct, frozen=True, kw_only=True):
         signatures: The keys of its symptoms.
         expires: The last day on which it counts.
         cause: The defect, if an experiment showed it; then it must agree.
+        steps: The page with steps that use the tools of the system alone; None without one.
     """
 
     name: str
@@ -58,6 +65,7 @@ class Known(Struct, frozen=True, kw_only=True):
     signatures: frozenset[str]
     expires: date
     cause: str | None = None
+    steps: Path | None = None
 
     def matches(self, group: Group) -> bool:
         """Returns whether a group has this cause: each of its symptoms is known, and the causes agree if both are."""
@@ -96,8 +104,49 @@ def _read(path: Path) -> Known:
     except InputError as error:
         raise InputError(str(error) if str(path) in str(error) else f"{path}: {error}") from error
     return Known(
-        name=path.stem, link=found.link, signatures=frozenset(found.signatures), expires=expires, cause=found.cause
+        name=path.stem,
+        link=found.link,
+        signatures=frozenset(found.signatures),
+        expires=expires,
+        cause=found.cause,
+        steps=None if found.steps is None else _page(path, found.steps),
     )
+
+
+def _page(path: Path, steps: str) -> Path:
+    """Returns the page of an entry's steps.
+
+    Raises:
+        InputError: It is outside of the folder that has the known causes' folder.
+    """
+    above = path.resolve().parent.parent
+    page = above / steps
+    if not page.resolve().is_relative_to(above):
+        raise InputError(f"{path}: steps: expected a page below {above}, not {steps!r}")
+    return page
+
+
+def steps_of(entry: Known) -> str:
+    """Returns the steps of a known cause, as Markdown; empty if it names none.
+
+    Raises:
+        InputError: The page cannot be read, or has no heading `Steps`.
+    """
+    if entry.steps is None:
+        return ""
+    lines = read_text(entry.steps, MAX_PAGE_BYTES).splitlines()
+    levels = []
+    is_code = False
+    for number, line in enumerate(lines):
+        is_code ^= line.startswith("```")
+        heading = _HEADING.fullmatch(line)
+        if heading is not None and not is_code:
+            levels.append((number, len(heading["level"]), heading["title"]))
+    start = next(((number, level) for number, level, title in levels if title == STEPS), None)
+    if start is None:
+        raise InputError(f"{entry.steps}: expected a heading `{STEPS}`, for known/{entry.name}.toml")
+    end = next((number for number, level, _ in levels if number > start[0] and level <= start[1]), len(lines))
+    return "\n".join(lines[start[0] + 1 : end]).strip()
 
 
 def of_group(group: Group, known: Sequence[Known]) -> Known | None:

@@ -78,7 +78,7 @@ class ReadRun:
 
     trial: Trial
     nodes: Sequence[str]
-    repairs: Sequence[str]
+    repairs: Sequence[str] | None
     signature: Signature | None
     warnings: Mapping[str, int] | None
     computed: bool = False
@@ -132,10 +132,12 @@ class Alike:
     Attributes:
         rate: How many runs of its case and its release show the same symptom, and of how many; None if it is not among them.
         shorter: The command of a smaller run that shows the same, as `labrys shrink` found it; empty if there is none.
+        case: The run with its symptom; None if it is not among them.
     """
 
     rate: tuple[int, int] | None = None
     shorter: str = ""
+    case: Case | None = None
 
 
 def alike(run: Run, reproduce: str) -> Alike:
@@ -157,7 +159,7 @@ def alike(run: Run, reproduce: str) -> Alike:
         if _comparable(case.trial, trial) and case.symptom.key == own.symptom.key
     }
     is_shorter = trial.reproduce != one_line(reproduce)
-    return Alike(rate=(len(same), len(comparable)), shorter=trial.reproduce if is_shorter else "")
+    return Alike(rate=(len(same), len(comparable)), shorter=trial.reproduce if is_shorter else "", case=own)
 
 
 def _comparable(one: Trial, other: Trial) -> bool:

@@ -35,7 +35,9 @@ MAX_FAULTS: Final = 40
 OF_THE_TEST: Final = ("faults-effective", "client-errors", CONTROL_NODE, "completed", "progress")
 
 
-def authors_report(run: Run, record: RunRecord, *, rate: tuple[int, int] | None, shorter: str = "") -> str:
+def authors_report(
+    run: Run, record: RunRecord, *, rate: tuple[int, int] | None, shorter: str = "", steps: str = ""
+) -> str:
     """Returns the report of a run.
 
     Args:
@@ -43,6 +45,7 @@ def authors_report(run: Run, record: RunRecord, *, rate: tuple[int, int] | None,
         record: Its record.
         rate: How many runs of the same case and release show the same, and of how many; None if it is not known.
         shorter: The command of a smaller run that shows the same, as `labrys shrink` found it; empty if there is none.
+        steps: Steps with the tools of the system alone, as Markdown of this repository; empty if there are none.
     """
     program = f"{record.test.software} {record.test.system_version or ''}".rstrip()
     lines = [
@@ -55,7 +58,8 @@ def authors_report(run: Run, record: RunRecord, *, rate: tuple[int, int] | None,
         *_section("Faults of the run", _faults(record)),
         *_section("How often", _often(rate)),
         *_section("What was ruled out", _ruled_out(record)),
-        *_section("How to run it again", _again(record, shorter)),
+        *_section("Steps with the system's own tools", iter(steps.splitlines())),
+        *_section("How to run it again", _again(record, shorter, has_steps=bool(steps))),
         *_section("Files", _files(run)),
     ]
     return "\n".join(lines).rstrip() + "\n"
@@ -104,11 +108,10 @@ def _violations(record: RunRecord) -> Iterator[str]:
 
 def _happened(run: Run, record: RunRecord) -> list[str]:
     """Returns the section with the events around the first violation, in the order of time."""
-    logs = logs_of(run, record)
+    found = evidence(record)
+    logs = logs_of(run, record, found)
     examples = counterexamples_of(record, "")
-    scene = (
-        scene_of(examples[0]) if examples else next((found.scene for found in evidence(record) if found.scene), None)
-    )
+    scene = scene_of(examples[0]) if examples else next((each.scene for each in found if each.scene), None)
     if scene is None:
         return []
     return _section("What happened", _timeline(scene, record, logs))
@@ -155,7 +158,7 @@ def _ruled_out(record: RunRecord) -> Iterator[str]:
             yield f"- {quoted(part.name)}:{known} {quoted(part.reason, MAX_TEXT)}"
 
 
-def _again(record: RunRecord, shorter: str) -> Iterator[str]:
+def _again(record: RunRecord, shorter: str, *, has_steps: bool) -> Iterator[str]:
     yield "Labrys carries the run out again with"
     yield ""
     yield f"    {one_line(record.test.reproduce)}"
@@ -164,8 +167,9 @@ def _again(record: RunRecord, shorter: str) -> Iterator[str]:
         yield "and a smaller one that shows the same with"
         yield ""
         yield f"    {one_line(shorter)}"
-    yield ""
-    yield "This report has no steps with tools of the system itself: Labrys does not know them."
+    if not has_steps:
+        yield ""
+        yield "This report has no steps with the system's own tools: no known cause with such steps matches the run."
 
 
 def _files(run: Run) -> Iterator[str]:

@@ -83,11 +83,17 @@ class Evidence:
     since: Sequence[SinceStart] = ()
 
 
-def logs_of(run: Run, record: RunRecord) -> Logs:
-    """Reads the lines of a run's logs around its counterexamples, and in the times that its evidence is about."""
+def logs_of(run: Run, record: RunRecord, found: Sequence[Evidence]) -> Logs:
+    """Reads the lines of a run's logs around its counterexamples, and in the times that its evidence is about.
+
+    Args:
+        run: The folder of the run.
+        record: Its record.
+        found: Its evidence, without logs.
+    """
     examples = counterexamples_of(record, "")[:MAX_EXAMPLES]
     spans = [span for example in examples for span in spans_of(example)]
-    return read_logs(run, record, [*spans, *times_of(evidence(record))])
+    return read_logs(run, record, [*spans, *times_of(found)])
 
 
 def times_of(found: Sequence[Evidence]) -> list[tuple[int, int]]:

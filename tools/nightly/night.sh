@@ -10,7 +10,8 @@
 #   store/       the runs with their reports, and the folders of the suites
 #   exit-code    the worst of all: 1 for a wrong verdict, 255 for an error, 2 for an unknown verdict, else 0
 #
-# The script ends with that code. LABRYS names the command. Without it, it is .venv/bin/labrys if that exists, and else the
+# Only causes that the folder `known` lacks count. The script ends with that code. SHARD, such as 2/5, runs the second of five parts
+# of the suite; the first part has the regressions. LABRYS names the command. Without it, it is .venv/bin/labrys if that exists, and else the
 # `labrys` on the PATH. FORMAT is that of `labrys suite`: `github` annotates each case that failed.
 set -u
 
@@ -20,8 +21,11 @@ labrys=${LABRYS:-$([ -x .venv/bin/labrys ] && echo .venv/bin/labrys || echo labr
 mkdir -p "$(dirname "$out")" && mkdir "$out" || { echo "night.sh: $out must be a new folder" >&2; exit 254; }
 
 worst=0
+shard=${SHARD:-1/1}
 run() {
-    "$labrys" suite "$1" --seed "$seed" --store "$out/store" --format "${FORMAT:-text}"
+    file=$1
+    shift
+    "$labrys" suite "$file" "$@" --fail-on new --seed "$seed" --store "$out/store" --format "${FORMAT:-text}"
     code=$?
     [ "$code" -ne 130 ] || { echo 130 >"$out/exit-code"; exit 130; }
     case $code in
@@ -33,8 +37,8 @@ run() {
 }
 
 for folder in clusters/systems/*/regressions clusters/systems/*/"before-$(basename "$suite" .toml)"; do
-    [ ! -d "$folder" ] || run "$folder"
+    [ "${shard%%/*}" -ne 1 ] || [ ! -d "$folder" ] || run "$folder"
 done
-run "$suite"
+if [ "$shard" = 1/1 ]; then run "$suite"; else run "$suite" --shard "$shard"; fi
 echo "$worst" >"$out/exit-code"
 exit "$worst"

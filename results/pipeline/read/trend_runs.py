@@ -83,4 +83,4 @@ def _read(row: Mapping[str, Any]) -> ReadRun:
         reproduce=one_line(row["reproduce"] or ""),
         repeats=bool(row["repeats"]),
     )
-    return ReadRun(trial=trial, nodes=(), repairs=(), signature=signature, warnings=warnings)
+    return ReadRun(trial=trial, nodes=(), repairs=None, signature=signature, warnings=warnings)

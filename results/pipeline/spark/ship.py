@@ -2,13 +2,15 @@
 
 The rule: executors run the same code as this process, byte by byte. So the archive contains the running installation. It has
 only what executors import: the packages that judge, those of workloads, which may have a checker of their own, and those of
-models. Python itself, numpy, pyarrow and pandas must be on the executors, or come in an archive of a whole virtual environment,
-as `docs/reference/spark.md` describes. In that case the archive has only the modules that the user names.
+models. If executors run systems, it has all packages with their files, and those of all plug-ins with their entry points.
+Python itself, numpy, pyarrow, pandas and what else Labrys needs must be on the executors, or come in an archive of a whole
+virtual environment, as `docs/reference/spark.md` describes. In that case the archive has only the modules that the user names.
 """
 
 from __future__ import annotations
 
 import importlib
+import importlib.metadata
 import importlib.util
 import os
 import sys
@@ -16,13 +18,15 @@ import tarfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from harness.console.plugins import MODELS, PLACE_SEPARATOR, WORKLOADS, is_file_place, plugins, split_place
+from harness.console.plugins import MODELS, PLACE_SEPARATOR, SINGULAR, WORKLOADS, is_file_place, plugins, split_place
 from results.pipeline.spark.session import OWN_PYTHON
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 PACKAGES: Final = ("harness", "checker", "results")
+RUNNING: Final = (*PACKAGES, "nemesis", "workloads", "clusters", "commands")  # what runs systems in the simulator
+LEFT_OUT: Final = frozenset({"tests", "findings", "target", "__pycache__"})  # folders of these packages
 KERNEL: Final = "checker._kernel"
 FOLDER: Final = "labrys-package"
 ARCHIVES: Final = "spark.archives"
@@ -49,6 +53,23 @@ def _contents() -> Iterator[tuple[str, Path]]:
             yield from _of_package(package)
     kernel = _file_of(KERNEL)
     yield f"checker/{kernel.name}", kernel
+
+
+def _all_contents() -> Iterator[tuple[str, Path]]:
+    """Yields what executors need to run systems: names in the archive, each with its file."""
+    packages = {_package_of(plugin.place) for group in SINGULAR for plugin in plugins(group).values()}
+    for package in dict.fromkeys((*RUNNING, *sorted(packages))):
+        spec = importlib.util.find_spec(package)
+        for root in map(Path, (spec and spec.submodule_search_locations) or ()):
+            for folder, folders, files in os.walk(root):
+                folders[:] = sorted({*folders} - LEFT_OUT)
+                for file in sorted(Path(folder) / name for name in files):
+                    yield f"{package}/{file.relative_to(root)}", file
+    for distribution in importlib.metadata.distributions():
+        points = {point.group for point in distribution.entry_points}
+        for entry in (distribution.files or ()) if points & SINGULAR.keys() else ():
+            if entry.parent.name.endswith(".dist-info"):  # so that executors find the plug-ins
+                yield str(entry), Path(str(distribution.locate_file(entry)))
 
 
 def _package_of(place: str) -> str:
@@ -97,7 +118,9 @@ def _file_of(module: str) -> Path:
     return Path(found)
 
 
-def shipped(settings: Mapping[str, str], folder: Path, named: str | None = None) -> dict[str, str]:
+def shipped(
+    settings: Mapping[str, str], folder: Path, named: str | None = None, *, runs_systems: bool = False
+) -> dict[str, str]:
     """Writes the archive to `folder`, and returns the additional settings that bring it to executors.
 
     If the user ships a virtual environment (`spark.archives` with its own `spark.pyspark.python`), it contains Labrys. Then the
@@ -108,10 +131,11 @@ def shipped(settings: Mapping[str, str], folder: Path, named: str | None = None)
         folder: The folder for the archive.
         named: The user's model or workload; a class of a module or of a file is loaded, and the archive
             contains that.
+        runs_systems: Whether executors run systems, and not only judge.
     """
     contents: dict[str, Path] = {}
     if not (ARCHIVES in settings and OWN_PYTHON in settings):
-        contents.update(_contents())
+        contents.update(_all_contents() if runs_systems else _contents())
     if named is not None and PLACE_SEPARATOR in named:
         contents.update(_of_place(named))
     if not contents:
@@ -126,11 +150,11 @@ def shipped(settings: Mapping[str, str], folder: Path, named: str | None = None)
     }
 
 
-def reachable(settings: Mapping[str, str], named: str) -> dict[str, str]:
-    """Returns the additional settings by which workers on this machine find the model or the workload that the user names.
+def reachable(settings: Mapping[str, str], named: str | None) -> dict[str, str]:
+    """Returns the additional settings by which workers on this machine find Labrys, and what the user names.
 
     Python searches Labrys' own folder first, so no folder of the user hides a room.
     """
     known = [settings[PYTHON_PATH]] if PYTHON_PATH in settings else []
-    folder = [str(Path(split_place(named)[0]).absolute().parent)] * is_file_place(named)
+    folder = [str(Path(split_place(named)[0]).absolute().parent)] if named is not None and is_file_place(named) else []
     return {PYTHON_PATH: os.pathsep.join([str(_file_of("harness").parents[1]), *known, *folder, str(Path.cwd())])}

@@ -407,6 +407,21 @@ def test_a_hunt_on_real_nodes_has_one_run_at_a_time() -> None:
     """It refuses `--jobs`."""
     with pytest.raises(InputError, match="--jobs is for the simulator"):
         cli.invoke(["hunt", "--cluster", "local", "--system", DEFAULT, "--jobs", "2"])
+    with pytest.raises(InputError, match="--spark is for the simulator"):
+        cli.invoke(["hunt", "--cluster", "local", "--system", DEFAULT, "--spark", "spark://host:7077"])
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("--jobs", "2"), "give one of them"),
+        (("--workload", "workloads.register.workload:RegisterWorkload"), "a workload of an installed package"),
+    ],
+)
+def test_what_executors_cannot_do_is_refused(words: Sequence[str], sentence: str) -> None:
+    """Before Spark starts."""
+    with pytest.raises(InputError, match=sentence):
+        cli.invoke(["hunt", *words, "--spark", "spark://host:7077"])
 
 
 def session(verdict: Verdict, *, error: str | None = None) -> Session:

@@ -151,3 +151,22 @@ def test_a_rate_is_decided_over_the_nights_of_a_store(tmp_path: Path) -> None:
     [decided] = with_rates(suite, last, tmp_path, [bad])
     assert decided.rate is not None
     assert decided.rate.runs == 4
+
+
+def test_a_night_says_what_to_do_with_the_issues(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A new cause opens an issue with the report for the authors of the system; the next night comments on it."""
+    store, actions, issues = tmp_path / "store", tmp_path / "actions.json", tmp_path / "issues.json"
+    stored(store, "stale", "wrong", 1)
+    words = ("triage", str(store), "--known", str(tmp_path / "known"), "--actions", str(actions))
+    assert labrys(capsys, *words, "--link", "https://example.org/5")[0] == ExitCode.VALID
+    [action] = json.loads(actions.read_text())["actions"]
+    assert (action["do"], action["title"][:30]) == ("open", "Labrys: A read missed an ackno")
+    assert "## What happened" in action["body"]
+    assert "**This cannot be.**" in action["body"]
+    issues.write_text(json.dumps([{"number": 3, "state": "OPEN", "body": action["body"], "url": "u"}]))
+    assert labrys(capsys, *words, "--issues", str(issues))[0] == ExitCode.VALID
+    [action] = json.loads(actions.read_text())["actions"]
+    assert (action["do"], action["number"]) == ("comment", 3)
+    for more in (("--link", "javascript:alert(1)"), ("--issues", str(actions))):
+        assert labrys(capsys, *words, *more)[0] == ExitCode.BAD_ARGUMENTS
+    assert labrys(capsys, "triage", str(store), "--issues", str(issues))[0] == ExitCode.BAD_ARGUMENTS

@@ -216,6 +216,22 @@ def test_the_archive_has_what_executors_import(tmp_path: Path) -> None:
     assert shipped(whole, tmp_path) == {}
 
 
+def test_the_archive_of_a_hunt_has_what_runs_systems(tmp_path: Path) -> None:
+    """All packages with their files, without tests, and the entry points by which executors find systems."""
+    from results.pipeline.spark.ship import shipped  # noqa: PLC0415 - beside its test
+
+    shipped({}, tmp_path, runs_systems=True)
+    with tarfile.open(tmp_path / "labrys-package.tar.gz") as archive:
+        names = set(archive.getnames())
+    assert {
+        "commands/hunt/runs.py", "nemesis/kinds.py", "clusters/local/node.sh",
+        "workloads/__init__.py", "checker/checking.py",
+    } <= names  # fmt: skip
+    assert any(name.startswith("labrys-") and name.endswith(".dist-info/entry_points.txt") for name in names)
+    assert any(name.startswith("checker/_kernel.") for name in names)
+    assert not [name for name in names if {"target", "tests", "findings", "__pycache__"} & {*name.split("/")}]
+
+
 def test_a_module_of_the_user_s_goes_to_executors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With what it imports from its folder, and no more of it; also beside an environment of the user's."""
     from checker.models import find_model  # noqa: PLC0415 - beside its test

@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 import cli
-from tests.stand_ins import asked, stand_in
+from tests.stand_ins import asked, nightly, stand_in
 from tests.suites import PLACES, SUITES
 
 ROOT = Path(__file__).parents[3]
@@ -29,26 +29,6 @@ WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 OUTSIDE = TOOLS / "github.yml"  # a workflow to copy
 ACTION = ROOT / ".github" / "actions" / "suite" / "action.yml"
 PAGE = (ROOT / "docs" / "guide" / "nightly.md").read_text()
-
-
-def run(
-    script: str, *arguments: object, cwd: Path, programs: Path, **environment: str
-) -> subprocess.CompletedProcess[str]:
-    """Runs a script of the nightly with stand-ins."""
-    return subprocess.run(
-        ["sh", str(TOOLS / script), *map(str, arguments)],
-        cwd=cwd,
-        env={
-            **os.environ,
-            "PATH": f"{programs}:{os.environ['PATH']}",
-            "LABRYS": str(programs / "labrys"),
-            **environment,
-        },
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=30,
-    )
 
 
 @pytest.mark.parametrize(
@@ -63,12 +43,16 @@ def test_a_night_begins_with_the_regressions_and_ends_with_the_worst(
     stand_in(programs, "labrys", f'case "$2" in */regressions) exit {regressions} ;; esac\nexit {suite}')
     if regressions is not None:
         (tmp_path / REGRESSIONS).mkdir(parents=True)
-    done = run("night.sh", "suites/smoke.toml", 77, "night/smoke", cwd=tmp_path, programs=programs)
+    done = nightly("night.sh", "suites/smoke.toml", 77, "night/smoke", cwd=tmp_path, programs=programs)
     assert done.returncode == worst, done.stderr
     assert (tmp_path / "night/smoke/exit-code").read_text() == f"{worst}\n"
     files = [REGRESSIONS, "suites/smoke.toml"] if regressions is not None else ["suites/smoke.toml"]
-    assert asked(programs) == [f"suite {file} --seed 77 --store night/smoke/store --format text" for file in files]
-    assert run("night.sh", "suites/smoke.toml", 77, "night/smoke", cwd=tmp_path, programs=programs).returncode == 254
+    assert asked(programs) == [
+        f"suite {file} --fail-on new --seed 77 --store night/smoke/store --format text" for file in files
+    ]
+    assert (
+        nightly("night.sh", "suites/smoke.toml", 77, "night/smoke", cwd=tmp_path, programs=programs).returncode == 254
+    )
 
 
 def test_a_suite_has_regressions_of_its_own(tmp_path: Path) -> None:
@@ -80,7 +64,7 @@ def test_a_suite_has_regressions_of_its_own(tmp_path: Path) -> None:
     (tmp_path / before).mkdir()
     for suite, own in (("smoke", []), ("nightly", [before])):
         (programs / "asked").unlink(missing_ok=True)
-        run("night.sh", f"suites/{suite}.toml", 1, suite, cwd=tmp_path, programs=programs)
+        nightly("night.sh", f"suites/{suite}.toml", 1, suite, cwd=tmp_path, programs=programs)
         assert [line.split()[1] for line in asked(programs)] == [REGRESSIONS, *own, f"suites/{suite}.toml"]
 
 
@@ -105,7 +89,7 @@ def test_an_interruption_ends_a_night(tmp_path: Path) -> None:
     programs = tmp_path / "bin"
     stand_in(programs, "labrys", "exit 130")
     (tmp_path / REGRESSIONS).mkdir(parents=True)
-    assert run("night.sh", "suites/smoke.toml", 1, "night", cwd=tmp_path, programs=programs).returncode == 130
+    assert nightly("night.sh", "suites/smoke.toml", 1, "night", cwd=tmp_path, programs=programs).returncode == 130
     assert len(asked(programs)) == 1
 
 
@@ -113,7 +97,7 @@ def test_what_a_killed_night_left_is_packed(tmp_path: Path) -> None:
     """Without an exit code it is an error, and a night without a case says so."""
     programs = tmp_path / "bin"
     programs.mkdir()
-    assert run("pack.sh", "none", cwd=tmp_path, programs=programs).returncode == 0
+    assert nightly("pack.sh", "none", cwd=tmp_path, programs=programs).returncode == 0
     assert "No case ran to its end" in (tmp_path / "none/summary.md").read_text()
     assert (tmp_path / "none/exit-code").read_text() == "255\n"
 
@@ -121,37 +105,47 @@ def test_what_a_killed_night_left_is_packed(tmp_path: Path) -> None:
     suite.mkdir(parents=True)
     (suite / "summary.md").write_text("## smoke\n")
     (tmp_path / "night/exit-code").write_text("1\n")
-    assert run("pack.sh", "night", cwd=tmp_path, programs=programs).returncode == 0
+    assert nightly("pack.sh", "night", cwd=tmp_path, programs=programs).returncode == 0
     assert (tmp_path / "night/summary.md").read_text() == "## smoke\n"
     assert (tmp_path / "night/exit-code").read_text() == "1\n"
     with tarfile.open(tmp_path / "night/store.tar.gz") as packed:
         assert f"store/suites/smoke/{suite.name}/summary.md" in packed.getnames()
 
 
-@pytest.mark.parametrize("is_open", [False, True])
-def test_an_issue_is_opened_once(tmp_path: Path, *, is_open: bool) -> None:
-    """Only a wrong verdict makes one; the body has the summary and leads to the run."""
+def test_the_causes_of_all_nights_are_one_page(tmp_path: Path) -> None:
+    """The trend folder comes first, then each store; issues and the address of the night are given on if they are there."""
     programs = tmp_path / "bin"
-    stand_in(
-        programs,
-        "gh",
-        f'case "$1 $2" in "issue list") {"echo 12" if is_open else ":"} ;; *) while [ $# -gt 0 ]; do [ "$1" != --body-file ] '
-        f'|| cat "$2" >>"{programs}/body"; shift; done ;; esac',
+    stand_in(programs, "labrys", "echo '# Causes'")
+    for name in ("one", "two"):
+        (tmp_path / name / "store").mkdir(parents=True)
+    (tmp_path / "trend").mkdir()
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/issues.json").write_text("[]")
+    done = nightly(
+        "causes.sh", "out", "trend", "one", "two", cwd=tmp_path, programs=programs, URL="https://example.org/5"
     )
-    for name, code in (("smoke", 1), ("nightly", 2), ("rip-59", 255), ("openchaos", 0)):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "exit-code").write_text(f"{code}\n")
-        (tmp_path / name / "summary.md").write_text(f"{name}: labrys test --seed 4\n")
-    nights = ("smoke", "nightly", "rip-59", "openchaos")
-    done = run("issue.sh", "https://example.org/run/5", *nights, cwd=tmp_path, programs=programs)
     assert done.returncode == 0, done.stderr
-    listed, written = asked(programs)
-    assert listed.startswith("issue list --state open")
-    title = "Labrys: wrong verdict in the suite smoke"
-    assert written.startswith("issue comment 12" if is_open else f"issue create --title {title}")
-    body = (programs / "body").read_text()
-    assert "smoke: labrys test --seed 4" in body
-    assert "https://example.org/run/5" in body
+    (call,) = asked(programs)
+    assert call == (
+        "triage trend one/store two/store --issues out/issues.json --link https://example.org/5 --html out/causes.html "
+        "--actions out/actions.json --format markdown"
+    )
+    assert (tmp_path / "out/causes.md").read_text() == "# Causes\n"
+    (tmp_path / "empty").mkdir()
+    assert nightly("causes.sh", "none", "trend", "empty", cwd=tmp_path, programs=programs).returncode == 0
+    assert nightly("issue.sh", "carry-out", "none/actions.json", cwd=tmp_path, programs=programs).stdout == ""
+
+
+def test_a_part_of_a_suite_is_run(tmp_path: Path) -> None:
+    """The first part has the regressions."""
+    programs = tmp_path / "bin"
+    stand_in(programs, "labrys", "exit 0")
+    (tmp_path / "regressions").mkdir()
+    for number in (1, 2):
+        nightly("night.sh", "suites/a.toml", 7, f"n{number}", cwd=tmp_path, programs=programs, SHARD=f"{number}/2")
+    assert [line.partition(" --fail-on")[0] for line in asked(programs)] == [
+        "suite regressions", "suite suites/a.toml --shard 1/2", "suite suites/a.toml --shard 2/2",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("code", "expected"), [(0, 0), (1, 0), (2, 0), (254, 254), (255, 255)])
@@ -165,7 +159,7 @@ def test_the_trend_page_gets_each_night_with_a_store(tmp_path: Path, code: int, 
             packed.add(tmp_path / name / "store", "store")
     (tmp_path / "nightly/store").rmdir()
     (tmp_path / "empty").mkdir()
-    done = run("trend.sh", "trend", "smoke", "empty", "nightly", cwd=tmp_path, programs=programs)
+    done = nightly("trend.sh", "trend", "smoke", "empty", "nightly", cwd=tmp_path, programs=programs)
     assert done.returncode == expected
     assert asked(programs) == ["analyze smoke/store nightly/store --out trend --incremental"]
     assert (tmp_path / "nightly/store").is_dir()
@@ -174,7 +168,7 @@ def test_the_trend_page_gets_each_night_with_a_store(tmp_path: Path, code: int, 
 def test_no_store_at_all_leaves_the_trend_page(tmp_path: Path) -> None:
     """`labrys analyze` is not asked."""
     (tmp_path / "empty").mkdir()
-    done = run("trend.sh", "trend", "empty", cwd=tmp_path, programs=tmp_path)
+    done = nightly("trend.sh", "trend", "empty", cwd=tmp_path, programs=tmp_path)
     assert (done.returncode, "stays as it was" in done.stderr) == (0, True)
 
 
@@ -186,29 +180,53 @@ def test_the_newest_trend_page_is_fetched(tmp_path: Path) -> None:
         "gh",
         'case "$1 $2" in "run list") echo 9; echo 8; echo 7 ;; *) [ "$3" = 8 ] && mkdir -p trend ;; esac',
     )
-    done = run("last-artifact.sh", "trend", "nightly.yml", "main", "trend", cwd=tmp_path, programs=programs)
+    done = nightly("last-artifact.sh", "trend", "nightly.yml", "main", "trend", cwd=tmp_path, programs=programs)
     assert (done.returncode, done.stdout) == (0, "the artifact trend of run 8 goes on\n")
     assert [line.split()[2] for line in asked(programs)[1:]] == ["9", "8"]
     stand_in(programs, "gh", "exit 0")
-    done = run("last-artifact.sh", "trend", "nightly.yml", "main", "other", cwd=tmp_path, programs=programs)
+    done = nightly("last-artifact.sh", "trend", "nightly.yml", "main", "other", cwd=tmp_path, programs=programs)
     assert (done.returncode, "a new one begins" in done.stdout) == (0, True)
 
 
 def test_a_night_without_a_server(tmp_path: Path) -> None:
     """It runs the suite, packs it and adds it to the trend page; the code is the suite's; once a day."""
     programs = tmp_path / "bin"
-    stand_in(programs, "labrys", '[ "$1" = analyze ] || { mkdir -p "$6"; exit 2; }')
-    done = run("one-night.sh", "smoke", tmp_path / "var", cwd=tmp_path, programs=programs)
+    stand_in(programs, "labrys", 'case $1 in suite) mkdir -p "$8"; exit 2 ;; triage) echo "# Causes" ;; esac')
+    done = nightly("one-night.sh", "smoke", tmp_path / "var", cwd=tmp_path, programs=programs)
     assert done.returncode == 2, done.stderr
-    assert [line.split()[0] for line in asked(programs)] == ["suite", "analyze"]
-    again = run("one-night.sh", "smoke", tmp_path / "var", cwd=tmp_path, programs=programs)
+    assert [line.split()[0] for line in asked(programs)] == ["suite", "analyze", "triage"]
+    assert not (tmp_path / "var/causes/issues.json").exists()
+    again = nightly("one-night.sh", "smoke", tmp_path / "var", cwd=tmp_path, programs=programs)
     assert (again.returncode, "is there already" in again.stderr) == (254, True)
+
+
+def test_a_night_without_a_server_opens_issues_and_keeps_its_disk_small(tmp_path: Path) -> None:
+    """Both if it is asked to; a store that is left out of the packed files is still there as a folder."""
+    programs = tmp_path / "bin"
+    stand_in(programs, "gh", "echo '[]'")
+    actions = '{"actions": [{"do": "close", "number": 4, "title": "", "body": "Gone."}], "left": []}'
+    stand_in(
+        programs, "labrys",
+        f"""case $1 in suite) mkdir -p "$8/suites" ;; triage) echo '{actions}' >"$8" && echo "# Causes" ;; esac""",
+    )  # fmt: skip
+    settings = {"TRACKER": "github", "KEEP_SIZE": "20G"}
+    done = nightly("one-night.sh", "smoke", tmp_path / "var", cwd=tmp_path, programs=programs, **settings)
+    assert done.returncode == 0, done.stderr
+    calls = [" ".join(line.replace(str(tmp_path), "").split()[:3]) for line in asked(programs)]
+    (night,) = (tmp_path / "var/nights").glob("*/smoke")
+    assert calls == [
+        "suite suites/smoke.toml --fail-on", f"analyze /var/nights/{night.parent.name}/smoke/store --out",
+        "issue list --label", f"triage /var/nights/{night.parent.name}/smoke/store --issues", "label create labrys",
+        "issue comment 4", "issue close 4", f"store prune /var/nights/{night.parent.name}/smoke/store",
+    ]  # fmt: skip
+    assert asked(programs)[-1].endswith(" --any-verdict --keep-size 20G")
+    assert ((night / "store").is_dir(), (night / "store.tar.gz").exists()) == (True, False)
 
 
 @pytest.mark.parametrize("script", sorted(path.name for path in TOOLS.glob("*.sh")))
 def test_each_script_says_its_usage(tmp_path: Path, script: str) -> None:
     """Without arguments it changes nothing."""
-    done = run(script, cwd=tmp_path, programs=tmp_path)
+    done = nightly(script, cwd=tmp_path, programs=tmp_path)
     assert (done.returncode, done.stderr.startswith(f"usage: {script} ")) == (254, True)
     assert list(tmp_path.iterdir()) == []
 
@@ -239,7 +257,8 @@ def run_step(name: str, cwd: Path, programs: Path, **environment: str) -> subpro
             "PATH": f"{programs}:{os.environ['PATH']}",
             "GITHUB_ACTION_PATH": str(ACTION.parent),
             "GITHUB_STEP_SUMMARY": str(cwd / "summary"),
-            "GITHUB_OUTPUT": str(cwd / "output"),
+            "GITHUB_ENV": str(cwd / "env"),
+            "SHARD": "1/1",
             "RUNNER_TEMP": str(cwd / "temp"),
             **environment,
         },
@@ -277,7 +296,7 @@ def test_the_action_runs_a_suite_and_keeps_its_reports(tmp_path: Path, code: int
     stand_in(
         programs,
         "labrys",
-        'mkdir -p "$6/suites/own/20261122T010203.000Z" && echo "## own" >"$6/suites/own/20261122T010203.000Z/summary.md"\n'
+        'mkdir -p "$8/suites/own/20261122T010203.000Z" && echo "## own" >"$8/suites/own/20261122T010203.000Z/summary.md"\n'
         f"exit {code}",
     )
     done = run_step(
@@ -285,12 +304,12 @@ def test_the_action_runs_a_suite_and_keeps_its_reports(tmp_path: Path, code: int
         SUITE="suites/own.toml", SEED="77", MINUTES="5", LABRYS=str(programs / "labrys"),
     )  # fmt: skip
     assert done.returncode == code, done.stderr
-    assert "suite suites/own.toml --seed 77 --store night/own/store --format github" in asked(programs)
-    packed = run_step("Pack", tmp_path, programs, SUITE="suites/own.toml")
+    assert "suite suites/own.toml --fail-on new --seed 77 --store night/own/store --format github" in asked(programs)
+    assert (tmp_path / "env").read_text() == "NIGHT=own\n"
+    packed = run_step("Pack", tmp_path, programs, NIGHT="own")
     assert packed.returncode == 0, packed.stderr
     assert (tmp_path / "summary").read_text() == "## own\n"
-    assert (tmp_path / "output").read_text() == "name=own\n"
-    kept = re.findall(r"night/\$\{\{ steps\.pack\.outputs\.name \}\}/(\S+)", ACTION.read_text())
+    kept = re.findall(r"night/\$\{\{ env\.NIGHT \}\}/(\S+)", ACTION.read_text())
     assert [(tmp_path / "night" / "own" / file).is_file() for file in kept] == [True] * 3
 
 
@@ -320,7 +339,7 @@ def test_the_scripts_find_labrys(tmp_path: Path, script: str, where: str) -> Non
     (tmp_path / "night" / "store.tar.gz").touch()
     arguments = {"night.sh": ("suites/own.toml", "1", "new"), "trend.sh": ("trend", "night")}[script]
     environment = {"LABRYS": str(folders["LABRYS"] / "labrys")} if where == "LABRYS" else {"LABRYS": ""}
-    done = run(script, *arguments, cwd=tmp_path, programs=folders["PATH"], **environment)
+    done = nightly(script, *arguments, cwd=tmp_path, programs=folders["PATH"], **environment)
     assert done.returncode == 0, done.stderr
     assert [name for name in there if (folders[name] / "asked").exists()] == [where]
 
@@ -394,7 +413,7 @@ def test_a_command_of_the_page_can_be_run(
             assert artifact.removeprefix("night-") in SUITES
             assert f"printf '%s\\n' {' '.join(PLACES)} | jq" in nightly
             assert "suite: ${{ matrix.suite }}" in nightly
-            assert "name: night-${{ steps.pack.outputs.name }}" in ACTION.read_text()
+            assert "name: night-${{ env.NIGHT }}" in ACTION.read_text()
         case ["gh", "workflow", "run", workflow]:
             assert (ROOT / ".github" / "workflows" / workflow).is_file()
         case ["docker", "run", *rest]:

@@ -35,7 +35,13 @@ REPAIRS = ("--mend 1", "--mend 2")
 
 
 def case(
-    number: int, said: str, *, night: int = 0, repairs: Sequence[str] = (), seed: int | None = None, line: str = "line"
+    number: int,
+    said: str,
+    *,
+    night: int = 0,
+    repairs: Sequence[str] | None = (),
+    seed: int | None = None,
+    line: str = "line",
 ) -> Case:
     """Returns a run that is not as expected."""
     signature = Signature(ended="invalid", parts=["replicas-equal"], sentences=[said])
@@ -44,7 +50,12 @@ def case(
         seed=str(number if seed is None else seed), reproduce=f"labrys test --seed {number if seed is None else seed}",
         size=(number, 1.0), repeats=seed is not None,
     )  # fmt: skip
-    return Case(trial=trial, signature=signature, symptom=symptom_of(signature, "s"), repairs=tuple(repairs))
+    return Case(
+        trial=trial,
+        signature=signature,
+        symptom=symptom_of(signature, "s"),
+        repairs=None if repairs is None else tuple(repairs),
+    )
 
 
 def trial(number: int, night: int, line: str = "line") -> Trial:
@@ -62,7 +73,7 @@ class Oracle:
 
     def decide(self, case: Case, first: Sequence[str]) -> Decided | None:
         """Returns the cause of a run."""
-        assert set(first) <= set(case.repairs)
+        assert set(first) <= set(case.repairs or ())
         if len(self.asked) == self.most:
             return None
         self.asked.append(case.name)
@@ -99,7 +110,7 @@ def test_an_experiment_divides_and_joins_groups() -> None:
         *(case(number, "logs differ", repairs=["--mend 2"]) for number in range(4, 8)),
         *(case(number, "a node is gone", repairs=["--mend 2"]) for number in range(8, 10)),
     ]
-    oracle = Oracle({each.name: each.repairs[0] for each in cases})
+    oracle = Oracle({each.name: next(iter(each.repairs or ())) for each in cases})
     groups = grouped(cases, oracle)
     assert {group.cause: len(group.cases) for group in groups} == {"--mend 1": 4, "--mend 2": 6}
     assert len(oracle.asked) == 6  # two of each symptom and build
@@ -122,6 +133,23 @@ def test_a_budget_that_ends_leaves_the_rest_to_symptoms() -> None:
     ]
     groups = grouped(cases, Oracle(dict.fromkeys([each.name for each in cases], "--mend 1"), most=2))
     assert {group.cause: len(group.cases) for group in groups} == {"--mend 1": 3, None: 1}
+
+
+def test_runs_of_earlier_nights_go_with_the_decided_ones_of_their_case() -> None:
+    """Their builds are unknown, and nobody carries them out again; a run of another case or with other symptoms stays apart."""
+    cases = [
+        *(case(number, "logs differ", repairs=["--mend 1"]) for number in range(2)),
+        *(case(number, "logs differ", repairs=None) for number in range(2, 5)),
+        case(5, "logs differ", repairs=None, line="other"),
+        case(6, "a node is gone", repairs=None),
+    ]
+    oracle = Oracle(dict.fromkeys([each.name for each in cases], "--mend 1"))
+    assert [(group.cause, len(group.cases)) for group in grouped(cases, oracle)] == [
+        ("--mend 1", 5),
+        (None, 1),
+        (None, 1),
+    ]
+    assert len(oracle.asked) == 2
 
 
 def test_a_run_that_no_repair_cures_keeps_its_group() -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import date, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,13 +14,12 @@ import cli
 from harness.errors import InputError
 from harness.promise import PromiseTested
 from harness.verdict import Verdict
+from results.causes.known import Known, steps_of
 from results.causes.reading import alike
 from results.store.store import Store
 from tests.unit.results.stored import store_run
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from click.testing import Result
 
     from results.record.record import RunRecord
@@ -77,3 +77,43 @@ def test_only_an_invalid_run_has_one(tmp_path: Path, valid_record: RunRecord, na
     result = reported(tmp_path, name)
     assert isinstance(result.exception, InputError)
     assert ("only of an invalid run" in str(result.exception)) is (name == "latest")
+
+
+def test_steps_come_from_the_known_cause_that_the_run_matches(tmp_path: Path, stale_record: RunRecord) -> None:
+    """They are the section of that heading, with what is below it; a heading in a block of code is none."""
+    run = store_run(Store(tmp_path / "store"), stale_record)
+    case = alike(run, "").case
+    assert case is not None
+    known, page = tmp_path / "known", tmp_path / "finding.md"
+    known.mkdir()
+    page.write_text(
+        "# A finding\n\n## Steps\n\nOne node.\n\n```\n# zkCli.sh\n```\n\n### Then\n\nStop it.\n\n## Cause\n\nHidden.\n"
+    )
+    entry = (
+        'link = "https://example.org/1"\nexpires = "2027-01-01"\nsteps = "{}"\nsignatures = ["'
+        + case.symptom.key
+        + '"]\n'
+    )
+    (known / "one.toml").write_text(entry.format("finding.md"))
+    words = ["report", "latest", "--for-authors", "--store", str(tmp_path / "store"), "--known", str(known)]
+    assert CliRunner().invoke(cli.labrys, words).exit_code == 0
+    text = run.for_authors_md.read_text()
+    steps = text.partition("## Steps with the system's own tools\n\n")[2].partition("\n\n## How to run it again")[0]
+    assert steps == "One node.\n\n```\n# zkCli.sh\n```\n\n### Then\n\nStop it."
+    assert "Hidden" not in text
+    assert "has no steps" not in text
+    page.write_text("# A finding\n")
+    assert "expected a heading `Steps`" in str(CliRunner().invoke(cli.labrys, words).exception)
+    for bad in ("../finding.md", "/etc/passwd", "missing.md"):
+        (known / "one.toml").write_text(entry.format(bad))
+        assert isinstance(CliRunner().invoke(cli.labrys, words).exception, InputError), bad
+
+
+def test_the_reports_of_findings_have_steps() -> None:
+    """A known cause can name each of them."""
+    pages = sorted((Path(cli.__file__).parent / "clusters/systems").glob("*/findings/upstream/[!R]*.md"))
+    assert len(pages) >= 26
+    for page in pages:
+        entry = Known(name="x", link="", signatures=frozenset(), expires=date(2027, 1, 1), steps=page)
+        assert len(steps_of(entry)) > 100, page
+        assert "## " not in steps_of(entry), page
