@@ -8,7 +8,8 @@ give the same history.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar, cast
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeVar, cast
 
 from harness.console.members import Trace, Whole  # noqa: TC001 - members are read by their annotations
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+ANY_STEP: Final = "any"
 Pair: TypeAlias = "tuple[str, str]"  # from a node to a node
 
 
@@ -130,6 +132,12 @@ class DiskStep:
     file: str
     unsynced: Sequence[Unsynced]
     others: int
+
+    def fits(self, call: str, pattern: str) -> bool:
+        """Returns whether it is of a kind, or `any`, and its file or the end of its path fits a glob pattern."""
+        return call in {ANY_STEP, self.call} and any(
+            fnmatchcase(self.file, glob) for glob in (pattern, f"*/{pattern}")
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

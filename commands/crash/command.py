@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from clusters.sim.jvm import idle
-from commands.crash.states import enumerate_states
+from commands.crash.states import EACH, enumerate_states
 from commands.crash.visits import HITS, ONE, Crashing, Visited, record, visit
 from commands.hunt.command import DEFAULTS
 from commands.options import choosing, subjects
@@ -25,8 +25,10 @@ from commands.options.run_options import RUN, OutputOptions, RunOptions, Sources
 from commands.replay.command import recalled
 from commands.run.test import completed_options, run_once
 from harness.console import sources as opt
+from harness.console.documents import shown
 from harness.console.parameters import Choice, Number, Whole
 from harness.console.plain import counted, one_line
+from harness.console.suggest import did_you_mean
 from harness.console.terminal import echo, open_console
 from harness.declare import with_option, with_options
 from harness.errors import ExitCode, InfrastructureError, InputError
@@ -34,6 +36,7 @@ from harness.pool import Pool
 from harness.randomness import fresh_seed, stream
 from harness.verdict import Verdict
 from nemesis.choices import DRAWING, PLAN_FILE
+from nemesis.disksteps import STEPS
 from nemesis.kinds import use
 from results.store.naming import RunName
 
@@ -70,6 +73,10 @@ OF_RUN: Final = frozenset({choosing.SYSTEM, choosing.WORKLOAD, "fault", "bin"}) 
     "--states", type=Whole(1, 100_000), default=12, show_default=True, help="Visit up to so many states of each step."
 )
 @click.option(
+    "--at", default=":".join(EACH), show_default=True, metavar="CALL[:FILE]",
+    help="Visit only steps of this kind, on files that fit a glob pattern, e.g. sync:*.wal.",
+)  # fmt: skip
+@click.option(
     "--depth", type=Whole(1, 2), default=1, show_default=True,
     help="Let nodes lose power up to so many times in a run: with 2, again while they recover.",
 )  # fmt: skip
@@ -93,8 +100,8 @@ def crash(ctx: click.Context, /, **values: Any) -> None:
     A step is a change of a file, or a sync. First, one run notes the steps of all disks. Then there is a run for each step,
     and for each state that the disk may have then: what was not synced is lost, in whole or in part. The run is the same up to
     the step, because the simulator repeats it by its seed. After --down seconds, the node starts again, and the run goes on
-    and is judged as by `labrys test`. States that are the same are visited once. First, each step has its likeliest state
-    visited, then its next one; the seed draws the order of the steps.
+    and is judged as by `labrys test`. States that are the same are visited once. First, a state
+    of each kind is visited: of each call, file and loss. Then a second one of each follows; the seed draws the steps.
 
     With --depth 2, the nodes of each run that is not invalid lose power again: at each step that they make within --recovery
     seconds after their restart. At the end, the command runs the first invalid run again as `labrys test`, and stores it.
@@ -108,12 +115,13 @@ def crash(ctx: click.Context, /, **values: Any) -> None:
         depth=values["depth"],
         recovery_s=values["recovery_s"],
         most=values["states"],
+        at=_step_kind(values["at"]),
     )
     began_s = time.monotonic()
     settled = _settled(ctx, values)
     options = settled.options
     recorded = record(settled, crashing)
-    found = enumerate_states(recorded.steps, until_ns=recorded.until_ns, most=crashing.most, one=crashing.one)
+    found = enumerate_states(recorded.steps, until_ns=recorded.until_ns, most=crashing.most, one=crashing.one, at=crashing.at)
     _print_steps(console, recorded, found, time.monotonic() - began_s)
     if recorded.outcome.invalid:
         raise InputError(
@@ -175,6 +183,18 @@ def _settled(ctx: click.Context, values: dict[str, Any]) -> Settled:
     return settle(options, sources)
 
 
+def _step_kind(text: str) -> tuple[str, str]:
+    """Returns the call and the pattern of `--at`.
+
+    Raises:
+        InputError: There is no such call.
+    """
+    call, _, pattern = text.partition(":")
+    if call not in STEPS:
+        raise InputError(f"--at {shown(text)}: {shown(call)} is no kind of steps. {did_you_mean(call, STEPS)}")
+    return call, pattern or "*"
+
+
 def _need_simulator(options: RunOptions) -> None:
     if not options.cluster.simulated:
         raise InputError("labrys crash needs the simulator, which repeats a run up to each step; leave out --cluster")
@@ -189,10 +209,18 @@ def _planned(ctx: click.Context, settled: Settled, plan: Path) -> Settled:
 
 
 def _in_order(states: Sequence[CrashState], seed: int | None) -> list[CrashState]:
-    """Returns states in the order of the visits: first those that show most defects, of steps in a drawn order."""
+    """Returns states in the order of the visits: first one of each kind, those that show most defects before others.
+
+    Those of a kind come in a drawn order. So states that differ much come soon, whatever the time limit is.
+    """
     assert seed is not None  # noqa: S101 - `_settled` draws one
     stream(seed, "crash/order").shuffle(ordered := [*states])
-    return sorted(ordered, key=lambda state: state.rank)
+    before: Counter[tuple[str, str, str]] = Counter()
+    places: list[tuple[int, int, CrashState]] = []
+    for state in sorted(ordered, key=lambda state: state.rank):
+        places.append((before[state.kind], state.rank, state))
+        before[state.kind] += 1
+    return [state for *_, state in sorted(places, key=lambda place: place[:2])]
 
 
 def _told(state: CrashState) -> str:

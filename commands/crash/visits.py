@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from commands.crash.states import of_recovery
+from commands.crash.states import EACH, of_recovery
 from harness.errors import InfrastructureError, InputError, LabrysError
 from harness.faults import PlannedFault, Trigger
 from harness.outcome import RunOutcome
@@ -88,6 +88,7 @@ class Crashing:
         depth: How many losses of power a run has at most.
         recovery_s: How long a recovery takes: a further loss of power comes within this time after a restart.
         most: The most states of a step.
+        at: The kind of the steps that are visited, and a glob pattern of their files.
     """
 
     hit: str
@@ -95,6 +96,7 @@ class Crashing:
     depth: int = 1
     recovery_s: float = 0.0
     most: int = 1
+    at: tuple[str, str] = EACH
 
     @property
     def one(self) -> bool:
@@ -204,6 +206,7 @@ def visit(recorded: Settled, crashing: Crashing, state: CrashState) -> Visited:
         within_ns=int(crashing.recovery_s * NS_PER_S),
         most=crashing.most,
         one=crashing.one,
+        at=crashing.at,
     )
     return replace(visited, recovery=recovery)
 
