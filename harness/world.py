@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 ANY_STEP: Final = "any"
+SYNCING: Final = "syncing"
 Pair: TypeAlias = "tuple[str, str]"  # from a node to a node
 
 
@@ -118,7 +119,7 @@ class DiskStep:
         node: The node.
         number: Its number among the steps of the node in the run, from 1.
         time_ns: The time of the world.
-        call: `write`, `truncate`, `create`, `rename`, `remove` or `sync`.
+        call: `write`, `truncate`, `create`, `rename`, `remove`, `sync`, or `syncing` right before a sync that takes time.
         file: The path of the file in the data directory.
         unsynced: The changes of the node that are not durable after it, the oldest first.
         others: How much has happened outside of the node so far. It grows with each message that a node or a client sends, and

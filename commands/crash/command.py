@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from clusters.sim.jvm import idle
-from commands.crash.states import EACH, enumerate_states
+from commands.crash.states import EACH, enumerate_states, in_order
 from commands.crash.visits import HITS, ONE, Crashing, Visited, record, visit
 from commands.hunt.command import DEFAULTS
 from commands.options import choosing, subjects
@@ -33,8 +33,9 @@ from harness.console.terminal import echo, open_console
 from harness.declare import with_option, with_options
 from harness.errors import ExitCode, InfrastructureError, InputError
 from harness.pool import Pool
-from harness.randomness import fresh_seed, stream
+from harness.randomness import fresh_seed
 from harness.verdict import Verdict
+from harness.world import SYNCING
 from nemesis.choices import DRAWING, PLAN_FILE
 from nemesis.disksteps import STEPS
 from nemesis.kinds import use
@@ -134,10 +135,10 @@ def crash(ctx: click.Context, /, **values: Any) -> None:
     jobs = values["jobs"] or len(os.sched_getaffinity(0))
     action = partial(visit, recorded.settled, crashing)
     with _workers(jobs, len(found.states) * crashing.depth, options.faults.fault) as carry_out:
-        interrupted = visits.run(carry_out(action, _in_order(found.states, options.load.seed)))
+        interrupted = visits.run(carry_out(action, in_order(found.states, options.load.seed)))
         more = [] if interrupted else visits.recoveries()
         if more and not visits.is_over:
-            interrupted = visits.run(carry_out(action, _in_order(more, options.load.seed)))
+            interrupted = visits.run(carry_out(action, in_order(more, options.load.seed)))
     visits.show(time.monotonic() - began_s)
     finds = visits.of_verdict(Verdict.INVALID)
     plans = [_write_plan(recorded.settled, crashing, find.state, options.output.store_dir) for find in finds]
@@ -208,26 +209,12 @@ def _planned(ctx: click.Context, settled: Settled, plan: Path) -> Settled:
     return settle(*completed_options(ctx.find_root(), {**values, PLAN_FILE: plan}))
 
 
-def _in_order(states: Sequence[CrashState], seed: int | None) -> list[CrashState]:
-    """Returns states in the order of the visits: first one of each kind, those that show most defects before others.
-
-    Those of a kind come in a drawn order. So states that differ much come soon, whatever the time limit is.
-    """
-    assert seed is not None  # noqa: S101 - `_settled` draws one
-    stream(seed, "crash/order").shuffle(ordered := [*states])
-    before: Counter[tuple[str, str, str]] = Counter()
-    places: list[tuple[int, int, CrashState]] = []
-    for state in sorted(ordered, key=lambda state: state.rank):
-        places.append((before[state.kind], state.rank, state))
-        before[state.kind] += 1
-    return [state for *_, state in sorted(places, key=lambda place: place[:2])]
-
-
 def _told(state: CrashState) -> str:
     """Returns a state in words."""
     step = state.step
     before = "" if state.first is None else f"{_told(state.first)}; then, in the recovery, "
-    return f"{before}{step.node} right after step {state.nth}, {step.call} {step.file}: {state.words}"
+    place = "right before a sync takes effect, the" if step.call == SYNCING else "right after step"
+    return f"{before}{step.node} {place} {state.nth}, {step.call} {step.file}: {state.words}"
 
 
 def _write_plan(settled: Settled, crashing: Crashing, state: CrashState, store: Path) -> Path:
@@ -235,7 +222,10 @@ def _write_plan(settled: Settled, crashing: Crashing, state: CrashState, store: 
     from nemesis.planfile import to_json
 
     plan = crashing.of_state(settled, state).plan()
-    losses = "-".join(f"{each.step.node}-{each.nth}-{each.rank}" for each in state.losses)
+    losses = "-".join(
+        f"{each.step.node}-{'before-sync-' if each.step.call == SYNCING else ''}{each.nth}-{each.rank}"
+        for each in state.losses
+    )
     name = f"{settled.options.system.name}-{settled.options.seed}-{losses}.json"
     folder = store / PLANS
     folder.mkdir(parents=True, exist_ok=True)

@@ -13,10 +13,12 @@ that goes on afterwards, they differ only in the instants between the two steps.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from harness.world import ANY_STEP, Losing
+from harness.randomness import stream
+from harness.world import ANY_STEP, SYNCING, Losing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -34,7 +36,7 @@ class CrashState:
 
     Attributes:
         step: The step.
-        nth: Its number among the steps of the node since the workload began, from 1.
+        nth: Its number among the steps of the node since the workload began, from 1; those right before syncs have their own.
         losing: What is lost.
         words: What is lost, in words.
         rank: Its place among the states of the step, from 0; those with low ranks show most defects.
@@ -107,7 +109,7 @@ def enumerate_states(
         at: The kind of the steps whose states are visited, and a glob pattern of their files.
         since_ns: The nodes whose steps count, and from which time of the world on. None: those of all nodes.
     """
-    numbers: dict[str, int] = {}
+    numbers: dict[tuple[str, bool], int] = {}
     changes: dict[str, list[int]] = {}
     states: list[CrashState] = []
     seen: set[Image] = set()
@@ -115,13 +117,14 @@ def enumerate_states(
     counting: list[DiskStep] = []
     for index, step in enumerate(steps.noted):
         made = changes.setdefault(step.node, [])
-        if step.call != SYNC:
+        if step.call not in {SYNC, SYNCING}:
             made.append(step.number)
         if index < steps.before or step.time_ns >= until_ns:
             continue
         if since_ns is not None and step.time_ns < since_ns.get(step.node, until_ns):
             continue
-        nth = numbers[step.node] = numbers.get(step.node, 0) + 1
+        counted = step.node, step.call == SYNCING
+        nth = numbers[counted] = numbers.get(counted, 0) + 1
         if not step.fits(*at):
             continue
         counting.append(step)
@@ -171,6 +174,21 @@ def of_recovery(
     found = enumerate_states(steps, until_ns=until_ns, most=most, one=one, at=at, since_ns=since_ns)
     states = [replace(state, starts=numbers[state.step.node] + 1, first=first) for state in found.states]
     return replace(found, states=states)
+
+
+def in_order(states: Sequence[CrashState], seed: int | None) -> list[CrashState]:
+    """Returns states in the order of the visits: first one of each kind, those that show most defects before others.
+
+    Those of a kind come in a drawn order. So states that differ much come soon, whatever the time limit is.
+    """
+    assert seed is not None  # noqa: S101 - `_settled` draws one
+    stream(seed, "crash/order").shuffle(ordered := [*states])
+    before: Counter[tuple[str, str, str]] = Counter()
+    places: list[tuple[int, int, CrashState]] = []
+    for state in sorted(ordered, key=lambda state: state.rank):
+        places.append((before[state.kind], state.rank, state))
+        before[state.kind] += 1
+    return [state for *_, state in sorted(places, key=lambda place: place[:2])]
 
 
 def _losses(step: DiskStep, *, one: bool) -> Iterator[tuple[Losing, str]]:

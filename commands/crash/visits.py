@@ -16,6 +16,7 @@ from harness.outcome import RunOutcome
 from harness.targets import Named
 from harness.units import NS_PER_S
 from harness.verdict import Verdict
+from harness.world import ANY_STEP, SYNCING
 from nemesis.plan import number
 
 if TYPE_CHECKING:
@@ -129,11 +130,19 @@ class Crashing:
         return sorted(order[:count], key=names.index)
 
     def fault(
-        self, settled: Settled, node: str, nth: int, options: dict[str, Value], *, starts: int = 0, before: int = 0
+        self,
+        settled: Settled,
+        node: str,
+        nth: int,
+        options: dict[str, Value],
+        *,
+        call: str = ANY_STEP,
+        starts: int = 0,
+        before: int = 0,
     ) -> PlannedFault:
-        """Returns the loss of power at a step, after a number of starts of the node, and of losses of power."""
+        """Returns the loss of power at a step of a kind, after a number of starts of the node, and of losses of power."""
         limit_s = self.limit_s(settled, before)
-        parameters: dict[str, Value] = {"call": "any", "file": "*", "n": nth, "on": node}
+        parameters: dict[str, Value] = {"call": call, "file": "*", "n": nth, "on": node}
         if starts:
             parameters["starts"] = starts
         return PlannedFault(
@@ -157,7 +166,15 @@ class Crashing:
         return self.with_faults(
             settled,
             [
-                self.fault(settled, each.step.node, each.nth, _losing(each.losing), starts=each.starts, before=before)
+                self.fault(
+                    settled,
+                    each.step.node,
+                    each.nth,
+                    _losing(each.losing),
+                    call=SYNCING if each.step.call == SYNCING else ANY_STEP,
+                    starts=each.starts,
+                    before=before,
+                )
                 for before, each in enumerate(state.losses)
             ],
         )

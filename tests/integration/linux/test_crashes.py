@@ -20,6 +20,18 @@ REWRITE: Final = """    if (ftruncate(log_file, 0) != 0) end(path);
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("without_plots")]
 
 
+def test_an_answer_before_a_sync_is_found_right_before_the_sync(tmp_path: Path) -> None:
+    """The program has answered, and the sync that it waits for has made nothing durable. The correct form survives that."""
+    words = ("crash", "--system", f"{EXAMPLE}/system.py:OwnBinary", "--nodes", "1", "--seed", "5", "--rate", "10")
+    times = ("--time-limit", "2", "--down", "0.2", "--at", "syncing", "--states", "2", "--jobs", "1")
+    line = [*words, *times, "--store", str(tmp_path)]
+    correct = CliRunner().invoke(cli.labrys, line)
+    assert ": 0 invalid" in correct.output
+    wrong = CliRunner().invoke(cli.labrys, [*line, "--bug", "answer-before-sync"])
+    assert wrong.exit_code == 1, wrong.output
+    assert "right before a sync takes effect" in wrong.output
+
+
 def test_a_start_that_may_not_end_early_is_found_by_a_second_loss(tmp_path: Path) -> None:
     """One loss of power shows nothing, at whichever step; a second one within the recovery does."""
     shutil.copytree(EXAMPLE, tmp_path / "kv", ignore=shutil.ignore_patterns("store", "__pycache__"))
