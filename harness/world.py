@@ -136,9 +136,7 @@ class DiskStep:
 
     def fits(self, call: str, pattern: str) -> bool:
         """Returns whether it is of a kind, or `any`, and its file or the end of its path fits a glob pattern."""
-        return call in {ANY_STEP, self.call} and any(
-            fnmatchcase(self.file, glob) for glob in (pattern, f"*/{pattern}")
-        )
+        return call in {ANY_STEP, self.call} and any(fnmatchcase(self.file, glob) for glob in (pattern, f"*/{pattern}"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

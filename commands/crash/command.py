@@ -122,7 +122,9 @@ def crash(ctx: click.Context, /, **values: Any) -> None:
     settled = _settled(ctx, values)
     options = settled.options
     recorded = record(settled, crashing)
-    found = enumerate_states(recorded.steps, until_ns=recorded.until_ns, most=crashing.most, one=crashing.one, at=crashing.at)
+    found = enumerate_states(
+        recorded.steps, until_ns=recorded.until_ns, most=crashing.most, one=crashing.one, at=crashing.at
+    )
     _print_steps(console, recorded, found, time.monotonic() - began_s)
     if recorded.outcome.invalid:
         raise InputError(
