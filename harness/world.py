@@ -8,7 +8,8 @@ give the same history.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar, cast
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeVar, cast
 
 from harness.console.members import Trace, Whole  # noqa: TC001 - members are read by their annotations
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+ANY_STEP: Final = "any"
+SYNCING: Final = "syncing"
 Pair: TypeAlias = "tuple[str, str]"  # from a node to a node
 
 
@@ -116,7 +119,7 @@ class DiskStep:
         node: The node.
         number: Its number among the steps of the node in the run, from 1.
         time_ns: The time of the world.
-        call: `write`, `truncate`, `create`, `rename`, `remove` or `sync`.
+        call: `write`, `truncate`, `create`, `rename`, `remove`, `sync`, or `syncing` right before a sync that takes time.
         file: The path of the file in the data directory.
         unsynced: The changes of the node that are not durable after it, the oldest first.
         others: How much has happened outside of the node so far. It grows with each message that a node or a client sends, and
@@ -130,6 +133,10 @@ class DiskStep:
     file: str
     unsynced: Sequence[Unsynced]
     others: int
+
+    def fits(self, call: str, pattern: str) -> bool:
+        """Returns whether it is of a kind, or `any`, and its file or the end of its path fits a glob pattern."""
+        return call in {ANY_STEP, self.call} and any(fnmatchcase(self.file, glob) for glob in (pattern, f"*/{pattern}"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

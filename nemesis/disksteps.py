@@ -9,6 +9,7 @@ from harness.capabilities import ROOT, SIMULATED_STEPS
 from harness.console.plain import name
 from harness.errors import InputError
 from harness.faults import Fired
+from harness.world import SYNCING
 from nemesis import diskcalls
 from nemesis.conditions import MAX_COUNT, MAX_LINE, check_on, first
 from nemesis.errors import FaultError
@@ -32,11 +33,13 @@ T = TypeVar("T")
 
 AGAIN_S = 0.05  # after a node ran no process
 MAX_STEPS = 10**12
-STEPS = ("any", "sync", "write", "truncate", "create", "rename", "remove")
+STEPS = ("any", "sync", SYNCING, "write", "truncate", "create", "rename", "remove")
 
 
 class DiskStepMade(Condition):
     """The n-th step of the disk of a node: a change of a file, or a sync. Right after it, the node stands still.
+
+    A step `syncing` is right before a sync makes something durable. It counts only if it is asked for.
 
     A simulated node does for 5 ms, and a process of a real one until a fault ends it, at most for 5 s.
     """
@@ -83,6 +86,10 @@ class DiskStepMade(Condition):
         if world is not None:
             world.note_steps()
             return
+        if trigger.parameters.get("call") == SYNCING:
+            raise InputError(
+                f"the trigger {trigger} waits for a moment before the end of a sync, which only simulated disks show"
+            )
         if "starts" in trigger.parameters:
             raise InputError(
                 f"the trigger {trigger} counts starts, and only a simulated node is watched from its start; leave them out"
@@ -108,7 +115,8 @@ class DiskStepMade(Condition):
         )
         return Fired(
             time_ns=self.sight.clock.now_ns(),
-            what=f"right after step {step.number} of the disk of {step.node}: {step.call} {name(step.file, MAX_LINE)}",
+            what=f"right {'before' if step.call == SYNCING else 'after'} step {step.number} of the disk of {step.node}: "
+            f"{step.call} {name(step.file, MAX_LINE)}",
             measured={
                 "node": step.node,
                 "step": step.number,

@@ -7,7 +7,6 @@ not durable. `labrys crash` visits every step of a run. So the disks number thei
 from __future__ import annotations
 
 import abc
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final
 
 from harness.units import NS_PER_MS
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from clusters.sim.machine import Machine
     from clusters.sim.world import SimWorld
 
-ANY: Final = "any"
 HELD_NS: Final = 5 * NS_PER_MS  # how long a node stands still, so that the fault is on before the next step
 
 
@@ -130,13 +128,10 @@ class _Waiting:
 
     def takes(self, step: DiskStep) -> bool:
         """Counts a step. Returns whether it is the one."""
-        if step.node not in self._nodes or self._call not in {ANY, step.call} or not self._fits(step.file):
+        if step.node not in self._nodes or not step.fits(self._call, self._pattern):
             return False
         seen = self._seen[step.node] = self._seen.get(step.node, 0) + 1
         return seen == self._nth
-
-    def _fits(self, file: str) -> bool:
-        return fnmatchcase(file, self._pattern) or fnmatchcase(file, f"*/{self._pattern}")
 
 
 class Steps(StepsOfDisks):

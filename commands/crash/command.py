@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from clusters.sim.jvm import idle
-from commands.crash.states import enumerate_states
+from commands.crash.states import EACH, enumerate_states, in_order
 from commands.crash.visits import HITS, ONE, Crashing, Visited, record, visit
 from commands.hunt.command import DEFAULTS
 from commands.options import choosing, subjects
@@ -25,15 +25,19 @@ from commands.options.run_options import RUN, OutputOptions, RunOptions, Sources
 from commands.replay.command import recalled
 from commands.run.test import completed_options, run_once
 from harness.console import sources as opt
+from harness.console.documents import shown
 from harness.console.parameters import Choice, Number, Whole
 from harness.console.plain import counted, one_line
+from harness.console.suggest import did_you_mean
 from harness.console.terminal import echo, open_console
 from harness.declare import with_option, with_options
 from harness.errors import ExitCode, InfrastructureError, InputError
 from harness.pool import Pool
-from harness.randomness import fresh_seed, stream
+from harness.randomness import fresh_seed
 from harness.verdict import Verdict
+from harness.world import SYNCING
 from nemesis.choices import DRAWING, PLAN_FILE
+from nemesis.disksteps import STEPS
 from nemesis.kinds import use
 from results.store.naming import RunName
 
@@ -70,6 +74,10 @@ OF_RUN: Final = frozenset({choosing.SYSTEM, choosing.WORKLOAD, "fault", "bin"}) 
     "--states", type=Whole(1, 100_000), default=12, show_default=True, help="Visit up to so many states of each step."
 )
 @click.option(
+    "--at", default=":".join(EACH), show_default=True, metavar="CALL[:FILE]",
+    help="Visit only steps of this kind, on files that fit a glob pattern, e.g. sync:*.wal.",
+)  # fmt: skip
+@click.option(
     "--depth", type=Whole(1, 2), default=1, show_default=True,
     help="Let nodes lose power up to so many times in a run: with 2, again while they recover.",
 )  # fmt: skip
@@ -93,8 +101,8 @@ def crash(ctx: click.Context, /, **values: Any) -> None:
     A step is a change of a file, or a sync. First, one run notes the steps of all disks. Then there is a run for each step,
     and for each state that the disk may have then: what was not synced is lost, in whole or in part. The run is the same up to
     the step, because the simulator repeats it by its seed. After --down seconds, the node starts again, and the run goes on
-    and is judged as by `labrys test`. States that are the same are visited once. First, each step has its likeliest state
-    visited, then its next one; the seed draws the order of the steps.
+    and is judged as by `labrys test`. States that are the same are visited once. First, a state
+    of each kind is visited: of each call, file and loss. Then a second one of each follows; the seed draws the steps.
 
     With --depth 2, the nodes of each run that is not invalid lose power again: at each step that they make within --recovery
     seconds after their restart. At the end, the command runs the first invalid run again as `labrys test`, and stores it.
@@ -108,12 +116,15 @@ def crash(ctx: click.Context, /, **values: Any) -> None:
         depth=values["depth"],
         recovery_s=values["recovery_s"],
         most=values["states"],
+        at=_step_kind(values["at"]),
     )
     began_s = time.monotonic()
     settled = _settled(ctx, values)
     options = settled.options
     recorded = record(settled, crashing)
-    found = enumerate_states(recorded.steps, until_ns=recorded.until_ns, most=crashing.most, one=crashing.one)
+    found = enumerate_states(
+        recorded.steps, until_ns=recorded.until_ns, most=crashing.most, one=crashing.one, at=crashing.at
+    )
     _print_steps(console, recorded, found, time.monotonic() - began_s)
     if recorded.outcome.invalid:
         raise InputError(
@@ -126,10 +137,10 @@ def crash(ctx: click.Context, /, **values: Any) -> None:
     jobs = values["jobs"] or len(os.sched_getaffinity(0))
     action = partial(visit, recorded.settled, crashing)
     with _workers(jobs, len(found.states) * crashing.depth, options.faults.fault) as carry_out:
-        interrupted = visits.run(carry_out(action, _in_order(found.states, options.load.seed)))
+        interrupted = visits.run(carry_out(action, in_order(found.states, options.load.seed)))
         more = [] if interrupted else visits.recoveries()
         if more and not visits.is_over:
-            interrupted = visits.run(carry_out(action, _in_order(more, options.load.seed)))
+            interrupted = visits.run(carry_out(action, in_order(more, options.load.seed)))
     visits.show(time.monotonic() - began_s)
     finds = visits.of_verdict(Verdict.INVALID)
     plans = [_write_plan(recorded.settled, crashing, find.state, options.output.store_dir) for find in finds]
@@ -175,6 +186,18 @@ def _settled(ctx: click.Context, values: dict[str, Any]) -> Settled:
     return settle(options, sources)
 
 
+def _step_kind(text: str) -> tuple[str, str]:
+    """Returns the call and the pattern of `--at`.
+
+    Raises:
+        InputError: There is no such call.
+    """
+    call, _, pattern = text.partition(":")
+    if call not in STEPS:
+        raise InputError(f"--at {shown(text)}: {shown(call)} is no kind of steps. {did_you_mean(call, STEPS)}")
+    return call, pattern or "*"
+
+
 def _need_simulator(options: RunOptions) -> None:
     if not options.cluster.simulated:
         raise InputError("labrys crash needs the simulator, which repeats a run up to each step; leave out --cluster")
@@ -188,18 +211,12 @@ def _planned(ctx: click.Context, settled: Settled, plan: Path) -> Settled:
     return settle(*completed_options(ctx.find_root(), {**values, PLAN_FILE: plan}))
 
 
-def _in_order(states: Sequence[CrashState], seed: int | None) -> list[CrashState]:
-    """Returns states in the order of the visits: first those that show most defects, of steps in a drawn order."""
-    assert seed is not None  # noqa: S101 - `_settled` draws one
-    stream(seed, "crash/order").shuffle(ordered := [*states])
-    return sorted(ordered, key=lambda state: state.rank)
-
-
 def _told(state: CrashState) -> str:
     """Returns a state in words."""
     step = state.step
     before = "" if state.first is None else f"{_told(state.first)}; then, in the recovery, "
-    return f"{before}{step.node} right after step {state.nth}, {step.call} {step.file}: {state.words}"
+    place = "right before a sync takes effect, the" if step.call == SYNCING else "right after step"
+    return f"{before}{step.node} {place} {state.nth}, {step.call} {step.file}: {state.words}"
 
 
 def _write_plan(settled: Settled, crashing: Crashing, state: CrashState, store: Path) -> Path:
@@ -207,7 +224,10 @@ def _write_plan(settled: Settled, crashing: Crashing, state: CrashState, store: 
     from nemesis.planfile import to_json
 
     plan = crashing.of_state(settled, state).plan()
-    losses = "-".join(f"{each.step.node}-{each.nth}-{each.rank}" for each in state.losses)
+    losses = "-".join(
+        f"{each.step.node}-{'before-sync-' if each.step.call == SYNCING else ''}{each.nth}-{each.rank}"
+        for each in state.losses
+    )
     name = f"{settled.options.system.name}-{settled.options.seed}-{losses}.json"
     folder = store / PLANS
     folder.mkdir(parents=True, exist_ok=True)

@@ -12,10 +12,13 @@ that goes on afterwards, they differ only in the instants between the two steps.
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from harness.world import Losing
+from harness.randomness import stream
+from harness.world import ANY_STEP, SYNCING, Losing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -23,6 +26,8 @@ if TYPE_CHECKING:
     from harness.world import DiskStep, DiskSteps
 
 SYNC = "sync"
+EACH = (ANY_STEP, "*")
+NUMBER = re.compile(r"\d[0-9a-f]*")  # in names of files
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +36,7 @@ class CrashState:
 
     Attributes:
         step: The step.
-        nth: Its number among the steps of the node since the workload began, from 1.
+        nth: Its number among the steps of the node since the workload began, from 1; those right before syncs have their own.
         losing: What is lost.
         words: What is lost, in words.
         rank: Its place among the states of the step, from 0; those with low ranks show most defects.
@@ -46,6 +51,11 @@ class CrashState:
     rank: int
     starts: int = 0
     first: CrashState | None = None
+
+    @property
+    def kind(self) -> tuple[str, str, str]:
+        """Returns what it shares with other states: the call, the file and the loss in words, without numbers."""
+        return self.step.call, NUMBER.sub("#", self.step.file), NUMBER.sub("#", self.words)
 
     @property
     def losses(self) -> Sequence[CrashState]:
@@ -81,7 +91,13 @@ class Enumerated:
 
 
 def enumerate_states(
-    steps: DiskSteps, *, until_ns: int, most: int, one: bool = True, since_ns: Mapping[str, int] | None = None
+    steps: DiskSteps,
+    *,
+    until_ns: int,
+    most: int,
+    one: bool = True,
+    at: tuple[str, str] = EACH,
+    since_ns: Mapping[str, int] | None = None,
 ) -> Enumerated:
     """Returns the states of the steps of a run.
 
@@ -90,9 +106,10 @@ def enumerate_states(
         until_ns: The time of the world from which steps do not count.
         most: The most states of a step.
         one: Whether one node loses power. If several do, they lose the same: nothing, or all that is not durable.
+        at: The kind of the steps whose states are visited, and a glob pattern of their files.
         since_ns: The nodes whose steps count, and from which time of the world on. None: those of all nodes.
     """
-    numbers: dict[str, int] = {}
+    numbers: dict[tuple[str, bool], int] = {}
     changes: dict[str, list[int]] = {}
     states: list[CrashState] = []
     seen: set[Image] = set()
@@ -100,14 +117,17 @@ def enumerate_states(
     counting: list[DiskStep] = []
     for index, step in enumerate(steps.noted):
         made = changes.setdefault(step.node, [])
-        if step.call != SYNC:
+        if step.call not in {SYNC, SYNCING}:
             made.append(step.number)
         if index < steps.before or step.time_ns >= until_ns:
             continue
         if since_ns is not None and step.time_ns < since_ns.get(step.node, until_ns):
             continue
+        counted = step.node, step.call == SYNCING
+        nth = numbers[counted] = numbers.get(counted, 0) + 1
+        if not step.fits(*at):
+            continue
         counting.append(step)
-        nth = numbers[step.node] = numbers.get(step.node, 0) + 1
         of_step = 0
         for losing, words in _losses(step, one=one):
             if not _is_possible(step, losing):
@@ -125,7 +145,14 @@ def enumerate_states(
 
 
 def of_recovery(
-    first: CrashState, steps: DiskSteps, *, nodes: Sequence[str], within_ns: int, most: int, one: bool
+    first: CrashState,
+    steps: DiskSteps,
+    *,
+    nodes: Sequence[str],
+    within_ns: int,
+    most: int,
+    one: bool,
+    at: tuple[str, str] = EACH,
 ) -> Enumerated:
     """Returns the states of the steps with which nodes recover from a loss of power.
 
@@ -136,6 +163,7 @@ def of_recovery(
         within_ns: How long after their restart steps count.
         most: The most states of a step.
         one: As in `enumerate_states`.
+        at: As in `enumerate_states`.
     """
     starts = {node: [at_ns for name, at_ns in steps.starts if name == node] for node in nodes}
     numbers = {node: sum(at_ns <= first.step.time_ns for at_ns in times) for node, times in starts.items()}
@@ -143,9 +171,24 @@ def of_recovery(
     if not since_ns:
         return Enumerated(steps=(), states=(), merged=0, left_out=0)
     until_ns = min(since_ns.values()) + within_ns
-    found = enumerate_states(steps, until_ns=until_ns, most=most, one=one, since_ns=since_ns)
+    found = enumerate_states(steps, until_ns=until_ns, most=most, one=one, at=at, since_ns=since_ns)
     states = [replace(state, starts=numbers[state.step.node] + 1, first=first) for state in found.states]
     return replace(found, states=states)
+
+
+def in_order(states: Sequence[CrashState], seed: int | None) -> list[CrashState]:
+    """Returns states in the order of the visits: first one of each kind, those that show most defects before others.
+
+    Those of a kind come in a drawn order. So states that differ much come soon, whatever the time limit is.
+    """
+    assert seed is not None  # noqa: S101 - `_settled` draws one
+    stream(seed, "crash/order").shuffle(ordered := [*states])
+    before: Counter[tuple[str, str, str]] = Counter()
+    places: list[tuple[int, int, CrashState]] = []
+    for state in sorted(ordered, key=lambda state: state.rank):
+        places.append((before[state.kind], state.rank, state))
+        before[state.kind] += 1
+    return [state for *_, state in sorted(places, key=lambda place: place[:2])]
 
 
 def _losses(step: DiskStep, *, one: bool) -> Iterator[tuple[Losing, str]]:
@@ -163,6 +206,12 @@ def _losses(step: DiskStep, *, one: bool) -> Iterator[tuple[Losing, str]]:
     if of_names and of_names != everything:
         yield Losing(changes=of_names), "changes of names are lost"
         yield Losing(changes=everything - of_names), "changes of contents are lost"
+    of_contents = [(place, step.unsynced[-place].file) for place in everything - of_names]
+    for file in sorted({file for _, file in of_contents}):
+        of_file = frozenset(place for place, of in of_contents if of == file)
+        if of_file != everything:
+            yield Losing(changes=of_file), f"changes of {file} are lost"
+            yield Losing(changes=everything - of_names - of_file), f"changes of other files than {file} are lost"
     for place in range(1, count + 1):
         yield Losing(changes=frozenset({place})), f"change {place} from the end is lost"
         yield Losing(changes=frozenset(range(1, place + 1))), f"the last {place} changes are lost"

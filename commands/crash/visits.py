@@ -9,13 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from commands.crash.states import of_recovery
+from commands.crash.states import EACH, of_recovery
 from harness.errors import InfrastructureError, InputError, LabrysError
 from harness.faults import PlannedFault, Trigger
 from harness.outcome import RunOutcome
 from harness.targets import Named
 from harness.units import NS_PER_S
 from harness.verdict import Verdict
+from harness.world import ANY_STEP, SYNCING
 from nemesis.plan import number
 
 if TYPE_CHECKING:
@@ -88,6 +89,7 @@ class Crashing:
         depth: How many losses of power a run has at most.
         recovery_s: How long a recovery takes: a further loss of power comes within this time after a restart.
         most: The most states of a step.
+        at: The kind of the steps that are visited, and a glob pattern of their files.
     """
 
     hit: str
@@ -95,6 +97,7 @@ class Crashing:
     depth: int = 1
     recovery_s: float = 0.0
     most: int = 1
+    at: tuple[str, str] = EACH
 
     @property
     def one(self) -> bool:
@@ -127,11 +130,19 @@ class Crashing:
         return sorted(order[:count], key=names.index)
 
     def fault(
-        self, settled: Settled, node: str, nth: int, options: dict[str, Value], *, starts: int = 0, before: int = 0
+        self,
+        settled: Settled,
+        node: str,
+        nth: int,
+        options: dict[str, Value],
+        *,
+        call: str = ANY_STEP,
+        starts: int = 0,
+        before: int = 0,
     ) -> PlannedFault:
-        """Returns the loss of power at a step, after a number of starts of the node, and of losses of power."""
+        """Returns the loss of power at a step of a kind, after a number of starts of the node, and of losses of power."""
         limit_s = self.limit_s(settled, before)
-        parameters: dict[str, Value] = {"call": "any", "file": "*", "n": nth, "on": node}
+        parameters: dict[str, Value] = {"call": call, "file": "*", "n": nth, "on": node}
         if starts:
             parameters["starts"] = starts
         return PlannedFault(
@@ -155,7 +166,15 @@ class Crashing:
         return self.with_faults(
             settled,
             [
-                self.fault(settled, each.step.node, each.nth, _losing(each.losing), starts=each.starts, before=before)
+                self.fault(
+                    settled,
+                    each.step.node,
+                    each.nth,
+                    _losing(each.losing),
+                    call=SYNCING if each.step.call == SYNCING else ANY_STEP,
+                    starts=each.starts,
+                    before=before,
+                )
                 for before, each in enumerate(state.losses)
             ],
         )
@@ -204,6 +223,7 @@ def visit(recorded: Settled, crashing: Crashing, state: CrashState) -> Visited:
         within_ns=int(crashing.recovery_s * NS_PER_S),
         most=crashing.most,
         one=crashing.one,
+        at=crashing.at,
     )
     return replace(visited, recovery=recovery)
 

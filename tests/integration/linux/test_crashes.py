@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Final
 
@@ -18,6 +20,28 @@ REWRITE: Final = """    if (ftruncate(log_file, 0) != 0) end(path);
     for (int i = 0; i < used; i++) dprintf(log_file, "%s %s\\n", registers[i].key, registers[i].value);
     if ("""
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("without_plots")]
+
+
+def test_an_answer_before_a_sync_is_found_right_before_the_sync(tmp_path: Path) -> None:
+    """The program has answered, and the sync that it waits for has made nothing durable. The correct form survives that."""
+    words = ("crash", "--system", f"{EXAMPLE}/system.py:OwnBinary", "--nodes", "1", "--seed", "5", "--rate", "10")
+    times = ("--time-limit", "2", "--down", "0.2", "--at", "syncing", "--states", "2", "--jobs", "1")
+    line = [
+        sys.executable,
+        "-m",
+        "cli",
+        *words,
+        *times,
+        "--store",
+        str(tmp_path),
+    ]  # this process keeps a class of the system
+    correct = subprocess.run(line, capture_output=True, text=True, timeout=200, check=False)
+    assert ": 0 invalid" in correct.stdout + correct.stderr
+    wrong = subprocess.run(
+        [*line, "--bug", "answer-before-sync"], capture_output=True, text=True, timeout=200, check=False
+    )
+    assert wrong.returncode == 1, wrong.stderr
+    assert "right before a sync takes effect" in wrong.stdout
 
 
 def test_a_start_that_may_not_end_early_is_found_by_a_second_loss(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 import cli
-from commands.crash.states import CrashState, enumerate_states, of_recovery
+from commands.crash.states import CrashState, enumerate_states, in_order, of_recovery
 from harness.errors import InputError
 from harness.world import DiskStep, DiskSteps, Losing, Unsynced
 from tests.examples import SIMULATED
@@ -78,6 +78,43 @@ def test_states_that_are_the_same_are_merged() -> None:
     assert frozenset({1}) not in lost(of=found.states, nth=2)
     assert found.merged
     assert not found.left_out
+
+
+def test_the_content_of_each_file_is_lost_alone() -> None:
+    """Names, and contents of other files, are there."""
+    named = step(4, unsynced=[1, 2, 3, 4], names=[1])
+    vote = replace(named.unsynced[2], file="vote")
+    mixed = replace(named, unsynced=(*named.unsynced[:2], vote, named.unsynced[3]))
+    found = states(step(1, "create"), step(2), step(3), mixed, before=3)
+    assert frozenset({2}) in lost(of=found, nth=1)
+    words = {state.losing.changes: state.words for state in found}
+    assert words[frozenset({1, 3})] == "changes of log are lost"
+
+
+def test_the_moment_before_a_sync_is_a_state_if_something_happened_since_the_write() -> None:
+    """It has its own numbers, and what the sync is of can still be lost."""
+    write, before, after = step(1, unsynced=[1]), step(2, "syncing", unsynced=[1]), step(3, "sync")
+    assert {state.step.call for state in states(write, before, after)} == {"write"}
+    answered = replace(before, others=1)
+    found = [state for state in states(write, answered, replace(after, others=1)) if state.step.call == "syncing"]
+    assert [(state.nth, state.losing.changes) for state in found][:2] == [(1, frozenset()), (1, None)]
+
+
+def test_only_steps_of_one_kind_are_visited() -> None:
+    """The others keep their numbers."""
+    other = replace(step(2, "sync", others=1), file="data/vote")
+    found = enumerate_states(DiskSteps(noted=(step(1), other)), until_ns=NEVER_NS, most=9, at=("sync", "vote"))
+    assert [state.nth for state in found.states] == [2]
+    assert [each.file for each in found.steps] == ["data/vote"]
+
+
+def test_states_of_another_kind_come_before_a_second_one() -> None:
+    """Numbers in names of files, and the nodes, make no other kind."""
+    same = [replace(step(number, "create", others=number), file=f"log.{number}00a") for number in range(1, 6)]
+    rare = replace(step(6, "remove", others=6), file="vote")
+    order = in_order(states(*same, rare, most=1), 7)
+    assert {state.step.call for state in order[:2]} == {"create", "remove"}
+    assert len(order) == 6
 
 
 def test_a_limit_leaves_states_out_and_says_how_many() -> None:
@@ -169,6 +206,13 @@ def test_the_steps_of_a_run_of_the_store_are_visited(tmp_path: Path) -> None:
     refused = CliRunner().invoke(cli.labrys, [*of_run, "--rate", "3"])
     assert isinstance(refused.exception, InputError)
     assert "--rate" in str(refused.exception)
+
+
+def test_a_kind_of_steps_that_does_not_exist_is_refused(tmp_path: Path) -> None:
+    """The error says which there are."""
+    done = CliRunner().invoke(cli.labrys, ["crash", "--at", "sink:*.wal", "--store", str(tmp_path)])
+    assert isinstance(done.exception, InputError)
+    assert "'sink' is no kind of steps" in str(done.exception)
 
 
 def test_real_nodes_are_refused(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ use super::dispatch::{failed, natively, After, Outcome};
 use super::objects::Kind;
 use super::streams::MOST_AT_ONCE;
 use super::work::WORK;
-use super::{Kernel, ObjectId, ThreadId, REALTIME_START, SECOND};
+use super::{Kernel, ObjectId, ThreadId, Wait, REALTIME_START, SECOND};
 use crate::machine;
 use crate::tracee::{self, Registers};
 use crate::volume::USUAL;
@@ -67,6 +67,10 @@ impl Kernel {
                 }
                 if !again {
                     return self.begin_sync(thread, number, registers);
+                }
+                if self.note_sync_before(thread, number) {
+                    self.block(thread, Wait::Sync, Some(self.now));
+                    return Outcome::Block; // its program stands, and what the sync is of is not durable yet
                 }
                 // `sync` is of all disks of the machine, those of others too, so the kernel does not carry it out.
                 let works = if number == libc::SYS_sync { Outcome::Value(0) } else { Outcome::Native };

@@ -11,7 +11,7 @@ use libc::{c_int, c_long, pid_t};
 
 use super::disk::{Key, Losing, Loss, Named, Synced};
 use super::dispatch::Outcome;
-use super::steps::Making;
+use super::steps::{Making, SYNCING};
 use super::{scaled, Kernel, NodeId, ProcessId, Run, ThreadId, Wait};
 use crate::chance::Chance;
 use crate::kernel::Fatal;
@@ -297,12 +297,31 @@ impl Kernel {
         (number != libc::SYS_sync).then_some(error) // it is always successful; see sync(2)
     }
 
-    /// A sync has ended, and made durable what it is of: a file, or more than one.
-    fn note_sync(&mut self, thread: ThreadId, number: c_long) {
+    /// A sync is about to end, and has made nothing durable yet: this is a step. Returns whether the program stands still.
+    pub(super) fn note_sync_before(&mut self, thread: ThreadId, number: c_long) -> bool {
+        let is_noted = std::mem::take(&mut self.threads[thread].sync_is_noted);
+        if is_noted || !self.steps.notes || self.threads[thread].syncing.is_none() {
+            return false;
+        }
+        let path = self.synced_file(thread, number);
+        self.disks[self.threads[thread].node].count();
+        let stands = self.note_step(thread, Making { call: SYNCING, path });
+        self.threads[thread].sync_is_noted = stands;
+        stands
+    }
+
+    /// Returns the file that a sync is of; an empty path if it is of more than one.
+    fn synced_file(&self, thread: ThreadId, number: c_long) -> PathBuf {
         let of_one = matches!(number, libc::SYS_fsync | libc::SYS_fdatasync);
         let descriptor = self.threads[thread].registers.rdi as i32;
         let opened = if of_one { self.opened(thread, descriptor) } else { None };
-        self.begin_step(thread, "sync", opened.map_or_else(PathBuf::new, |(_, path)| path));
+        opened.map_or_else(PathBuf::new, |(_, path)| path)
+    }
+
+    /// A sync has ended, and made durable what it is of: a file, or more than one.
+    fn note_sync(&mut self, thread: ThreadId, number: c_long) {
+        let path = self.synced_file(thread, number);
+        self.begin_step(thread, "sync", path);
     }
 
     /// A process is about to be killed: notes whether it could write a file through memory that has no image.

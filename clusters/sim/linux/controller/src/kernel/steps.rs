@@ -12,6 +12,9 @@ use super::disk::Unsynced;
 use super::errors::fits;
 use super::{Kernel, Nanos, NodeId, ProcessId, ThreadId};
 
+/// The call of the step right before the end of a sync: what the sync is of is not durable yet.
+pub const SYNCING: &str = "syncing";
+
 /// A step.
 pub struct Step {
     pub node: NodeId,
@@ -36,7 +39,7 @@ pub struct Making {
 /// The n-th step of a kind, on a file, of one of some nodes.
 pub struct Wanted {
     pub nodes: Vec<NodeId>,
-    /// None: any.
+    /// None: any but the moments before the ends of syncs.
     pub call: Option<String>,
     pub pattern: CString,
     pub nth: u64,
@@ -46,7 +49,7 @@ pub struct Wanted {
 impl Wanted {
     fn takes(&mut self, step: &Step) -> bool {
         let is_one = self.nodes.contains(&step.node)
-            && self.call.as_deref().is_none_or(|call| call == step.call)
+            && self.call.as_deref().map_or(step.call != SYNCING, |call| call == step.call)
             && fits(&self.pattern, &step.file);
         if !is_one {
             return false;
@@ -73,7 +76,12 @@ pub struct Steps {
 impl Kernel {
     /// The call of a thread before this one was a step, which is done now. Returns whether its program stands still.
     pub(super) fn end_step(&mut self, thread: ThreadId) -> bool {
-        let Some(Making { call, path }) = self.threads[thread].making_step.take() else { return false };
+        let Some(making) = self.threads[thread].making_step.take() else { return false };
+        self.note_step(thread, making)
+    }
+
+    /// A thread makes a step. Returns whether its program stands still.
+    pub(super) fn note_step(&mut self, thread: ThreadId, Making { call, path }: Making) -> bool {
         let (node, process) = (self.threads[thread].node, self.threads[thread].process);
         let disk = &self.disks[node];
         let volume = disk.volumes.iter().find(|volume| path.starts_with(volume.data()));

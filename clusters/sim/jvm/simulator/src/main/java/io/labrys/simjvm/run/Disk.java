@@ -329,6 +329,15 @@ public final class Disk {
         journal.add(change);
     }
 
+    /** Notes that a program has waited for the sync of an open file, a folder or a mapped buffer, which is about to be done. */
+    void syncing(Object handle) {
+        if (keeps) {
+            Content content = handles.get(handle);
+            next();
+            made(Steps.SYNCING, content == null ? null : nameOf(content));
+        }
+    }
+
     /** Notes that a program has synced an open file, or a folder. */
     void synced(Object handle) {
         if (!keeps) {

@@ -333,6 +333,7 @@ public final class Hooks {
     /** Syncs a file or a folder. */
     public static void force(FileChannel channel, boolean metadata) throws IOException {
         fileOperation();
+        SimProcess.current().disk().syncing(channel);
         channel.force(metadata);
         SimProcess.current().disk().synced(channel);
     }
@@ -340,6 +341,7 @@ public final class Hooks {
     /** Syncs a file. */
     public static void sync(FileDescriptor descriptor) throws IOException {
         fileOperation();
+        SimProcess.current().disk().syncing(descriptor);
         descriptor.sync();
         SimProcess.current().disk().synced(descriptor);
     }
@@ -358,6 +360,7 @@ public final class Hooks {
     /** Writes a mapped part of a file to the disk. */
     public static MappedByteBuffer force(MappedByteBuffer buffer) {
         fileOperation();
+        SimProcess.current().disk().syncing(buffer);
         buffer.force();
         SimProcess.current().disk().forced(buffer);
         return buffer;

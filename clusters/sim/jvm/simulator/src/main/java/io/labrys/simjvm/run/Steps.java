@@ -13,6 +13,9 @@ import java.util.regex.Pattern;
  * <p>Right after a step that it waits for, the process stands still. The controller kills it, or lets it go on.
  */
 public final class Steps {
+    /** The step right before a sync, which has made nothing durable yet. */
+    static final String SYNCING = "syncing";
+    /** Each step but those right before syncs. */
     private static final String ANY = "any";
 
     private final Map<String, Long> numbers = new HashMap<>();
@@ -41,7 +44,8 @@ public final class Steps {
         }
 
         boolean takes(String node, String of, String path) {
-            boolean counts = nodes.contains(node) && (call.equals(ANY) || call.equals(of)) && file.matcher(path).matches();
+            boolean isOne = call.equals(ANY) ? !of.equals(SYNCING) : call.equals(of);
+            boolean counts = nodes.contains(node) && isOne && file.matcher(path).matches();
             return counts && seen.merge(node, 1L, Long::sum) == nth;
         }
     }
