@@ -29,7 +29,7 @@ MASTER = {
 def ready(monkeypatch: pytest.MonkeyPatch, offsets: Iterator[int], *, timeout_s: float) -> None:
     """Waits for a group whose third server has these offsets, one for each look, and whose master has 12,057."""
 
-    async def answer(node: Node, port: int, timeout_s: float, *words: str) -> object:  # noqa: ARG001 - of no server
+    async def answer(node: Node, port: int, timeout_s: float, *words: str) -> object:
         if words[0] == "SENTINEL":
             return [text for pair in MASTER.items() for text in pair]
         if node.name == "n1":
