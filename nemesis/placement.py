@@ -161,9 +161,9 @@ def _go_together(fault: Placed, holding: Sequence[Placed], where: Layout) -> boo
     if held & set(names_of(fault.target)):
         return False
     unnamed = sum(max(map(len, _possible(other, where))) for other in holding if not names_of(other.target))
-    down = all(other.choice.kind.fault.DISABLES for other in holding)
+    down = all(other.choice.kind.fault.DISABLES and other.start_s < fault.start_s for other in holding)
     if fault.target in (tgt.LEADER, tgt.LEADER_MINORITY) and down and len(held) + unnamed < len(nodes):
-        return True  # a node that is down is not the leader
+        return True  # a node that has been down is not the leader
     return all(len(set(targets) - held) > unnamed for targets in _possible(fault, where))
 
 

@@ -3,7 +3,8 @@
 Every kind has its own streams, one for its rhythm and one for each of its faults. So another kind never changes its draws. If a
 fault would share a node with a fault of its group (two faults of one process), it takes free nodes instead, or waits if there
 are not enough. With `keep_majority`, it also waits if it would take the majority away together with the other faults. The
-placement makes sure that each kind finds a node. Drawing resolves the targets that do not depend on the leader.
+placement makes sure that each kind finds a node. If a kind waits until the end because others take turns, the plan is drawn
+again, and the others wait for its first fault. Drawing resolves the targets that do not depend on the leader.
 """
 
 from __future__ import annotations
@@ -44,6 +45,21 @@ MAX_FAULTS = 100_000  # the same limit as in a plan file
 DECIMALS = 3  # times are whole milliseconds
 
 
+class _NoPlaceError(PlanError):
+    """A kind has no fault, because it never found a place among the others.
+
+    Attributes:
+        label: The kind's label.
+    """
+
+    def __init__(self, label: str, time_limit_s: float) -> None:
+        super().__init__(
+            f"{label} does not fit into {time_limit_s:g} s with the other faults; give more time, shorter on and off times, "
+            "or fewer faults"
+        )
+        self.label = label
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Part:
     """A kind at one role, or at whole nodes.
@@ -67,6 +83,7 @@ class _Candidate:
         self.choice = parts[0].choice
         self.rhythm = rhythm
         self.placed = 0
+        self.has_waited = False
         self.start_s = 0.0
         self._seed = seed
         self._rhythm_rng = self._stream("rhythm")
@@ -88,6 +105,10 @@ class _Candidate:
             )
         later_s = self._rhythm_rng.uniform(0.0, min(room_s, rhythm.off_s[1]))
         self.start_s = rhythm.quiet_s + (0.0 if at_once else later_s)
+
+    def is_first(self, ahead: frozenset[str]) -> bool:
+        """Returns whether its next fault is its first one, for which the other kinds wait."""
+        return not self.placed and self.choice.label in ahead
 
     def next(self, end_s: float) -> None:
         """Draws the start and the duration of the next fault, after one that ends at `end_s`."""
@@ -191,7 +212,50 @@ def draw_plan(
     """
     if keep_majority and take_majority:
         raise PlanError("the majority cannot be both kept and taken away")
-    heap: list[tuple[float, int, _Candidate]] = []
+    ahead: frozenset[str] = frozenset()
+    while True:
+        try:
+            placed = _place(
+                choices,
+                where,
+                seed=seed,
+                time_limit_s=time_limit_s,
+                rhythms=rhythms or {},
+                keep_majority=keep_majority,
+                take_majority=take_majority,
+                each_at_least_once=each_at_least_once,
+                in_turn=in_turn,
+                most=most,
+                ahead=ahead,
+            )
+        except _NoPlaceError as error:
+            if in_turn or error.label in ahead:
+                raise
+            ahead |= {error.label}
+        else:
+            return number(_entry(fault) for fault in placed)
+
+
+def _place(
+    choices: Sequence[Choice],
+    where: Layout,
+    *,
+    seed: int,
+    time_limit_s: float,
+    rhythms: Mapping[str, Rhythm],
+    keep_majority: bool,
+    take_majority: bool,
+    each_at_least_once: bool,
+    in_turn: bool,
+    most: int,
+    ahead: frozenset[str],
+) -> list[Placed]:
+    """Draws the faults; see `draw_plan`. If a kind of `ahead` waits for its first fault, the others wait for it.
+
+    Raises:
+        PlanError: See `draw_plan`.
+    """
+    heap: list[tuple[float, bool, int, _Candidate]] = []
     every = [part for choice in choices for part in choice.parts]
     for index, choice in enumerate(choices):
         parts = [
@@ -202,9 +266,9 @@ def draw_plan(
             )
             for part in choice.parts
         ]
-        candidate = _Candidate(parts, (rhythms or {}).get(choice.name, Rhythm()), seed=seed)
+        candidate = _Candidate(parts, rhythms.get(choice.name, Rhythm()), seed=seed)
         candidate.first(time_limit_s, at_once=in_turn)
-        heapq.heappush(heap, (candidate.start_s, index, candidate))
+        heapq.heappush(heap, (candidate.start_s, not candidate.is_first(ahead), index, candidate))
     placed: list[Placed] = []
     recent: list[Placed] = []  # the faults that can still affect the placement of later ones
     while heap:
@@ -213,35 +277,35 @@ def draw_plan(
                 f"{time_limit_s:g} s have room for more than {most} faults; give less time, longer on and off times, "
                 "or fewer faults"
             )
-        _, index, candidate = heapq.heappop(heap)
+        _, _, index, candidate = heapq.heappop(heap)
         limit_s = time_limit_s - candidate.rhythm.tail_s
         candidate.start_s = round(candidate.start_s, DECIMALS)
         end_s = round(min(candidate.start_s + candidate.takes_s, limit_s), DECIMALS)
         if end_s - candidate.start_s < candidate.rhythm.wait_s + candidate.rhythm.on_s[0] - SLACK_S:
             needed = each_at_least_once and (in_turn or not candidate.choice.by_all)
             if needed and not candidate.placed:
-                raise PlanError(
-                    f"{candidate.choice.label} does not fit into {time_limit_s:g} s with the other faults; give more time, "
-                    "shorter on and off times, or fewer faults"
-                )
+                raise _NoPlaceError(candidate.choice.label, time_limit_s)
             continue
         recent = [other for other in recent if other.end_s + MATTERS_S > candidate.start_s]
         faults = candidate.faults(end_s, recent, where, keep_majority=keep_majority, take_majority=take_majority)
         waits = [must_wait(fault, recent, where, keep_majority=keep_majority) for fault in faults]
+        if not candidate.is_first(ahead):
+            waits.extend(other.start_s for *_, other in heap if other.is_first(ahead) and other.has_waited)
         wait_s = max((each for each in waits if each is not None), default=None)
         if in_turn and placed:
             free_s = placed[-1].end_s + candidate.rhythm.off_s[0]
             wait_s = free_s if candidate.start_s < free_s - SLACK_S else wait_s
         if wait_s is not None:
             candidate.start_s = wait_s
+            candidate.has_waited = True
         else:
             placed.extend(faults)
             recent.extend(faults)
             if in_turn:
                 continue
             candidate.next(end_s)
-        heapq.heappush(heap, (candidate.start_s, index, candidate))
-    return number(_entry(fault) for fault in placed)
+        heapq.heappush(heap, (candidate.start_s, not candidate.is_first(ahead), index, candidate))
+    return placed
 
 
 def number(faults: Iterable[PlannedFault]) -> tuple[PlannedFault, ...]:

@@ -54,7 +54,9 @@ TELLING = (
 LINES = MappingProxyType(
     {
         "leads": LogLine(
-            path=log_of(BROKER), pattern="starts at leader epoch", meaning="a broker becomes the leader of a partition"
+            path=log_of(BROKER),
+            pattern=r"\] Leader .* starts at leader epoch",  # followers have a line `Follower ... starts at leader epoch`
+            meaning="a broker becomes the leader of a partition",
         ),
         "shrinks": LogLine(
             path=log_of(BROKER),

@@ -316,7 +316,7 @@ class Sentinels(Service):
         remote.write(f"{DATA_DIR}-sentinel/sentinel.conf", "\n".join(lines) + "\n")
 
     async def until_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
-        """Waits until all sentinels know each other and one master, and all other servers follow it."""
+        """Waits until all sentinels know each other and one master, and all other servers follow it and have its changes."""
         await wait_until_complete(self, nodes, timeout_s, self._examine, system_name="Redis")
 
     async def statuses(self, node: Node, timeout_s: float) -> Sequence[NodeStatus]:
@@ -362,9 +362,12 @@ class Sentinels(Service):
                 lacking[node.name] = f"has a sentinel that knows {view.get('num-slaves')} replicas"
             elif masters != [known]:
                 lacking[node.name] = f"has a sentinel that names {known} as the master, and masters are {masters}"
+        newest = max((status.applied_index or 0 for status in roles if status.role == "leader"), default=0)
         for status in roles:
             if status.role == "follower" and (status.details or {}).get("link") != "connected":
                 lacking[status.node] = "is a replica that is not connected to its master"
+            elif status.role == "follower" and (status.applied_index or 0) < newest:
+                lacking[status.node] = f"is a replica with {status.applied_index or 0:,} of {newest:,} bytes of changes"
         answered = {status.node for status in roles}
         lacking |= {
             node.name: "has a server that does not answer" for node in servers.nodes if node.name not in answered

@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from harness.targets import ByLeader, names_of
@@ -127,6 +127,8 @@ PROCESS_KINDS = [
     st.lists(st.sampled_from(PROCESS_KINDS), min_size=2, max_size=3, unique=True),
     st.sampled_from([60.0, 120.0]),
 )
+@example(98, 3, ["leader-pause", "leader-kill", "kill:minority"], 120.0)  # the kill waits while the others take turns
+@example(12, 7, ["leader-pause", "leader-kill", "pause"], 120.0)
 def test_a_process_fault_always_finds_a_free_node(seed: int, count: int, kinds: list[str], limit_s: float) -> None:
     """For every possible leader, each fault has a target that no other fault affects at its start."""
     nodes = [f"n{i}" for i in range(1, count + 1)]

@@ -269,3 +269,22 @@ def test_a_busy_broker_that_leads_is_known_as_the_leader(monkeypatch: pytest.Mon
         ("leader", 4, "n1", None),
         ("follower", 4, "n1", None),
     ]
+
+
+@pytest.mark.parametrize(
+    ("line", "leads"),
+    [
+        (
+            "Leader labrys-0 with topic id Some(s6zffr3b) starts at leader epoch 1 from offset 107 with partition epoch 1",
+            True,
+        ),
+        (
+            "Follower labrys-0 starts at leader epoch 1 from offset 105 with partition epoch 1. Current leader is 2.",
+            False,
+        ),
+    ],
+)
+def test_the_trigger_leads_is_for_a_new_leader_alone(line: str, leads: bool) -> None:
+    """Leaders and followers of a partition have similar lines, here from a broker of Kafka 4.1.2."""
+    logged = f"2026-11-30T20:58:57.768+0000 [kafka-2-metadata] INFO state.change.logger - [Broker id=2] {line}"
+    assert bool(re.search(system.LINES["leads"].pattern, logged)) == leads

@@ -194,6 +194,7 @@ impl Synced<'_> {
         }
     }
 
+    /// Returns whether the sync is of a volume, or of a file on it.
     fn is_on(self, folder: &Path) -> bool {
         match self {
             Self::All => true,
@@ -388,12 +389,13 @@ impl Disk {
 
     /// A sync begins. What comes after this will not be durable by it.
     pub fn begin(&self, what: Synced) -> io::Result<Begun> {
+        let folders: Vec<_> = self.folders.iter().filter(|folder| what.is_on(folder)).cloned().collect();
         let mut images = BTreeMap::new();
         for (key, dirty) in &self.files {
             if let Some(image) = &dirty.image {
-                // A size is durable as names are.
-                let pages = what.pages(*key, &dirty.path).or_else(|| what.is_on(&dirty.path).then_some(0..0));
-                if let Some(pages) = pages {
+                // A sync of another file makes the size durable, as it does the names of the volume.
+                let has_size = folders.iter().any(|folder| dirty.path.starts_with(folder));
+                if let Some(pages) = what.pages(*key, &dirty.path).or_else(|| has_size.then_some(0..0)) {
                     images.insert(*key, image.changes(&dirty.file, pages)?);
                 }
             }
@@ -406,7 +408,7 @@ impl Disk {
                 .filter(|(key, dirty)| what.pages(**key, &dirty.path).is_some())
                 .map(|(key, _)| *key)
                 .collect(),
-            folders: self.folders.iter().filter(|folder| what.is_on(folder)).cloned().collect(),
+            folders,
             images,
         })
     }
@@ -745,6 +747,25 @@ mod tests {
         let mut expected = vec![0; 12_288];
         expected[4_096] = b'b';
         assert!(fs::read(&path).expect("the file") == expected);
+        fs::remove_dir_all(folder).expect("removed");
+    }
+
+    #[test]
+    fn the_size_of_a_mapped_file_is_durable_after_any_sync() {
+        let folder = folder("sizes");
+        let (path, other) = (folder.join("log"), folder.join("other"));
+        let mut disk = disk(&folder);
+        for path in [&path, &other] {
+            fs::write(path, b"").expect("a file");
+        }
+        disk.map(&path, &path).expect("mapped");
+        let file = fs::OpenOptions::new().write(true).open(&path).expect("the file");
+        file.set_len(8_192).expect("a size");
+        file.write_all_at(b"a", 4_096).expect("written");
+        sync(&mut disk, &other);
+        file.set_len(12_288).expect("a size"); // after the sync
+        disk.lose(&folder, &mut Losing::Drawn(chance(false)), &mut BTreeSet::new()).expect("a loss");
+        assert!(fs::read(&path).expect("the file") == vec![0; 8_192]);
         fs::remove_dir_all(folder).expect("removed");
     }
 

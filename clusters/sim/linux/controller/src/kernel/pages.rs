@@ -38,6 +38,9 @@ pub struct Changes {
 
 /// Calls a function with each page of a file in a range that is not in a hole. The last page of a file is filled up with zeros.
 fn each_page(file: &File, range: Range<u64>, mut visit: impl FnMut(u64, &[u8])) -> io::Result<()> {
+    if range.is_empty() {
+        return Ok(());
+    }
     // SAFETY: it changes only the place of a descriptor of the controller, which nothing else uses.
     let seek = |place: u64, how| match unsafe { libc::lseek(file.as_raw_fd(), place as i64, how) } {
         -1 => Err(io::Error::last_os_error()),
