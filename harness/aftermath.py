@@ -23,7 +23,7 @@ from harness.load import ClosedLoop, OpenLoop
 from harness.op import RECOVERY_PHASE, Invocation, OpType
 from harness.recovery import recover
 from harness.replicas import compare_replicas
-from harness.served import Served, sorts_in
+from harness.served import READ, Served, sorts_in
 from harness.units import NS_PER_S
 from harness.workload import clients_of
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from harness.history import Recorder
     from harness.load import Load
     from harness.node import Node
-    from harness.op import Op
+    from harness.op import Op, Process
     from harness.phases import Phases
     from harness.recovery import Recovery
     from harness.run import Observer, RunResult, Test
@@ -46,6 +46,7 @@ FINAL_CONCURRENCY: Final = 5
 # Answers from before this time at the end of the workload do not show that clients are served now.
 RECENT_S: Final = 1.0
 ASK_RATE: Final = 10.0  # operations per second and node of an open loop, at most
+READ_AFTER: Final = 20  # operations of the workload without a read, after which the wait for recovery reads
 GIVE_UP: Final = 5  # reads without an answer, after which a node that stays out is left out
 
 
@@ -252,7 +253,7 @@ class _Clients:
 
             test = run.test
             await run.drive(
-                generator=on_update(update, time_limit(timeout_s, _Continued(run.generator))),
+                generator=on_update(update, time_limit(timeout_s, _Continued(run.generator, served, self._a_read()))),
                 clients=clients_of(test.workload, test.system.client),
                 nodes=test.system.front().nodes,
                 load=_slower(test.load),
@@ -260,19 +261,43 @@ class _Clients:
             )
         return served
 
+    def _a_read(self) -> Invocation | None:
+        """Returns the last read that succeeded; None if none did."""
+        begun: dict[Process, Op] = {}
+        read = None
+        for event in self._run.history.ops:
+            if event.f not in self._reads:
+                continue
+            if event.type is OpType.INVOKE:
+                begun[event.process] = event
+            elif event.type is OpType.OK and event.process in begun:
+                read = begun[event.process]
+        return None if read is None else Invocation(read.f, read.value, read.key)
+
 
 class _Continued:
-    """The generator of the workload after its time limit. Its operations have a phase of their own."""
+    """The generator of the workload after its time limit. Its operations have a phase of their own.
 
-    def __init__(self, generator: Generator) -> None:
+    A workload may read seldom. Then the wait would be over without a read, and the system would be accused of that. So while no
+    read has succeeded, one is repeated after some operations without any.
+    """
+
+    def __init__(self, generator: Generator, served: Served, read: Invocation | None) -> None:
         self._generator = generator
+        self._served = served
+        self._read = read
+        self._without = 0  # operations since the last read
 
     def ask(self, asker: Asker) -> Answer:
-        """Returns what the workload answers."""
+        """Returns what the workload answers, or the repeated read."""
+        if self._read is not None and self._without >= READ_AFTER and READ not in self._served.succeeded:
+            self._without = 0
+            return self._read._replace(phase=RECOVERY_PHASE)
         answer = self._generator.ask(asker)
-        if isinstance(answer, Invocation) and answer.phase is None:
-            return answer._replace(phase=RECOVERY_PHASE)
-        return answer
+        if not isinstance(answer, Invocation):
+            return answer
+        self._without = 0 if answer.f in self._served.reads else self._without + 1
+        return answer if answer.phase is not None else answer._replace(phase=RECOVERY_PHASE)
 
     def update(self, event: Op) -> None:
         """Hands an event to the workload."""

@@ -213,6 +213,8 @@ pub struct Begun {
     /// The volumes of which it makes all names durable.
     folders: Vec<PathBuf>,
     images: BTreeMap<Key, Changes>,
+    /// Whether the moment before its end was a step already.
+    pub is_noted: bool,
 }
 
 /// What is not durable on the disk of a node.
@@ -410,6 +412,7 @@ impl Disk {
                 .collect(),
             folders,
             images,
+            is_noted: false,
         })
     }
 

@@ -299,14 +299,16 @@ impl Kernel {
 
     /// A sync is about to end, and has made nothing durable yet: this is a step. Returns whether the program stands still.
     pub(super) fn note_sync_before(&mut self, thread: ThreadId, number: c_long) -> bool {
-        let is_noted = std::mem::take(&mut self.threads[thread].sync_is_noted);
-        if is_noted || !self.steps.notes || self.threads[thread].syncing.is_none() {
+        let is_new = self.threads[thread].syncing.as_ref().is_some_and(|sync| !sync.is_noted);
+        if !is_new || !self.steps.notes {
             return false;
         }
         let path = self.synced_file(thread, number);
         self.disks[self.threads[thread].node].count();
         let stands = self.note_step(thread, Making { call: SYNCING, path });
-        self.threads[thread].sync_is_noted = stands;
+        if let Some(sync) = &mut self.threads[thread].syncing {
+            sync.is_noted = true;
+        }
         stands
     }
 

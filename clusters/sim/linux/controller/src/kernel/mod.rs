@@ -205,8 +205,6 @@ pub struct Thread {
     pub refused: Option<errors::Refused>,
     /// The step of the disk that its last call was.
     pub making_step: Option<steps::Making>,
-    /// Whether its sync that is about to end was a step already.
-    pub sync_is_noted: bool,
     /// It stands at a store that a full disk refuses, so the next signal about it is the program's.
     pub is_refused: bool,
     pub signals: signals::Coming,

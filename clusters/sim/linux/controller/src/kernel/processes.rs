@@ -126,7 +126,6 @@ impl Kernel {
             pieces: 0,
             syncing: None,
             making_step: None,
-            sync_is_noted: false,
             refused: None,
             sent: 0,
             is_cut: false,
@@ -294,7 +293,6 @@ impl Kernel {
         }
         self.threads[thread].state = State::Dead;
         self.threads[thread].syncing = None;
-        self.threads[thread].sync_is_noted = false;
         self.threads[thread].turn += 1;
         self.threads[thread].wait = Wait::Nothing;
         self.runnable.retain(|other| *other != thread);
