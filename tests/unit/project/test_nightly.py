@@ -140,11 +140,11 @@ def test_a_part_of_a_suite_is_run(tmp_path: Path) -> None:
     """The first part has the regressions."""
     programs = tmp_path / "bin"
     stand_in(programs, "labrys", "exit 0")
-    (tmp_path / "regressions").mkdir()
+    (tmp_path / REGRESSIONS).mkdir(parents=True)
     for number in (1, 2):
         nightly("night.sh", "suites/a.toml", 7, f"n{number}", cwd=tmp_path, programs=programs, SHARD=f"{number}/2")
     assert [line.partition(" --fail-on")[0] for line in asked(programs)] == [
-        "suite regressions", "suite suites/a.toml --shard 1/2", "suite suites/a.toml --shard 2/2",
+        f"suite {REGRESSIONS}", "suite suites/a.toml --shard 1/2", "suite suites/a.toml --shard 2/2",
     ]  # fmt: skip
 
 
