@@ -14,7 +14,7 @@ from clusters.sim.linux.building import controller
 from clusters.sim.linux.driving import Controller, Parts
 from clusters.sim.linux.steps import step_of
 from harness.errors import InfrastructureError
-from harness.world import Failing
+from harness.world import ANY_STEP, SYNCING, Failing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -398,7 +398,11 @@ os.rename("log", "renamed")
 time.sleep(100)
 """
 # The calls of the program, with how many changes are not durable after each.
-MADE = [("create", 1), ("write", 2), ("write", 3), ("write", 4), ("sync", 0), ("write", 1), ("rename", 2)]
+MADE = [
+    *(("create", 1), ("write", 2), ("write", 3), ("write", 4)),
+    *((SYNCING, 4), ("sync", 0), ("write", 1), ("rename", 2)),
+]
+COUNTED = [place for place, (call, _) in enumerate(MADE) if call != SYNCING]  # the steps of the kind `any`
 
 
 def test_the_disk_notes_each_step(tmp_path: Path) -> None:
@@ -408,36 +412,39 @@ def test_the_disk_notes_each_step(tmp_path: Path) -> None:
         noted.lose_power(STEPS, at_s=1.0)
         steps = [step_of(line) for line in noted.run.steps()]
     assert [(step.call, len(step.unsynced)) for step in steps] == MADE
-    assert [step.file for step in steps] == ["log"] * 6 + ["renamed"]
+    assert [step.file for step in steps] == ["log"] * 7 + ["renamed"]
     assert [change.names for change in steps[-1].unsynced] == [False, True]
 
 
 @pytest.mark.parametrize(
-    ("nth", "lost", "expected"),
+    ("call", "nth", "lost", "expected"),
     [
-        (3, "none", {"log": b"12"}),
-        (3, "all", {}),  # its name was not durable either
-        (4, "{2}", {"log": b"1\0" + b"3"}),  # the second write
-        (5, "all", {"log": b"123"}),
-        (6, "all", {"log": b"123"}),
-        (7, "none", {"renamed": b"1234"}),
-        (7, "{0}", {"renamed": b"123"}),
-        (7, "{1}", {"log": b"1234"}),
+        (ANY_STEP, 3, "none", {"log": b"12"}),
+        (ANY_STEP, 3, "all", {}),  # its name was not durable either
+        (ANY_STEP, 4, "{2}", {"log": b"1\0" + b"3"}),  # the second write
+        (SYNCING, 1, "none", {"log": b"123"}),
+        (SYNCING, 1, "all", {}),
+        (ANY_STEP, 5, "all", {"log": b"123"}),
+        (ANY_STEP, 6, "all", {"log": b"123"}),
+        (ANY_STEP, 7, "none", {"renamed": b"1234"}),
+        (ANY_STEP, 7, "{0}", {"renamed": b"123"}),
+        (ANY_STEP, 7, "{1}", {"log": b"1234"}),
     ],
 )
 def test_a_program_stands_still_after_a_step_and_loses_what_is_chosen(
-    tmp_path: Path, nth: int, lost: str, expected: dict[str, bytes]
+    tmp_path: Path, call: str, nth: int, lost: str, expected: dict[str, bytes]
 ) -> None:
     """Nothing of what the program does next has happened. Numbers in braces are places of changes from the oldest one."""
     with disk(tmp_path) as chosen:
         chosen.run.note_steps()
-        chosen.run.want(7, ["n1"], call="any", pattern="*", nth=nth)
+        chosen.run.want(7, ["n1"], call=call, pattern="*", nth=nth)
         number = chosen.run.start("n1", [*PYTHON, STEPS], folder=DATA, output="/root/output")
         (stands,) = chosen.run.wait(chosen.run.now_ns + SECOND_NS)
         assert (stands.kind, stands.id, stands.number) == ("stands", 7, number)
-        assert step_of(stands.step).call == MADE[nth - 1][0]
+        place = COUNTED[nth - 1] if call == ANY_STEP else MADE.index((SYNCING, 4))
+        assert step_of(stands.step).call == MADE[place][0]
         assert chosen.run.wait(chosen.run.now_ns + SECOND_NS) == []
-        assert len(chosen.run.steps()) == nth
+        assert len(chosen.run.steps()) == place + 1
         chosen.run.lose_power(number)
         changes = chosen.run.unsynced("n1")
         chosen.run.lose("n1", DATA, lost.format(*changes))
