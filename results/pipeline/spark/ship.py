@@ -43,9 +43,7 @@ def pack(path: Path, contents: Mapping[str, Path]) -> None:
 def _contents() -> Iterator[tuple[str, Path]]:
     """Yields names in the archive, each with its file."""
     for package in PACKAGES:
-        root = _file_of(package).parent
-        for file in sorted(root.rglob("*.py")):
-            yield f"{package}/{file.relative_to(root)}", file
+        yield from _modules(package, _file_of(package).parent)
     for package in sorted(
         {_package_of(plugin.place) for each in (WORKLOADS, MODELS) for plugin in plugins(each).values()}
     ):
@@ -61,15 +59,25 @@ def _all_contents() -> Iterator[tuple[str, Path]]:
     for package in dict.fromkeys((*RUNNING, *sorted(packages))):
         spec = importlib.util.find_spec(package)
         for root in map(Path, (spec and spec.submodule_search_locations) or ()):
-            for folder, folders, files in os.walk(root):
-                folders[:] = sorted({*folders} - LEFT_OUT)
-                for file in sorted(Path(folder) / name for name in files):
-                    yield f"{package}/{file.relative_to(root)}", file
+            yield from _files(package, root)
     for distribution in importlib.metadata.distributions():
         points = {point.group for point in distribution.entry_points}
         for entry in (distribution.files or ()) if points & SINGULAR.keys() else ():
             if entry.parent.name.endswith(".dist-info"):  # so that executors find the plug-ins
                 yield str(entry), Path(str(distribution.locate_file(entry)))
+
+
+def _files(package: str, root: Path) -> Iterator[tuple[str, Path]]:
+    """Yields the files of a package, which is in a folder, without what no executor needs."""
+    for folder, folders, files in os.walk(root):
+        folders[:] = sorted({*folders} - LEFT_OUT)
+        for file in sorted(Path(folder) / name for name in files):
+            yield f"{package}/{file.relative_to(root)}", file
+
+
+def _modules(package: str, root: Path) -> Iterator[tuple[str, Path]]:
+    """Yields the files of a package that are Python."""
+    return ((name, file) for name, file in _files(package, root) if file.suffix == ".py")
 
 
 def _package_of(place: str) -> str:
@@ -82,8 +90,7 @@ def _of_package(name: str) -> Iterator[tuple[str, Path]]:
     if spec is None:
         return
     for root in map(Path, spec.submodule_search_locations or ()):
-        for file in sorted(root.rglob("*.py")):
-            yield f"{name}/{file.relative_to(root)}", file
+        yield from _modules(name, root)
     if spec.submodule_search_locations is None and spec.origin is not None:
         yield Path(spec.origin).name, Path(spec.origin)
 
