@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -191,32 +192,30 @@ class Servers(Service):
 
     async def until_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
         """Waits until each server answers; the sentinels then wait for one master with all replicas."""
-
-        async def examine(asked: Sequence[Node]) -> tuple[Mapping[str, str], Sequence[Node]]:
-            found = await asyncio.gather(*(self.statuses(node, TIMEOUT_S) for node in asked))
-            silent = [node for node, some in zip(asked, found, strict=True) if not some]
-            return {node.name: "does not answer" for node in silent}, silent
-
+        examine = partial(self._examine, connected=False)
         await wait_until_complete(self, nodes, timeout_s, examine, system_name="Redis")
 
     async def complete(self, timeout_s: float) -> None:
-        """Waits until each replica is connected with the master, before the sentinels start.
+        """Waits until each replica is connected to its master, before the sentinels start.
 
         A sentinel asks the master for its replicas at its start, and then only every 10 s.
         """
-
-        async def examine(asked: Sequence[Node]) -> tuple[Mapping[str, str], Sequence[Node]]:
-            statuses = await asyncio.gather(*(self.statuses(node, TIMEOUT_S) for node in asked))
-            links = {
-                node: (of_node[0].details or {}).get("link", "connected") if of_node else "no answer"
-                for node, of_node in zip(asked, statuses, strict=True)
-            }
-            lacking = {node: link for node, link in links.items() if link != "connected"}
-            return {node.name: f"is not connected with the master: {link}" for node, link in lacking.items()}, list(
-                lacking
-            )
-
+        examine = partial(self._examine, connected=True)
         await wait_until_complete(self, self.nodes, timeout_s, examine, system_name="Redis")
+
+    async def _examine(self, nodes: Sequence[Node], *, connected: bool) -> tuple[Mapping[str, str], Sequence[Node]]:
+        """Returns what each server lacks, and those that do not answer; see `wait_until_complete`.
+
+        Args:
+            nodes: The nodes.
+            connected: Whether replicas must be connected to their master.
+        """
+        statuses = await asyncio.gather(*(self.statuses(node, TIMEOUT_S) for node in nodes))
+        silent = [node for node, of_node in zip(nodes, statuses, strict=True) if not of_node]
+        lacking = {node.name: "does not answer" for node in silent}
+        if connected:
+            lacking |= {status.node: ALONE for of_node in statuses for status in of_node if is_alone(status)}
+        return lacking, silent
 
     async def statuses(self, node: Node, timeout_s: float) -> Sequence[NodeStatus]:
         """Returns what a server says in ROLE: its role, its master, and its offset in the stream of replication."""
@@ -265,6 +264,14 @@ class Servers(Service):
         finally:
             await connection.close()
         return ReplicaState(node=node.name, applied_index=None, state=state)
+
+
+ALONE = "is a replica that is not connected to its master"
+
+
+def is_alone(status: NodeStatus) -> bool:
+    """Returns whether a server is a replica that is not connected to its master."""
+    return status.role == "follower" and (status.details or {}).get("link") != "connected"
 
 
 # The command that reads a whole value of a type.
@@ -364,8 +371,8 @@ class Sentinels(Service):
                 lacking[node.name] = f"has a sentinel that names {known} as the master, and masters are {masters}"
         newest = max((status.applied_index or 0 for status in roles if status.role == "leader"), default=0)
         for status in roles:
-            if status.role == "follower" and (status.details or {}).get("link") != "connected":
-                lacking[status.node] = "is a replica that is not connected to its master"
+            if is_alone(status):
+                lacking[status.node] = ALONE
             elif status.role == "follower" and (status.applied_index or 0) < newest:
                 lacking[status.node] = f"is a replica with {status.applied_index or 0:,} of {newest:,} bytes of changes"
         answered = {status.node for status in roles}
