@@ -21,9 +21,9 @@ import java.util.Map;
 /**
  * Loads the classes of the simulated processes, and weaves each one.
  *
- * <p>They come from the jars of the program, from the package {@code inside} of the simulator or of a jar of the program, and, for the copies of types of the
- * JDK, from the JDK itself. So no class of the JDK is stored anywhere. The copies are always those of JDK 17: its classes run on
- * later JVMs too, and all JVMs then have the same schedule.
+ * <p>They come from the jars of the program, and from the package {@code inside} of the simulator or of such a jar. The copies of
+ * types of the JDK come from the JDK itself. So no class of the JDK is stored anywhere. The copies are always those of JDK 17: its
+ * classes run on later JVMs too, and all JVMs then have the same schedule.
  */
 public final class WeavingLoader extends URLClassLoader {
     private static final String OWN = "io.labrys.simjvm.";
