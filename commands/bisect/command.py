@@ -112,7 +112,7 @@ def bisect(
     store_dir: Path,
     **more: Any,
 ) -> None:
-    """Finds the release, the value or the mend with which RUN changes from good to bad.
+    """Finds the release, the value, the commit or the mend with which RUN changes from good to bad.
 
     RUN is an invalid run, named as for `labrys replay`. Labrys carries out its plan with one value after the other. In the
     simulator, a value with which its seed shows the bug is bad. If the seed does not show it, and on real nodes, a sequential

@@ -33,19 +33,18 @@ class CommitOptions:
 
     repository: Path | None = option(
         None,
-        "Search the commits of this git repository from --good to --bad (HEAD); the option of --over gets what each build "
-        f"makes, or --value with its path for {PLACE}.",
+        "Search the commits of this git repository, from --good to --bad (HEAD).",
         flag="--commits",
         kind=existing_folder(),
         metavar="FOLDER",
     )
-    build: str = option(
-        "", "With --commits: builds a commit in a clone; words as in a shell, e.g. 'make server'.", metavar="COMMAND"
+    build: str = option("", "Builds a commit in a clone, e.g. 'make server'.", metavar="COMMAND")
+    product: str = option(
+        "",
+        f"The file or folder that it makes; the option of --over gets its path, or --value with the path for {PLACE}.",
+        metavar="PATH",
     )
-    product: str = option("", "With --commits: the file or folder in the clone that the build makes.", metavar="PATH")
-    build_timeout: float = option(
-        TIMEOUT_S, "With --commits: the time limit of a build in seconds.", low=0, high=86_400, above=True
-    )
+    build_timeout: float = option(TIMEOUT_S, "The time limit of a build in seconds.", low=0, high=86_400, above=True)
 
 
 def axis_of_commits(
