@@ -9,7 +9,7 @@ import threading
 import time
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -21,6 +21,7 @@ from commands.run.in_time import Deadline
 from harness import children
 from harness.builds import BuildFailedError
 from harness.commits import commits_between
+from harness.declare import build
 from harness.errors import InputError
 from harness.outcome import RunOutcome
 from harness.verdict import Part, Verdict
@@ -81,12 +82,10 @@ def axis(repository: Path) -> Iterator[Callable[..., Axis]]:
     with settled_by("--cluster", "sim", "--nodes", "1", "--system", SYSTEM, "--seed", "1") as settled:
 
         def made(
-            good: str | None = "c0", bad: str | None = "c5", *values: str, over: str = "program", **more: object
+            good: str | None = "c0", bad: str | None = "c5", *values: str, over: str = "program", **more: Any
         ) -> Axis:
-            options = {"repository": repository, "build": BUILD, "product": "out", "build_timeout": 30.0, **more}
-            return axis_of_commits(
-                settled, CommitOptions(**options), over, values, good=good, bad=bad, say=lambda _: None
-            )  # type: ignore[arg-type]
+            options = build(CommitOptions, {"repository": repository, "build": BUILD, "product": "out", **more})
+            return axis_of_commits(settled, options, over, values, good=good, bad=bad, say=lambda _: None)
 
         yield made
 
@@ -136,7 +135,7 @@ def test_a_merge_is_one_change(repository: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("build", "more", "error"),
+    ("command", "more", "error"),
     [
         ("sh -c 'echo no such header; exit 3'", {}, r"ended with status 3; .*\.log has its output"),
         ("sleep 60", {"build_timeout": 0.3}, r"did not end within 0\.3 s"),
@@ -145,10 +144,10 @@ def test_a_merge_is_one_change(repository: Path) -> None:
     ],
 )
 def test_a_commit_that_does_not_build(
-    build: str, more: dict[str, float], error: str, axis: Callable[..., Axis]
+    command: str, more: dict[str, float], error: str, axis: Callable[..., Axis]
 ) -> None:
     """The command fails, takes too long, makes nothing, or makes what is not in the clone."""
-    found = axis(build=build, **more)
+    found = axis(build=command, **more)
     with pytest.raises(BuildFailedError, match=error):
         found.changes_of(found.points[0])
 
