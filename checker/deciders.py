@@ -135,7 +135,7 @@ def of_workload(
     chosen = recorded(workload.Options, options or {}, source)
     chosen |= assigned(workload.Options, settings, flag=OPTION_FLAG, owner=f"the workload {plain_name(name)}")
     if workload.model is None:
-        takes_initial = INITIAL in {str(each.name) for each in fields(workload.Options)}
+        takes_initial = INITIAL in {str(field.name) for field in fields(workload.Options)}
         if takes_initial and initial is not None:
             chosen[INITIAL] = initial
         text = ", ".join(f"{option}={value}" for option, value in sorted(chosen.items()))
@@ -148,5 +148,5 @@ def of_workload(
 
 
 def _of_model(name: str, *, by_place: bool) -> Decider:
-    found = find_model(name, by_place=by_place)
-    return Decider(name=found.name, model=found)
+    model = find_model(name, by_place=by_place)
+    return Decider(name=model.name, model=model)
