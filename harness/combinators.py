@@ -67,8 +67,8 @@ class Stream:
 
     def any_key(self, prefix: str, count: int) -> str | None:
         """Draws one of `count` keys, e.g. `c2`; returns None if there is only one object, which needs no key."""
-        place = int(self.random() * count)
-        return f"{prefix}{place}" if count > 1 else None
+        number = int(self.random() * count)
+        return f"{prefix}{number}" if count > 1 else None
 
     def skip(self, count: int) -> None:
         """Draws numbers that nobody uses, so that each operation takes equally many."""
@@ -281,8 +281,8 @@ def _telling(told: Sequence[Callable[[Op], None]]) -> Callable[[Op], None]:
     """Returns a function that gives an event to all of these."""
 
     def update(event: Op) -> None:
-        for each in told:
-            each(event)
+        for updater in told:
+            updater(event)
 
     return update
 
@@ -331,7 +331,7 @@ class _Mix(_Over):
 
     def _drop(self, ended: int) -> bool:
         """Leaves out a child that has ended. Returns whether there is another one."""
-        weights = [weight for place, weight in enumerate(self._weights) if place != ended]
+        weights = [weight for index, weight in enumerate(self._weights) if index != ended]
         if not sum(weights) > 0:
             return False
         del self._asks[ended]

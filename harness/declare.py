@@ -186,8 +186,8 @@ def with_default(options: type, name: str, default: Any) -> Any:
         name: The name of its field.
         default: The default of the subclass.
     """
-    (found,) = (each for each in dataclasses.fields(options) if each.name == name)
-    return dataclasses.field(default=default, metadata=found.metadata)
+    (field,) = (field for field in dataclasses.fields(options) if field.name == name)
+    return dataclasses.field(default=default, metadata=field.metadata)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,7 +219,7 @@ def with_option(options: type, name: str, **more: Any) -> Callable[[Command], Co
         name: The field.
         more: Further arguments of `click.option`.
     """
-    ((_, flags, attributes),) = (each for each in _declarations(options) if each[0] == name)
+    ((_, flags, attributes),) = (declaration for declaration in _declarations(options) if declaration[0] == name)
     return click.option(flags, name, cls=DeclaredOption, **attributes, **more)
 
 
@@ -227,7 +227,9 @@ def with_options(*options: type) -> Callable[[Command], Command]:
     """Returns a decorator that gives a click command the options of dataclasses, in their order."""
 
     def decorate(command: Command) -> Command:
-        for name, flags, attributes in reversed([each for part in options for each in _declarations(part)]):
+        for name, flags, attributes in reversed(
+            [declaration for part in options for declaration in _declarations(part)]
+        ):
             command = click.option(flags, name, cls=DeclaredOption, **attributes)(command)
         return command
 
@@ -258,14 +260,20 @@ def _declarations(options: type, *, judging: bool = False) -> Iterator[tuple[str
 def hunted(options: type) -> dict[str, Sequence[Any]]:
     """Returns the values that the runs of a hunt draw from, by the names of the fields that have such values."""
     declared = {field.name: field.metadata.get(_META) for field in dataclasses.fields(options)}
-    return {name: each.hunted for name, each in declared.items() if each is not None and each.hunted}
+    return {
+        name: declaration.hunted
+        for name, declaration in declared.items()
+        if declaration is not None and declaration.hunted
+    }
 
 
 def shrinking(options: type) -> dict[str, float]:
     """Returns the numbers that `labrys shrink` makes smaller, each with the value of the smallest run."""
     declared = {field.name: field.metadata.get(_META) for field in dataclasses.fields(options)}
     return {
-        name: each.shrinks_to for name, each in declared.items() if each is not None and each.shrinks_to is not None
+        name: declaration.shrinks_to
+        for name, declaration in declared.items()
+        if declaration is not None and declaration.shrinks_to is not None
     }
 
 
@@ -278,9 +286,9 @@ def planted(options: type, values: Mapping[str, Any]) -> dict[str, Needs]:
     """
     declared = {field.name: field.metadata.get(_META) for field in dataclasses.fields(options)}
     return {
-        name: each.needs[values[name]]
-        for name, each in declared.items()
-        if each is not None and values.get(name) in each.needs
+        name: declaration.needs[values[name]]
+        for name, declaration in declared.items()
+        if declaration is not None and values.get(name) in declaration.needs
     }
 
 
@@ -289,9 +297,9 @@ def released(options: type) -> dict[str, Sequence[str]]:
     kinds = typing.get_type_hints(options)
     declared = {field.name: field.metadata.get(_META) for field in dataclasses.fields(options)}
     return {
-        name: tuple(str(each) for each in typing.get_args(kinds[name]))
-        for name, each in declared.items()
-        if each is not None and each.releases
+        name: tuple(str(release) for release in typing.get_args(kinds[name]))
+        for name, declaration in declared.items()
+        if declaration is not None and declaration.releases
     }
 
 
@@ -305,17 +313,17 @@ def repairs(options: type, values: Mapping[str, Any]) -> dict[str, dict[str, Any
     Returns:
         For each defect, the changed values by parameter name. The repair of a planted bug is the default of its option.
     """
-    found: dict[str, dict[str, Any]] = {}
+    by_text: dict[str, dict[str, Any]] = {}
     for field in dataclasses.fields(options):
         declared = field.metadata.get(_META)
         if declared is None or field.name not in values:
             continue
         value, flag = values[field.name], declared.flag or f"--{field.name.replace('_', '-')}"
         if value in declared.needs and declared.needs[value].plants:
-            found[f"{flag} {value}"] = {field.name: field.default}
+            by_text[f"{flag} {value}"] = {field.name: field.default}
         if declared.repairs is not None:
-            found |= {f"{flag} {name}": {field.name: other} for name, other in declared.repairs(value).items()}
-    return found
+            by_text |= {f"{flag} {name}": {field.name: other} for name, other in declared.repairs(value).items()}
+    return by_text
 
 
 def _declaration(name: str, kind: Any, default: Any, declared: Declared, owner: str) -> tuple[str, dict[str, Any]]:
@@ -338,13 +346,13 @@ def _declaration(name: str, kind: Any, default: Any, declared: Declared, owner: 
 
 
 def _click_type(kind: Any, declared: Declared, where: str) -> click.ParamType[Any]:
-    kinds = [each for each in typing.get_args(kind) if each is not type(None)]
+    kinds = [get_arg for get_arg in typing.get_args(kind) if get_arg is not type(None)]
     if type(None) in typing.get_args(kind) and len(kinds) == 1:
         kind = kinds[0]
     if typing.get_origin(kind) is Literal:
         return Choice(list(typing.get_args(kind)))
     if isinstance(kind, type) and issubclass(kind, enum.StrEnum):
-        return Choice([str(each) for each in kind])
+        return Choice([str(choice) for choice in kind])
     if kind in {int, float}:
         if declared.low is None or declared.high is None:
             raise TypeError(f"{where} is a number without bounds; declare `low` and `high`")
@@ -420,13 +428,13 @@ def recorded(options: type, values: Mapping[str, Any], source: str) -> dict[str,
     Raises:
         InputError: A value has another type than its option, or is out of range.
     """
-    found = {}
-    for each in click_options(options, judging=True):
-        name = str(each.name)
-        if name not in values or (values[name] is None and each.default is None):
+    read = {}
+    for parameter in click_options(options, judging=True):
+        name = str(parameter.name)
+        if name not in values or (values[name] is None and parameter.default is None):
             continue
-        found[name] = _from_document(each, values[name], f"{source}: the option {name.replace('_', '-')}")
-    return found
+        read[name] = _from_document(parameter, values[name], f"{source}: the option {name.replace('_', '-')}")
+    return read
 
 
 def assigned(options: type, settings: Sequence[str], *, flag: str, owner: str) -> dict[str, Any]:
@@ -441,18 +449,18 @@ def assigned(options: type, settings: Sequence[str], *, flag: str, owner: str) -
     Raises:
         InputError: A setting has another form, names no such option, or has a value that does not fit.
     """
-    known = {str(each.name).replace("_", "-"): each for each in click_options(options, judging=True)}
-    found = {}
+    known = {str(parameter.name).replace("_", "-"): parameter for parameter in click_options(options, judging=True)}
+    values = {}
     for setting in settings:
         key, equals, text = setting.partition("=")
         if not key or not equals:
             raise InputError(f"{flag}: expected NAME=VALUE, found {plain_name(setting)}")
-        each = known.get(key.replace("_", "-"))
-        if each is None:
+        parameter = known.get(key.replace("_", "-"))
+        if parameter is None:
             hint = did_you_mean(key, known) if known else "It has no option that a verdict depends on."
             raise InputError(f"{flag}: {owner} has no option {plain_name(key)} that a verdict depends on. {hint}")
-        found[str(each.name)] = _of_type(each, text, f"{flag} {plain_name(key)}")
-    return found
+        values[str(parameter.name)] = _of_type(parameter, text, f"{flag} {plain_name(key)}")
+    return values
 
 
 def _from_document(option_of: click.Option, value: Any, where: str) -> Any:

@@ -265,8 +265,8 @@ class System(abc.ABC):
         """Returns the class that runs the same software in the simulator, with the same options; None if there is none."""
         if cls.simulated or not cls.simulator_class:
             return cls if cls.simulated else None
-        found: type[System] = EntryPoint(name=cls.name, value=cls.simulator_class, group="").load()
-        return found
+        system: type[System] = EntryPoint(name=cls.name, value=cls.simulator_class, group="").load()
+        return system
 
     @classmethod
     def builds(cls) -> bool:
@@ -478,8 +478,10 @@ async def statuses_of(system: System, node: Node, timeout_s: float) -> Sequence[
     if len(services) == 1:
         return await without_exit(services[0].statuses(node, timeout_s))
     here = [service for service in services if node in service.nodes]
-    found = await asyncio.gather(*(without_exit(service.statuses(node, timeout_s)) for service in here))
-    return [replace(each, process=service.role) for service, some in zip(here, found, strict=True) for each in some]
+    statuses = await asyncio.gather(*(without_exit(service.statuses(node, timeout_s)) for service in here))
+    return [
+        replace(status, process=service.role) for service, some in zip(here, statuses, strict=True) for status in some
+    ]
 
 
 def nodes_by_role(system: System) -> dict[str, tuple[str, ...]]:
@@ -489,13 +491,13 @@ def nodes_by_role(system: System) -> dict[str, tuple[str, ...]]:
         InputError: Two services have one role, or not exactly one service serves clients.
     """
     services = system.services()
-    found = {service.role: tuple(node.name for node in service.nodes) for service in services}
-    if len(found) < len(services):
-        raise InputError(f"two services of {system.name} have the same role; their roles are: {', '.join(found)}")
+    by_role = {service.role: tuple(node.name for node in service.nodes) for service in services}
+    if len(by_role) < len(services):
+        raise InputError(f"two services of {system.name} have the same role; their roles are: {', '.join(by_role)}")
     fronts = [service.role for service in services if service.serves_clients]
     if len(fronts) != 1:
         raise InputError(
             f"expected one service of {system.name} for clients, not {' and '.join(fronts) or 'none'}; set "
             "serves_clients = False in each other one; see docs/guide/new-system.md"
         )
-    return found
+    return by_role
