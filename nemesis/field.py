@@ -150,8 +150,8 @@ class Field:
             timeout_s: The time limit in seconds.
             role: The role of the service to ask; None: the service that clients use.
         """
-        found = await self.leader_and_term(timeout_s, role)
-        return found[0] if found else None
+        leading = await self.leader_and_term(timeout_s, role)
+        return leading[0] if leading else None
 
     async def leader_and_term(self, timeout_s: float, role: str | None = None) -> tuple[str, int | None] | None:
         """Asks all nodes until one reports that it leads. Returns the leader with the highest term, and its term."""
