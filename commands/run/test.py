@@ -124,7 +124,7 @@ def run_once(options: RunOptions, sources: Sources, *, summary: Console, earlier
         echo(json.dumps({"run": str(run.path), **document}))
     elif output.output == "github" and outcome.alone is not Verdict.VALID:
         level = "error" if replace(outcome, error=None).alone is Verdict.INVALID else "warning"
-        said = " ".join([*(f"Crossed the threshold {each}." for each in outcome.crossed), outcome.sentence])
+        said = " ".join([*(f"Crossed the threshold {threshold}." for threshold in outcome.crossed), outcome.sentence])
         echo(annotation(level, f"labrys {document['test']}", f"{said} -- {reproduce}"))
     return outcome.exit_code
 
@@ -208,7 +208,7 @@ def _repeat(options: RunOptions, sources: Sources, repeated: RepeatOptions, earl
             for run in tally.runs:
                 if run.outcome.alone is not Verdict.VALID:
                     level = "warning" if run.outcome.alone is Verdict.UNKNOWN else "error"
-                    crossed = (f"Crossed the threshold {each}." for each in run.outcome.crossed)
+                    crossed = (f"Crossed the threshold {threshold}." for threshold in run.outcome.crossed)
                     said = " ".join([*crossed, run.outcome.reason])
                     echo(annotation(level, f"labrys {name}", f"{said} -- {run.reproduce}"))
             echo(annotation("notice", f"labrys {name}", tally.describe()))

@@ -322,8 +322,8 @@ def _examine_nodes(
             from clusters.ssh import SshCluster
 
             with contextlib.closing(SshCluster.from_inventory(inventory)) as hosts:
-                found, usable = examine_hosts(hosts, programs)
-                return [*found, *(examine_nodes(hosts.probed(usable)) if usable else ())], ""
+                findings, usable = examine_hosts(hosts, programs)
+                return [*findings, *(examine_nodes(hosts.probed(usable)) if usable else ())], ""
         if vagrant:
             with _opened("", inventory, vagrant=vagrant) as one:
                 return examine_nodes(one.capabilities()), ""
