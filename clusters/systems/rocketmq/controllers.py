@@ -135,8 +135,8 @@ class ControllerProcesses:
             "listenPort": PORT,
             "jRaftGroupId": GROUP,
             "jRaftServerId": f"{node.address}:{JRAFT_PORT}",
-            "jRaftInitConf": ",".join(f"{each.address}:{JRAFT_PORT}" for each in nodes),
-            "jRaftControllerRPCAddr": ",".join(f"{each.address}:{PORT}" for each in nodes),
+            "jRaftInitConf": ",".join(f"{other.address}:{JRAFT_PORT}" for other in nodes),
+            "jRaftControllerRPCAddr": ",".join(f"{other.address}:{PORT}" for other in nodes),
             "jRaftSnapshotIntervalSecs": options.snapshot_interval_s,
             "jRaftElectionTimeoutMs": options.election_timeout_ms,
         }

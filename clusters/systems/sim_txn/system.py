@@ -71,7 +71,7 @@ class SimTxn(SimSystem):
         return CLIENTS[self.workload](
             connection=self.connect(process),
             node=node,
-            nodes=[each.name for each in self.cluster.nodes],
+            nodes=[other.name for other in self.cluster.nodes],
             first=next(self._clients),
             options=self.options,
         )

@@ -137,9 +137,9 @@ class ZooKeeperSystem(ZooKeeperServers, jvm.JvmSystem):
                 paths = [ROOT]
                 while paths:
                     some, paths = paths[:DUMPED_AT_ONCE], paths[DUMPED_AT_ONCE:]
-                    found = await connection.calls([GetData(path, False) for path in some])  # noqa: FBT003
+                    contents = await connection.calls([GetData(path, False) for path in some])  # noqa: FBT003
                     parents = []
-                    for path, seen in zip(some, found, strict=True):
+                    for path, seen in zip(some, contents, strict=True):
                         if isinstance(seen, RefusedByCode):
                             continue  # it vanished meanwhile; at rest none does
                         data, stat = seen
