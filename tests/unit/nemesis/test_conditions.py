@@ -95,9 +95,9 @@ def fires(
 
         happening = asyncio.ensure_future(happen())
         field = SimpleNamespace(system=system)
-        found = await made(trigger, field, Sight(clock=clock, history=history), targets, limit_s).wait()
+        fired = await made(trigger, field, Sight(clock=clock, history=history), targets, limit_s).wait()
         happening.cancel()
-        return found
+        return fired
 
     return run_virtual(main())
 

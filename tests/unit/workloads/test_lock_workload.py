@@ -122,9 +122,9 @@ def test_who_acquired_releases_after_a_while(load: Load) -> None:
     holds_ms = []
     left = 0
     for events in by_process(ops):
-        for place, op in enumerate(events):
+        for index, op in enumerate(events):
             if (op.f, op.type) == ("acquire", OpType.OK):
-                following = events[place + 1] if place + 1 < len(events) else None
+                following = events[index + 1] if index + 1 < len(events) else None
                 if following is None:
                     left += 1
                     continue
