@@ -129,7 +129,7 @@ def of_workload(
         InputError: There is no such workload, it cannot be loaded or does not take its options, or its model is missing.
     """
     from harness.console.plugins import WORKLOADS, find  # noqa: PLC0415
-    from harness.declare import assigned, build, recorded  # noqa: PLC0415 - only for workloads
+    from harness.option_values import assigned, build, recorded  # noqa: PLC0415 - only for workloads
 
     workload = find(WORKLOADS, name, by_place=by_place).load()
     chosen = recorded(workload.Options, options or {}, source)

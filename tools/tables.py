@@ -27,8 +27,9 @@ from clusters.sim.system import SimNodes
 from commands.options.choosing import SIMULATED_SYSTEM
 from harness.capabilities import CLOCK, NAMES, ROOT, SIMULATED, Capabilities
 from harness.console import plugins
-from harness.declare import Topic, click_options, hunted
+from harness.declare import Topic, click_options
 from harness.errors import ExitCode
+from harness.option_values import hunted
 from harness.suites.thresholds import MEASURES
 from nemesis.builtin import KINDS, TRIGGERS
 from nemesis.kinds import Called

@@ -17,8 +17,8 @@ from commands.run.test import completed_options
 from harness.capabilities import LEADER as REPORTS_LEADER
 from harness.capabilities import SIMULATED_DISK, Capabilities
 from harness.console.terminal import echo
-from harness.declare import hunted
 from harness.errors import InputError
+from harness.option_values import hunted
 from harness.targets import ByLeader
 from nemesis.asked import Asked, EveryKind, Request
 from nemesis.choices import FaultOptions

@@ -12,13 +12,14 @@ from commands.options import choosing
 from harness.console import sources as opt
 from harness.console.plain import listed
 from harness.console.terminal import echo
-from harness.declare import Needs, planted
+from harness.option_values import planted
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from commands.options.compose import Settled
     from commands.options.run_options import RunOptions
+    from harness.declare import Needs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,8 +18,9 @@ from harness.console import sources as opt
 from harness.console.documents import shown
 from harness.console.plain import name as plain_name
 from harness.console.suggest import did_you_mean
-from harness.declare import Topic, build, click_options, option
+from harness.declare import Topic, click_options, option
 from harness.errors import InputError, PluginError
+from harness.option_values import build
 from harness.promise import Promise, PromiseTested
 from harness.system import System
 

@@ -23,7 +23,8 @@ from harness.console import sources as opt
 from harness.console.choices import LoadOptions
 from harness.console.parameters import Choice, ThresholdText, Whole, folder
 from harness.console.plain import name as plain_name
-from harness.declare import Topic, build, click_options, option
+from harness.declare import Topic, click_options, option
+from harness.option_values import build
 from harness.suites.expectation import SuiteCase  # noqa: TC001 - `harness.declare` reads the types
 from harness.system import System
 from nemesis.choices import DRAWING, PLAN_FILE, FaultOptions

@@ -11,8 +11,8 @@ from commands.options.choosing import loadable
 from harness.blame import blaming
 from harness.console import plugins
 from harness.console.plain import name as plain_name
-from harness.declare import shrinking
 from harness.errors import InputError
+from harness.option_values import shrinking
 from harness.system import System
 from nemesis.targets import layout
 

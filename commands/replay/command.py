@@ -24,8 +24,9 @@ from harness.console.documents import shown
 from harness.console.parameters import Choice, PluginName
 from harness.console.plain import message, name
 from harness.console.terminal import echo, near
-from harness.declare import build, option, with_option, with_options
+from harness.declare import option, with_option, with_options
 from harness.errors import ExitCode, InputError
+from harness.option_values import build
 from harness.verdict import Verdict
 from results.store.naming import RunCommand, RunName
 

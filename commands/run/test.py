@@ -16,8 +16,9 @@ from commands.options.subjects import by_programs
 from harness.console import sources as opt
 from harness.console.plain import one_line
 from harness.console.terminal import annotation, echo, open_console
-from harness.declare import build, click_options, with_options
+from harness.declare import click_options, with_options
 from harness.errors import InputError
+from harness.option_values import build
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.combinators import ATTEMPTS, limit, time_limit
-from harness.declare import build, click_options
+from harness.declare import click_options
 from harness.errors import InputError
 from harness.final_reads import FinalReads
 from harness.generator import Asker
@@ -19,6 +19,7 @@ from harness.history import pair
 from harness.load import ClosedLoop
 from harness.node import Node
 from harness.op import FINAL_PHASE, Fail, Info, Invocation, Ok, Op, OpType
+from harness.option_values import build
 from harness.testing import simulate
 from harness.verdict import Verdict
 from harness.workload import Observed
