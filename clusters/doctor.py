@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from clusters.local.namespaces import find_program
 from harness import capabilities as cap
 from harness.console.installation import command_for, is_installed
-from harness.system import Program
+from harness.traits import Program
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

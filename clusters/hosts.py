@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from clusters.machines import MachineCluster
     from harness.node import Node
     from harness.remote.fabric import Endpoint
-    from harness.system import Program
+    from harness.traits import Program
 
 TIMEOUT_S = 30.0
 MAX_OFFSET_S = 1.0

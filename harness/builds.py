@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from harness.remote import Remote
-    from harness.system import Program
+    from harness.traits import Program
 
     Say = Callable[[str], object]
 

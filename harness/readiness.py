@@ -18,8 +18,8 @@ from harness.cluster import on_all, on_nodes
 from harness.console.plain import one_line, plain
 from harness.errors import InfrastructureError, InputError, LabrysError, sentence
 from harness.service import described
+from harness.services import statuses_of
 from harness.slowness import slowed
-from harness.system import statuses_of
 from harness.tasks import answers
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from harness.faults import Trigger
     from harness.node import Node
     from harness.op import Op, Value
-    from harness.system import LogLine
+    from harness.traits import LogLine
     from harness.world import World
     from nemesis.field import Field
     from nemesis.options import Option

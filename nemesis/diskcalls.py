@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from harness.builds import Build
 from harness.errors import NodeError
-from harness.system import Program
+from harness.traits import Program
 from nemesis.errors import FaultError
 
 if TYPE_CHECKING:

@@ -16,9 +16,9 @@ from harness.blame import Plugin, blamed, without_exit
 from harness.cluster import on_nodes
 from harness.leaders import leader_of
 from harness.service import described
+from harness.services import nodes_by_role
 from harness.slowness import slowed
 from harness.switch import switch_of
-from harness.system import nodes_by_role
 from nemesis.errors import FaultError
 from nemesis.targets import layout
 

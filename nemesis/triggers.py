@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from harness.capabilities import Capabilities
     from harness.faults import Fired, PlannedFault, Sight
     from harness.op import Value
-    from harness.system import LogLine
+    from harness.traits import LogLine
     from harness.world import World
     from nemesis.field import Field
     from nemesis.options import Option

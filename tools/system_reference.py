@@ -16,7 +16,8 @@ from harness.builds import Artifact, Build, Provenance
 from harness.client import Client, RoutedClient
 from harness.daemon import Daemon
 from harness.service import NodeStatus, ReplicaState, Service
-from harness.system import LogLine, OneServiceSystem, Program, System
+from harness.system import OneServiceSystem, System
+from harness.traits import LogLine, Program
 
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "system-reference.md"
 CLASSES = (
@@ -26,7 +27,7 @@ CLASSES = (
 BEGINNING = """\
 Look up here what a [system of your own](../guide/new-system.md) can define, and what it describes or returns.
 `python tools/system_reference.py` writes this page from the docstrings in `harness/system.py`, `harness/service.py`,
-`harness/daemon.py`, `harness/builds.py` and `harness/client.py`.
+`harness/traits.py`, `harness/daemon.py`, `harness/builds.py` and `harness/client.py`.
 
 A system with one service derives from `OneServiceSystem`, and has the members of `System` and of `Service`. It defines `name`,
 `role`, `serves`, and the methods that say so, but not `services`. Labrys calls the blocking

@@ -18,7 +18,8 @@ from harness.leaders import leaders_by_term
 from harness.process_clock import LogClock
 from harness.service import Service, first_status
 from harness.slowness import slowed
-from harness.system import OneServiceSystem, Program, System
+from harness.system import OneServiceSystem, System
+from harness.traits import Program
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

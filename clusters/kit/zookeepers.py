@@ -13,7 +13,7 @@ from clusters.kit import jvm
 from harness.daemon import Daemon
 from harness.leaders import LEADER
 from harness.service import NodeStatus
-from harness.system import LogLine
+from harness.traits import LogLine
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -16,7 +16,7 @@ from harness.console.plain import one_line
 from harness.console.sources import DefaultsCommand
 from harness.console.terminal import echo
 from harness.errors import InputError
-from harness.system import Tier
+from harness.traits import Tier
 from nemesis.choices import FAULT_OPTION
 
 if TYPE_CHECKING:

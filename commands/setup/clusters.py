@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from clusters.local import LocalCluster
     from harness.cluster import Cluster
     from harness.node import Node
-    from harness.system import Program
+    from harness.traits import Program
 
 DEFAULT_NAME = "labrys"
 CHECK_TIMEOUT_S = 5.0

@@ -25,7 +25,7 @@ from clusters.systems.bookkeeper.options import BookKeeperOptions
 from clusters.systems.bookkeeper.outcomes import REFUSALS
 from clusters.systems.bookkeeper.promises import promises
 from harness.errors import InputError
-from harness.system import LogLine, Tier
+from harness.traits import LogLine, Tier
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

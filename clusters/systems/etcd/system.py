@@ -27,7 +27,8 @@ from harness.daemon import Daemon
 from harness.leaders import LEADER, leader_of
 from harness.process_clock import LogClock
 from harness.service import NodeStatus, ReplicaState
-from harness.system import LogLine, OneServiceSystem, Tier
+from harness.system import OneServiceSystem
+from harness.traits import LogLine, Tier
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence

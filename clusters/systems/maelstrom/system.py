@@ -23,7 +23,7 @@ from clusters.systems.maelstrom.promises import promises
 from clusters.systems.maelstrom.services import Services
 from clusters.systems.maelstrom.violations import Ledger
 from harness.errors import CommandFailed, InfrastructureError, NotServing
-from harness.system import LogLine, Tier
+from harness.traits import LogLine, Tier
 from harness.units import NS_PER_MS
 from harness.verdict import Verdict
 

@@ -23,7 +23,7 @@ from harness.errors import InputError
 from harness.leaders import LEADER
 from harness.process_clock import LogClock
 from harness.service import NodeStatus, ReplicaState
-from harness.system import LogLine, Tier
+from harness.traits import LogLine, Tier
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

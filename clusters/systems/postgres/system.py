@@ -27,7 +27,8 @@ from harness.daemon import Daemon
 from harness.errors import InfrastructureError
 from harness.packages import DebianPackages
 from harness.service import NodeStatus, Service
-from harness.system import Program, System, Tier
+from harness.system import System
+from harness.traits import Program, Tier
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -37,7 +37,8 @@ from harness.daemon import Daemon
 from harness.packages import DebianPackages
 from harness.process_clock import asked
 from harness.service import NodeStatus, ReplicaState, Service
-from harness.system import System, Tier
+from harness.system import System
+from harness.traits import Tier
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -20,7 +20,7 @@ from clusters.systems.rocketmq.requests import REQUESTS, metadata
 from harness.leaders import LEADER
 from harness.service import NodeStatus
 from harness.slowness import slowed
-from harness.system import LogLine
+from harness.traits import LogLine
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence

@@ -31,7 +31,7 @@ from harness.leaders import LEADER
 from harness.op import ONLY_KEY
 from harness.promise import Handling, OnDamage
 from harness.service import NodeStatus, first_status
-from harness.system import LogLine, Tier
+from harness.traits import LogLine, Tier
 from harness.units import NS_PER_MS
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from harness.errors import InputError
 from harness.leaders import leader_of
 from harness.promise import Handling, OnDamage
 from harness.service import NodeStatus, ReplicaState, first_status
-from harness.system import LogLine, Tier
+from harness.traits import LogLine, Tier
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

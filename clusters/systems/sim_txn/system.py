@@ -17,7 +17,7 @@ from clusters.systems.sim_txn.outcomes import ANSWERS
 from clusters.systems.sim_txn.promises import promises
 from harness.promise import Handling, OnDamage
 from harness.service import NodeStatus
-from harness.system import Tier
+from harness.traits import Tier
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from clusters.doctor import FIXES, PROGRAMS, as_lines, examine_machine, examine_nodes
 from harness import capabilities as cap
 from harness.capabilities import Capabilities
-from harness.system import Program
+from harness.traits import Program
 
 if TYPE_CHECKING:
     from pathlib import Path

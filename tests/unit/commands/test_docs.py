@@ -26,8 +26,9 @@ from harness.daemon import Daemon
 from harness.load import ClosedLoop
 from harness.op import OpType
 from harness.service import NodeStatus, ReplicaState, Service
-from harness.system import Program, System
+from harness.system import System
 from harness.testing import simulate
+from harness.traits import Program
 from harness.workload import Observed
 from tests.examples import DEFAULT, SIMULATED
 from tests.own_models import operation

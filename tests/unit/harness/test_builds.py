@@ -21,7 +21,7 @@ from harness.console.members import read
 from harness.errors import InfrastructureError, InputError
 from harness.remote import Result
 from harness.remote.folders import digest
-from harness.system import Program
+from harness.traits import Program
 from tests.stand_ins import stand_in
 
 if TYPE_CHECKING:
