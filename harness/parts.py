@@ -31,8 +31,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from harness.op import Operation
-    from harness.run import RunResult, Test
+    from harness.run import RunResult
     from harness.system import System
+    from harness.test import Test
 
 MAX_LOG_LINE = 400
 EXCEPTION_ERROR = "exception"

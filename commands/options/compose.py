@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from harness.capabilities import Capabilities
     from harness.cluster import Cluster
     from harness.op import Value
-    from harness.run import Test
     from harness.system import System
+    from harness.test import Test
     from nemesis.planfile import Plan
     from nemesis.targets import Layout
     from results.record.record import TestInfo
@@ -218,7 +218,7 @@ def compose(settled: Settled, cluster: Cluster, artifact: Artifact | None = None
 
 
 def _composed(settled: Settled, cluster: Cluster, system: System) -> tuple[Test, Plan]:
-    from harness.run import Test
+    from harness.test import Test
     from nemesis.conductor import Conductor
 
     options = settled.options
