@@ -112,19 +112,19 @@ def blamed(error: ErrorT, *plugins: Plugin) -> ErrorT | PluginError:
 
 def blame(error: BaseException, *plugins: Plugin) -> PluginError | None:
     """Returns the sentence about an exception from the code of a plug-in; None if it is from other code."""
-    files = [_files_of_package(each.cls) for each in plugins]
-    place = place_in(error, frozenset().union(*files))
-    if place is None:
+    files = [_files_of_package(plugin.cls) for plugin in plugins]
+    location = place_in(error, frozenset().union(*files))
+    if location is None:
         return None
     called = _whose(error, plugins, files).called
     kind = "" if isinstance(error, CalledExit) else f"{type(error).__name__}: "
     text = plain_name(one_line(sentence(error)), MAX_REASON)
-    return PluginError(f"{called}: {place} failed: {kind}{text}; correct the {called.partition(' ')[0]}")
+    return PluginError(f"{called}: {location} failed: {kind}{text}; correct the {called.partition(' ')[0]}")
 
 
 def _whose(error: BaseException, plugins: Sequence[Plugin], files: Sequence[Collection[str | None]]) -> Plugin:
     """Returns the plug-in whose method was called last; if none was, the first one with a file of the exception."""
-    names = [{base.__qualname__ for base in getattr(each.cls, "__mro__", (each.cls,))} for each in plugins]
+    names = [{base.__qualname__ for base in getattr(plugin.cls, "__mro__", (plugin.cls,))} for plugin in plugins]
     codes = [frame.f_code for frame, _ in traceback.walk_tb(error.__traceback__)]
     for code in reversed(codes):
         for plugin, own, methods in zip(plugins, files, names, strict=True):

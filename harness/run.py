@@ -569,12 +569,12 @@ class _Run:
             ends = processes_of(cluster, node).ends(system.daemons(node))
             return list(ends_since(0.0, self.clock.now_s(), node.name, ends))
 
-        for name, found in (await asyncio.to_thread(on_nodes, self.nodes, ask)).items():
-            if isinstance(found, Exception):
-                what = described(self.test.blamed(found))
+        for name, ends in (await asyncio.to_thread(on_nodes, self.nodes, ask)).items():
+            if isinstance(ends, Exception):
+                what = described(self.test.blamed(ends))
                 self._problem(f"{name} did not tell which of its processes ended: {what}")
             else:
-                self.result.ended += found
+                self.result.ended += ends
 
     async def _take_down(self) -> None:
         system, cluster = self.test.system, self.test.cluster

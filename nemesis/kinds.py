@@ -186,13 +186,13 @@ def registry() -> Registry:
     return Registry(kinds=kinds, called=called, aliases=aliases, packages=packages, broken=collection.broken)
 
 
-def use(place: str) -> None:
+def use(location: str) -> None:
     """Adds kinds that the user names by a place, `MODULE:NAME` or `FILE.py:NAME`, for the rest of the process.
 
     Raises:
         InputError: They cannot be loaded, or are no kinds.
     """
-    plugins.add(plugins.FAULTS, place, Kind, page=PAGE)
+    plugins.add(plugins.FAULTS, location, Kind, page=PAGE)
     registry.cache_clear()
 
 

@@ -153,8 +153,8 @@ class Columns:
         """Yields each key with the numbers of its rows, ascending."""
         order = np.argsort(self.key, kind="stable")
         bounds = np.searchsorted(self.key[order], np.arange(len(self.keys) + 1))
-        for place, key in enumerate(self.keys):
-            yield key, order[bounds[place] : bounds[place + 1]]
+        for index, key in enumerate(self.keys):
+            yield key, order[bounds[index] : bounds[index + 1]]
 
     def only(self, rows: Int64s) -> Columns:
         """Returns some rows; the numbers of keys, functions and texts do not change."""
@@ -285,9 +285,9 @@ class ColumnReader:
         return self._texts.setdefault(text, len(self._texts))
 
     def _refuse_any(self, wrong: pa.Array, reason: str) -> None:
-        place = pc.index(wrong, value=True).as_py()
-        if place >= 0:
-            raise BadHistory(self.name, None, f"row {self._rows + place + 1}: {reason}")
+        row = pc.index(wrong, value=True).as_py()
+        if row >= 0:
+            raise BadHistory(self.name, None, f"row {self._rows + row + 1}: {reason}")
 
     def _places(self, column: pa.Array, known: dict[str | None, int]) -> Int32s:
         encoded = column if isinstance(column, pa.DictionaryArray) else column.cast(pa.string()).dictionary_encode()
@@ -321,13 +321,13 @@ class ColumnReader:
         encoded = texts.dictionary_encode()
         kinds = np.full(len(encoded.dictionary), OTHER, np.int8)
         first, second = np.zeros(len(kinds), np.int64), np.zeros(len(kinds), np.int64)
-        for place, text in enumerate(encoded.dictionary.to_pylist()):
+        for index, text in enumerate(encoded.dictionary.to_pylist()):
             try:
                 value = decode_value(text)
             except ValueError as error:
-                row = pc.index(encoded.indices, value=place).as_py()
+                row = pc.index(encoded.indices, value=index).as_py()
                 raise BadHistory(self.name, None, f"after row {self._rows + row}: {error}") from None
-            kinds[place], first[place], second[place] = self.typed(value)  # an integer in another form, e.g. -0
+            kinds[index], first[index], second[index] = self.typed(value)  # an integer in another form, e.g. -0
         codes = encoded.indices.to_numpy(zero_copy_only=False)
         return kinds[codes], first[codes], second[codes]
 
@@ -365,11 +365,11 @@ def of_operations(operations: Sequence[Operation], name: str = "the history") ->
     reader = ColumnReader(name)
     kinds = {column.name: pa.int64() if column.kind == "int64" else pa.string() for column in COLUMNS}
     optional = [name for name in OPTIONAL if any(getattr(operation, name) is not None for operation in operations)]
-    names = [*(each for each in NEEDED if each not in {"value", "result"}), *optional]
+    names = [*(column for column in NEEDED if column not in {"value", "result"}), *optional]
     parts = []
     for begin in range(0, len(operations), BATCH_ROWS):
         some = operations[begin : begin + BATCH_ROWS]
-        arrays = [pa.array(values_of(some, each), kinds[each]) for each in names]
+        arrays = [pa.array(values_of(some, column), kinds[column]) for column in names]
         value = reader.of_values(operation.value for operation in some)
         result = reader.of_values(operation.result for operation in some)
         parts.append(reader.of_batch(pa.RecordBatch.from_arrays(arrays, names=names), value=value, result=result))
@@ -416,7 +416,7 @@ def _joined_order(parts: Sequence[Columns]) -> Order | None:
     none = [Order(known=np.zeros(len(part), np.bool_), number=np.zeros(len(part), np.int64)) for part in parts]
     some = [part.order or absent for part, absent in zip(parts, none, strict=True)]
     return Order(
-        known=np.concatenate([each.known for each in some]), number=np.concatenate([each.number for each in some])
+        known=np.concatenate([order.known for order in some]), number=np.concatenate([order.number for order in some])
     )
 
 
@@ -474,8 +474,8 @@ def _final(batch: pa.RecordBatch) -> Bools | None:
     """Returns which operations of a batch are of the final phase; None if none is."""
     if PHASE not in batch.schema.names:
         return None
-    found = _bool(pc.equal(_plain(batch.column(PHASE)), FINAL_PHASE))
-    return found if found.any() else None
+    final = _bool(pc.equal(_plain(batch.column(PHASE)), FINAL_PHASE))
+    return final if final.any() else None
 
 
 def _plain(column: pa.Array) -> pa.Array:

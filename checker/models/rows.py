@@ -52,16 +52,16 @@ class Rows:
         result: The results.
     """
 
-    def __init__(self, columns: Columns, place: int, batch: Batch, pairs_at: PairsAt) -> None:
+    def __init__(self, columns: Columns, function: int, batch: Batch, pairs_at: PairsAt) -> None:
         """Selects the operations of a function.
 
         Args:
             columns: The batch.
-            place: The place of the function in `columns.functions`.
+            function: The place of the function in `columns.functions`.
             batch: The columns to fill.
             pairs_at: Returns the numbers of both members of values, by their places in the texts.
         """
-        chosen = columns.function == place
+        chosen = columns.function == function
         self.failed = chosen & (columns.type == FAIL)
         self.possible = chosen & (columns.type != FAIL)
         self.ok = chosen & (columns.type == OK)

@@ -95,10 +95,10 @@ class PipesCluster(SimCluster):
 
     def transcript(self, node: str) -> Transcript:
         """Returns the transcript of a node; begins it if there is none."""
-        found = self._transcripts.get(node)
-        if found is None:
-            found = self._transcripts[node] = Transcript()
-        return found
+        transcript = self._transcripts.get(node)
+        if transcript is None:
+            transcript = self._transcripts[node] = Transcript()
+        return transcript
 
     def left_out(self) -> list[str]:
         """Returns a sentence for each node whose transcript has reached its limit."""

@@ -213,8 +213,8 @@ class SimSystem(SimNodes):
 
     async def ask_for(self, node: Node, body: Any, answer: type[AnswerT], timeout_s: float) -> AnswerT | None:
         """Sends a request to a node as an observer. Returns the answer; None if none of this type came in time."""
-        found = await self.ask(node, body, timeout_s)
-        return found if isinstance(found, answer) else None
+        reply = await self.ask(node, body, timeout_s)
+        return reply if isinstance(reply, answer) else None
 
     async def until_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
         """Waits until the nodes serve together; see `lacking`.

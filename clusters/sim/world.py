@@ -272,7 +272,7 @@ class SimWorld:
             for source, target in arrived:
                 self.network.send(source, target, note, ((source, target), number, self.now_ns), probe=True)
         await asyncio.sleep(wait_s)
-        return {pair: tuple(found) for pair, found in arrived.items()}
+        return {pair: tuple(arrivals) for pair, arrivals in arrived.items()}
 
     def count_messages(self) -> None:
         """Counts the messages between nodes from now on, so that faults can wait for rare ones."""

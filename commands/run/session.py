@@ -226,7 +226,7 @@ def _run_and_judge(
             sentence=document["reason"],
             error=result.error,
             interrupted=result.interrupted,
-            crossed=[each.crossed for each in numbers if each.crossed is not None],
+            crossed=[figure.crossed for figure in numbers if figure.crossed is not None],
         ),
         run=folder,
         document=document,

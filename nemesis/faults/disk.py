@@ -103,7 +103,7 @@ def losing(options: Mapping[str, Value]) -> Losing | None:
     if text == LOSES_NOTHING:
         return Losing(changes=frozenset(), torn=torn)
     places = text.split("+")
-    if not all(place.isascii() and place.isdigit() and int(place) for place in places):
+    if not all(number.isascii() and number.isdigit() and int(number) for number in places):
         raise PlanError(
             f"power-loss.lost takes {LOSES_ALL}, {LOSES_NOTHING}, or places of changes from the newest one such as 1+3, "
             f"not {text!r}"

@@ -98,7 +98,10 @@ class Failing(Effect):
         for name, failures in self._failures().items():
             if name in self.fault.problems:
                 continue
-            measured[name] = {"failed": len(failures), "calls": [self._told(each) for each in failures[:MEASURED]]}
+            measured[name] = {
+                "failed": len(failures),
+                "calls": [self._told(failure) for failure in failures[:MEASURED]],
+            }
             if not failures:
                 options = self.fault.options
                 bad[name] = f"made fewer than {options['nth']} such calls on {options['file']}"

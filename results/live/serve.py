@@ -271,7 +271,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _compare(self, names: Sequence[str]) -> _Answer:
         runs = self.server.store.runs()
         known = {f"{run.test_name}/{run.stamp}": run for run in runs} | {_place(run): run for run in runs}
-        chosen = [known[each] for each in names[:MAX_COMPARED] if each in known]
+        chosen = [known[run_name] for run_name in names[:MAX_COMPARED] if run_name in known]
         with self.server.comparing:  # only one comparison reads files at a time
             table = comparison(chosen)
             latency = overlay(chosen, LETTERS[: len(chosen)])
@@ -302,17 +302,17 @@ class _Handler(BaseHTTPRequestHandler):
         if not rest:
             self._send(self._page("suites.html", suites=newest_suites(self.server.store, PAGE), quoted=quoted))
             return
-        found = find_suite(self.server.store, rest[0], rest[1]) if len(rest) == 2 else None
-        if found is None:
+        suite = find_suite(self.server.store, rest[0], rest[1]) if len(rest) == 2 else None
+        if suite is None:
             self._missing()
             return
         runs = {(run.test_name, run.stamp): _place(run) for run in self.server.store.runs()}
-        self._send(self._page("suite.html", suite=found, runs=runs))
+        self._send(self._page("suite.html", suite=suite, runs=runs))
 
     def _folder(self, run: Run, path: Path, rest: Sequence[str]) -> _Answer:
         entries = []
-        found = sorted(below.walk(run.path, path, deepest=0), key=lambda pair: not stat.S_ISDIR(pair[1].st_mode))
-        for entry, about in found[:MAX_FILES]:
+        members = sorted(below.walk(run.path, path, deepest=0), key=lambda pair: not stat.S_ISDIR(pair[1].st_mode))
+        for entry, about in members[:MAX_FILES]:
             folder = stat.S_ISDIR(about.st_mode)
             note = (
                 ""
@@ -327,7 +327,7 @@ class _Handler(BaseHTTPRequestHandler):
             summary=summarize(run),
             rest="/".join(rest),
             entries=entries,
-            more=len(found) - len(entries),
+            more=len(members) - len(entries),
             place=_place,
             report=not rest and any(entry["name"] == run.report_html.name for entry in entries),
         )
@@ -359,8 +359,8 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             files, left_out = archive_of(run)
         except OSError as error:
-            place = name(str(error.filename or run.path))
-            text = f"{place} is unreadable: {error.strerror}; the archive of this run would be incomplete"
+            file = name(str(error.filename or run.path))
+            text = f"{file} is unreadable: {error.strerror}; the archive of this run would be incomplete"
             self._refuse(HTTPStatus.INTERNAL_SERVER_ERROR, text)
             return
         self.send_response(HTTPStatus.OK)
@@ -374,8 +374,8 @@ class _Handler(BaseHTTPRequestHandler):
         write_archive(self.wfile, run, files, left_out, folder=f"{test}-{stamp}")
 
     def _missing(self) -> None:
-        place = html.escape(unquote(self.path))
-        body = f"<!DOCTYPE html><title>Not here</title><p>There is no {place} here. <a href='/'>All runs</a>"
+        path = html.escape(unquote(self.path))
+        body = f"<!DOCTYPE html><title>Not here</title><p>There is no {path} here. <a href='/'>All runs</a>"
         self._send(_Answer(body=body, status=HTTPStatus.NOT_FOUND))
 
     def _send(self, answer: _Answer) -> None:

@@ -117,9 +117,9 @@ def _rows_by_function(history: Columns) -> list[Bools]:
     wrong = np.flatnonzero(~np.isin(history.function, places))
     if len(wrong):
         row = int(wrong[0])
-        found = shown(history.functions[history.function[row]])
-        raise _refusal(history, row, f"the function enqueue, dequeue or drain, found {found}")
-    return [history.function == place for place in places]
+        function = shown(history.functions[history.function[row]])
+        raise _refusal(history, row, f"the function enqueue, dequeue or drain, found {function}")
+    return [history.function == number for number in places]
 
 
 def _require(history: Columns, rows: Int64s, values: Values, expected: str) -> None:
@@ -144,10 +144,10 @@ class _Texts:
     def place_of(self, text: str) -> int:
         if self._places is None:
             self._places = self._used()
-        place = self._places.setdefault(text, len(self._history.texts) + len(self.new))
-        if place == len(self._history.texts) + len(self.new):
+        number = self._places.setdefault(text, len(self._history.texts) + len(self.new))
+        if number == len(self._history.texts) + len(self.new):
             self.new.append(text)
-        return place
+        return number
 
     def _used(self) -> dict[str, int]:
         """Returns the positions of the texts that this queue uses; a history can have many others."""
@@ -156,7 +156,7 @@ class _Texts:
             values.first[rows][values.kind[rows] == OTHER]
             for values, rows in ((self._history.value, put), (self._history.result, taken))
         ]
-        return {self._history.texts[place]: place for place in np.unique(np.concatenate(places)).tolist()}
+        return {self._history.texts[number]: number for number in np.unique(np.concatenate(places)).tolist()}
 
 
 def _members(history: Columns, row: int, texts: _Texts) -> Values:

@@ -59,8 +59,8 @@ class Late:
         """
         if self._placed < len(self._nodes.messages):
             self._place_new()
-        for place in places:
-            own, state = bag & self._of_place[place], states[place]
+        for index in places:
+            own, state = bag & self._of_place[index], states[index]
             if own:
                 unknown = own & ~(self._late[state] | self._timely[state])
                 for message in messages_in(unknown):
@@ -83,7 +83,7 @@ class Late:
             if self._timely[state] & mask or self._has_effect(state, message):
                 self._timely[first] |= mask
                 return False
-            fresh = {each for each in self._after[state] - met if not self._late[each] & mask}
+            fresh = {other for other in self._after[state] - met if not self._late[other] & mask}
             met |= fresh
             waiting += fresh
         for state in met:

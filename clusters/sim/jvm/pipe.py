@@ -341,7 +341,7 @@ class Jvm:
 
 
 def _events(frame: bytes) -> list[Event]:
-    found = []
+    events = []
     at = _HEAD.size
 
     def content() -> bytes:
@@ -375,8 +375,8 @@ def _events(frame: bytes) -> list[Event]:
             number = _TIME.unpack_from(frame, at)[0]
             at += _TIME.size
             text = content().decode() if kind in {CONNECTS, STEPS} else ""
-        found.append(Event(kind, node, number, text, data))
-    return found
+        events.append(Event(kind, node, number, text, data))
+    return events
 
 
 def _bytes(content: bytes) -> bytes:

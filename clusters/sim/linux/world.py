@@ -389,7 +389,7 @@ class LinuxWorld:
         if losing.changes is None:
             return "all"
         unsynced = self.controller.unsynced(node)
-        numbers = [str(unsynced[-place]) for place in sorted(losing.changes) if place <= len(unsynced)]
+        numbers = [str(unsynced[-position]) for position in sorted(losing.changes) if position <= len(unsynced)]
         return ("+".join(numbers) or "none") + (" torn" if losing.torn else "")
 
     def note_steps(self) -> None:

@@ -77,10 +77,10 @@ def _held(body: Mapping[str, Value]) -> Value:
     Raises:
         Refused: The answer does not say it.
     """
-    value, found = body.get("value"), body.get("found")
-    holds = found is True and _is_int64(value)
-    if not holds and not (found is False and value is None):
-        raise Refused(BAD_ANSWER, f"found {str(found)[:100]}, value {str(value)[:100]}")
+    value, is_found = body.get("value"), body.get("found")
+    holds = is_found is True and _is_int64(value)
+    if not holds and not (is_found is False and value is None):
+        raise Refused(BAD_ANSWER, f"found {str(is_found)[:100]}, value {str(value)[:100]}")
     return value
 
 

@@ -20,7 +20,7 @@ from clusters.systems.rocketmq.requests import REQUESTS, metadata
 from harness.leaders import LEADER
 from harness.service import NodeStatus
 from harness.slowness import slowed
-from harness.system import LogLine
+from harness.traits import LogLine
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -135,8 +135,8 @@ class ControllerProcesses:
             "listenPort": PORT,
             "jRaftGroupId": GROUP,
             "jRaftServerId": f"{node.address}:{JRAFT_PORT}",
-            "jRaftInitConf": ",".join(f"{each.address}:{JRAFT_PORT}" for each in nodes),
-            "jRaftControllerRPCAddr": ",".join(f"{each.address}:{PORT}" for each in nodes),
+            "jRaftInitConf": ",".join(f"{other.address}:{JRAFT_PORT}" for other in nodes),
+            "jRaftControllerRPCAddr": ",".join(f"{other.address}:{PORT}" for other in nodes),
             "jRaftSnapshotIntervalSecs": options.snapshot_interval_s,
             "jRaftElectionTimeoutMs": options.election_timeout_ms,
         }

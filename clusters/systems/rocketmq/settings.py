@@ -53,8 +53,8 @@ def versions(artifact: Artifact, library: str) -> Mapping[str, str]:
         artifact: The jars.
         library: The name of the library's jar, without its version.
     """
-    found = [jar.stem.removeprefix(f"{library}-") for jar in artifact.path.glob(f"{library}-[0-9]*.jar")]
-    return {"rocketmq": artifact.provenance.version, library: ", ".join(found) or "unknown"}
+    numbers = [jar.stem.removeprefix(f"{library}-") for jar in artifact.path.glob(f"{library}-[0-9]*.jar")]
+    return {"rocketmq": artifact.provenance.version, library: ", ".join(numbers) or "unknown"}
 
 
 def log_dir(role: str) -> str:

@@ -21,7 +21,7 @@ from harness.errors import InputError
 from harness.leaders import leader_of
 from harness.promise import Handling, OnDamage
 from harness.service import NodeStatus, ReplicaState, first_status
-from harness.system import LogLine, Tier
+from harness.traits import LogLine, Tier
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -95,7 +95,7 @@ class SimRaft(SimSystem):
 
     def client(self, process: int, node: Node, *, pinned: bool = False) -> SimRaftClient:
         """Returns the client of a process."""
-        nodes = [each.name for each in self.cluster.nodes]
+        nodes = [other.name for other in self.cluster.nodes]
         return SimRaftClient(
             connection=self.connect(process),
             node=node,
@@ -131,7 +131,7 @@ class SimRaft(SimSystem):
         if status is None:
             return ()
         details = {name: getattr(status, name) for name in ("snapshot", "serving", "repairing")}
-        found = NodeStatus(
+        own_status = NodeStatus(
             node=node.name,
             role=status.role,
             term=status.term,
@@ -141,7 +141,7 @@ class SimRaft(SimSystem):
             last_index=status.last,
             details=details,
         )
-        return (found,)
+        return (own_status,)
 
     async def replica(self, node: Node, timeout_s: float) -> ReplicaState | None:
         """Returns the state of a node; None if it does not answer in time."""
@@ -173,13 +173,13 @@ class SimRaft(SimSystem):
         deadline_s = loop.time() + timeout_s
         while loop.time() < deadline_s:
             statuses = await asyncio.gather(
-                *(first_status(self, each, STATUS_TIMEOUT_S) for each in self.cluster.nodes)
+                *(first_status(self, other, STATUS_TIMEOUT_S) for other in self.cluster.nodes)
             )
             leader = leader_of([status for status in statuses if status is not None])
             if leader is not None and leader.node == node.name and (leader.details or {}).get("serving"):
                 return True
             if leader is not None and leader.node != node.name:
-                old = next(each for each in self.cluster.nodes if each.name == leader.node)
+                old = next(other for other in self.cluster.nodes if other.name == leader.node)
                 await self.ask(old, messages.AskTransfer(node.name), STATUS_TIMEOUT_S)
             await asyncio.sleep(TRANSFER_POLL_S)
         return False

@@ -43,7 +43,7 @@ def reading(spark: SparkSession, root: str, manifest: Manifest) -> Read:
 
     def read(name: str, columns: Sequence[str], /, **where: Sequence[str]) -> pa.Table:
         rows = read_table(spark, root, manifest, name)
-        layout = pa.schema([TABLES[name].field(each) for each in columns])
+        layout = pa.schema([TABLES[name].field(column_name) for column_name in columns])
         if rows is None:
             return layout.empty_table()
         for column, texts in where.items():

@@ -196,8 +196,8 @@ def another_host(folder: Path) -> Iterator[None]:
     (folder / "something new").write_text("on the host")
     sleeping = ["unshare", "--mount", "--net", "--uts", "--ipc", "sleep", "60"]
     limits = [
-        (each, resource.getrlimit(each))
-        for each in (resource.RLIMIT_MEMLOCK, resource.RLIMIT_NPROC, resource.RLIMIT_CORE)
+        (kind, resource.getrlimit(kind))
+        for kind in (resource.RLIMIT_MEMLOCK, resource.RLIMIT_NPROC, resource.RLIMIT_CORE)
     ]
     groups, mask, priority = os.getgroups(), os.umask(0o077), os.getpriority(os.PRIO_PROCESS, 0)
     others = [subprocess.Popen(sleeping) for _ in range(3)]
@@ -205,13 +205,13 @@ def another_host(folder: Path) -> Iterator[None]:
     try:
         os.setgroups([12345])
         os.setpriority(os.PRIO_PROCESS, 0, min(19, priority + 3))
-        for each, (_, most) in limits:
-            resource.setrlimit(each, (1000, most))
+        for kind, (_, most) in limits:
+            resource.setrlimit(kind, (1000, most))
         subprocess.run(["sleep", "1.1"], check=True)
         yield
     finally:
-        for each, limit in limits:
-            resource.setrlimit(each, limit)
+        for kind, limit in limits:
+            resource.setrlimit(kind, limit)
         os.setgroups(groups)
         os.umask(mask)
         os.setpriority(os.PRIO_PROCESS, 0, priority)

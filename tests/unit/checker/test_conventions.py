@@ -106,11 +106,11 @@ def _shipped() -> list[tuple[str, str, str | None, Path]]:
 @pytest.mark.parametrize("kind", ["small", "knossos", "kv", "console"])
 def test_all_files_of_one_history_give_one_verdict(tmp_path: Path, kind: str) -> None:
     """Every shipped history has the same verdict as JSON lines, EDN and Parquet, key by key."""
-    found = [row for row in _shipped() if row[0] == kind]
-    if not found:
+    rows = [row for row in _shipped() if row[0] == kind]
+    if not rows:
         pytest.skip("these histories are not here")
     seen = set()
-    for _, model, initial, path in found:
+    for _, model, initial, path in rows:
         [history] = read_histories(str(path))
         files = _written(tmp_path, history.operations)
         jsonl, edn, parquet = (_verdicts(file, wanted=Wanted(model=model, initial=initial)) for file in files.values())

@@ -42,8 +42,8 @@ def test_an_exception_of_a_plug_in_is_a_sentence_with_its_place(tmp_path: Path) 
     fails = made(tmp_path)
     with pytest.raises(PluginError) as raised, blaming(Plugin(type(fails), "system fails")):
         fails.install()
-    place = f"{tmp_path / 'fails.py'}:6"
-    assert str(raised.value).startswith(f"system fails: install ({place}) failed: ValueError: no disk ")
+    location = f"{tmp_path / 'fails.py'}:6"
+    assert str(raised.value).startswith(f"system fails: install ({location}) failed: ValueError: no disk ")
     assert str(raised.value).endswith("; correct the system")
     assert str(raised.value).isprintable()
     assert raised.value.exit_code is ExitCode.INTERNAL
@@ -66,11 +66,11 @@ def test_an_error_of_labrys_blames_nobody(tmp_path: Path) -> None:
 def test_an_exit_on_a_node_is_the_result_of_the_node(tmp_path: Path) -> None:
     """It would end Labrys with the exit code of the system, and 0 would be a verdict."""
     fails = made(tmp_path)
-    found = on_nodes([Node(name="n1", address="x")], lambda _: fails.ends())["n1"]
-    assert isinstance(found, CalledExit)
+    result = on_nodes([Node(name="n1", address="x")], lambda _: fails.ends())["n1"]
+    assert isinstance(result, CalledExit)
     said = r"ends \(.*fails.py:9\) failed: it called sys.exit\(0\)"
     with pytest.raises(PluginError, match=said), blaming(Plugin(type(fails), "system fails")):
-        raise found
+        raise result
 
 
 def test_an_exit_in_a_task_does_not_end_the_loop() -> None:
@@ -80,7 +80,7 @@ def test_an_exit_in_a_task_does_not_end_the_loop() -> None:
         sys.exit(0)
 
     async def main() -> object:
-        (found,) = await asyncio.gather(without_exit(ends()), return_exceptions=True)
-        return found
+        (result,) = await asyncio.gather(without_exit(ends()), return_exceptions=True)
+        return result
 
     assert isinstance(asyncio.run(main()), CalledExit)

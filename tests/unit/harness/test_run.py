@@ -586,7 +586,7 @@ def test_the_logs_of_a_run_have_the_zone_that_its_processes_write(
     monkeypatch.setattr(Registers, "daemons", lambda _, node: of[node.name])
     result, _, _ = perform(Registers(), tmp_path)
     assert result.clocks is not None
-    assert {name: each.zone_s for name, each in result.clocks.nodes.items()} == {"n1": 28_800, "n2": 3600}
+    assert {name: clock.zone_s for name, clock in result.clocks.nodes.items()} == {"n1": 28_800, "n2": 3600}
 
 
 def test_a_system_that_does_not_recover_is_restarted_once(tmp_path: Path) -> None:

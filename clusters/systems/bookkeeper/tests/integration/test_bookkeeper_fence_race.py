@@ -113,8 +113,8 @@ async def race(system: BookKeeperSystem, held: HeldThreads) -> list[tuple[str, A
         held.go_on(adding)
         acknowledged = await append
     await asyncio.to_thread(system.resume, second, BOOKIE)
-    found = await inspection(system, other, [first, second], ledger)
-    return [("recover", None, last), ("append", VALUE, acknowledged), ("inspect", None, found)]
+    answer = await inspection(system, other, [first, second], ledger)
+    return [("recover", None, last), ("append", VALUE, acknowledged), ("inspect", None, answer)]
 
 
 async def no_race(system: BookKeeperSystem, held: HeldThreads) -> tuple[bool, int, int]:

@@ -135,8 +135,8 @@ class Group(RealGroup[DLedgerSystem]):
     def truncations(self, node: Node) -> list[int]:
         """Returns the indexes from which a node has truncated its log, from its own log lines."""
         files = " ".join(self.system.log_files(node))
-        found = self.shell(node, f"cat {files} | grep --only-matching 'TRUNCATE. truncateIndex: [0-9]*' || true")
-        return [int(line.rpartition(" ")[2]) for line in found.splitlines()]
+        output = self.shell(node, f"cat {files} | grep --only-matching 'TRUNCATE. truncateIndex: [0-9]*' || true")
+        return [int(line.rpartition(" ")[2]) for line in output.splitlines()]
 
     def lost(self, node: Node) -> int:
         """Returns how many packets with a request of a node to truncate were lost."""
@@ -157,8 +157,8 @@ async def leads_without_writes(group: Group) -> bool | None:
         for node in (leader, voter):
             group.system.kill(node)
     group.system.start(voter)
-    found = await group.elected(old, voter)
-    return found.node == old.name and (found.applied_index or 0) < SNAPSHOT_ENTRIES - 1
+    status = await group.elected(old, voter)
+    return status.node == old.name and (status.applied_index or 0) < SNAPSHOT_ENTRIES - 1
 
 
 async def obeys_a_dead_leader(group: Group) -> bool | None:
@@ -264,10 +264,10 @@ async def stays_out_while_its_answers_are_late(group: Group) -> bool | None:
             for hit in await held.arrived(1.0):
                 await asyncio.sleep(LATE_S)
                 held.go_on(hit)
-        found = await group.applied(node) == last
+        result = await group.applied(node) == last
         held.no_more_at(heartbeats)
     await group.until_equal(*group.cluster.nodes)
-    return found
+    return result
 
 
 async def resets_for_ten_seconds(group: Group) -> bool | None:
@@ -424,9 +424,9 @@ async def votes_without_storing(group: Group) -> bool:
 def tried(mend: str, form: Callable[[Group], Awaitable[bool | None]], options: Mapping[str, Any]) -> bool:
     """Returns what a form finds, as soon as its steps lead where they should."""
     for _ in range(TRIES):
-        found = Group(mend, **options).run(form)
-        if found is not None:
-            return found
+        formed = Group(mend, **options).run(form)
+        if formed is not None:
+            return formed
     raise AssertionError(f"the steps did not lead where they should in {TRIES} tries")
 
 
