@@ -9,7 +9,7 @@ from __future__ import annotations
 import abc
 import asyncio
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, cast
 
 from clusters.sim.cluster import LOG_FILE
 from clusters.sim.disk import DATA_DIRECTORY
