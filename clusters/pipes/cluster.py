@@ -24,6 +24,7 @@ from harness.capabilities import (
     SIMULATED_CALLS,
     SIMULATED_CLOCK,
     SIMULATED_DISK,
+    SIMULATED_KERNEL,
     SIMULATED_POWER,
     SIMULATED_STEPS,
     Capabilities,
@@ -45,6 +46,7 @@ LACKS: Final[Mapping[str, str]] = MappingProxyType(
         SIMULATED_POWER: "the programs of the nodes use the disk of this machine, which keeps what they wrote",
         SIMULATED_CLOCK: "the programs of the nodes read the clock of this machine",
         SIMULATED_CALLS: "the programs of the nodes make their system calls on this machine",
+        SIMULATED_KERNEL: "the programs of the nodes run on the kernel of this machine",
         SIMULATED_STEPS: "the programs of the nodes use the disk of this machine, whose steps Labrys does not note",
     }
 )

@@ -356,7 +356,7 @@ class SimWorld:
         return await self.steps.wait(future, self.now_ns, nodes, call=call, pattern=pattern, nth=nth, starts=starts)
 
     def fail_calls(self, key: int, node: str, role: str | None, failing: Failing) -> int:  # noqa: ARG002 - a node has one process
-        """Lets calls on the files of a node fail; see `harness.world.ProgramWorld`.
+        """Lets calls on the files of a node fail; see `harness.world.CallWorld`.
 
         Raises:
             NodeError: The disk has no such call.

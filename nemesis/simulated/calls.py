@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from harness.op import Value
-    from harness.world import Failed, ProgramWorld, World
+    from harness.world import CallWorld, Failed, World
     from nemesis.fault import Fault
     from nemesis.faults.disk_error import DiskError
 
@@ -31,11 +31,11 @@ class Failing(Effect):
 
     NEEDS: ClassVar[frozenset[str]] = frozenset({SIMULATED_CALLS, SIMULATED_DISK})
     fault: DiskError
-    world: ProgramWorld
+    world: CallWorld
 
     def __init__(self, fault: Fault, world: World) -> None:
         super().__init__(fault, world)
-        self.world = cast("ProgramWorld", world)
+        self.world = cast("CallWorld", world)
         self._began_ns = 0
         self._again: list[str] = []
 

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from clusters.sim import asking
 from clusters.sim.cluster import LOG_FILE
-from clusters.sim.system import EVERY_NODE_RETURNS, ONE_LEADER, SimSystem
+from clusters.sim.system import EVERY_NODE_RETURNS, NO_KERNEL, ONE_LEADER, SimSystem
 from clusters.systems.sim_raft import messages
 from clusters.systems.sim_raft.client import SimRaftClient, outcome_of, request_of
 from clusters.systems.sim_raft.node import RaftProcess
 from clusters.systems.sim_raft.options import Reads, SimRaftOptions
 from clusters.systems.sim_raft.outcomes import ANSWERS, REFUSALS
 from clusters.systems.sim_raft.promises import promises
+from harness.capabilities import SIMULATED_KERNEL
 from harness.console.documents import shown
 from harness.errors import InputError
 from harness.leaders import leader_of
@@ -43,7 +44,8 @@ class SimRaft(SimSystem):
     name = "sim-raft"
     summary = "The Raft of Labrys for the simulator, correct or with one planted bug."
     tier = Tier.BENCH
-    lacks: ClassVar[Mapping[str, str]] = MappingProxyType({})  # it distrusts what it wrote before an error of its disk
+    # It distrusts what it wrote before an error of its disk, so calls on its files can fail.
+    lacks: ClassVar[Mapping[str, str]] = MappingProxyType({SIMULATED_KERNEL: NO_KERNEL})
     Options = SimRaftOptions
     options: SimRaftOptions
     serves: ClassVar[Mapping[str, str]] = MappingProxyType(

@@ -462,3 +462,34 @@ def test_a_program_goes_on_after_a_step(tmp_path: Path) -> None:
         going.run.resume(number)
         assert going.run.wait(going.run.now_ns + SECOND_NS) == []
         assert (going.data / "renamed").read_bytes() == b"1234"
+
+
+SYNCS = """
+import os, time
+file = os.open("file", os.O_CREAT | os.O_WRONLY)
+for number in range(4):
+    os.write(file, b"x")
+    began = time.monotonic()
+    os.fsync(file)
+    print(time.monotonic() - began)
+    time.sleep(1)
+"""
+
+
+def test_a_slow_disk_makes_syncs_slow_and_says_how_long_they_took(tmp_path: Path) -> None:
+    """What began before the end of the rule takes its time; what begins after it is as fast as before."""
+    with disk(tmp_path) as node:
+        node.run.slow(7, "n1", 400_000_000)
+        node.run.start("n1", [*PYTHON, SYNCS], folder=DATA, output="/root/output")
+        node.run.wait(node.run.now_ns + int(1.6 * SECOND_NS))
+        syncs = node.run.slowed(7)["n1"]
+        node.run.mend(7)
+        assert node.run.slowed(7) == {}
+        (exited,) = node.run.wait(node.run.now_ns + 30 * SECOND_NS)
+        assert exited.number == 0
+        times_s = [float(line) for line in node.run.path_of("n1", "/root/output").read_text().split()]
+    slow = [time_s for time_s in times_s if time_s >= 0.1]
+    assert slow == times_s[: syncs.count]
+    assert 1 <= syncs.count <= 3
+    assert max(slow) >= syncs.longest_ns / SECOND_NS >= 0.1
+    assert max(times_s[syncs.count :]) < 0.1

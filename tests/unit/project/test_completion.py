@@ -49,7 +49,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("plan --nemesis bri", {"bridge"}),
         ("check --model reg", {"register"}),
         ("check --algorithm zo", {"zones"}),
-        ("faults disk", {"disk-full", "disk-error", "disk-step"}),
+        ("faults disk", {"disk-full", "disk-error", "disk-slow", "disk-step"}),
         ("suite suites/n", {"suites/nightly.toml"}),
         ("suite s", {"suites/nightly.toml", f"{SIMULATED}-never-settle"}),
         ("suite gossip", {"gossip-glomers"}),
