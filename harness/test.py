@@ -6,7 +6,7 @@ import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from harness.blame import Plugin, blamed, blaming
+from harness.blame import Blamable, blamed, blaming
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -60,10 +60,10 @@ class Test:
     damaging: Collection[str] = frozenset()
 
     @property
-    def plugins(self) -> tuple[Plugin, Plugin]:
+    def plugins(self) -> tuple[Blamable, Blamable]:
         """The system and the workload, whose code may be foreign."""
-        system = Plugin(type(self.system), f"system {self.system.name}")
-        return system, Plugin(type(self.workload), f"workload {self.workload.name}")
+        system = Blamable(type(self.system), f"system {self.system.name}")
+        return system, Blamable(type(self.workload), f"workload {self.workload.name}")
 
     def blamed(self, error: BaseException) -> BaseException:
         """Returns the sentence about an exception if it is from the code of the system or of the workload, and else itself."""
