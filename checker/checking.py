@@ -40,7 +40,7 @@ from harness.verdict import Verdict
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from checker.decide.history import History as Decidable
+    from checker.decide.history import Decidable
     from checker.formats.plain import Plain
     from checker.formats.source import Source
     from checker.judging.judged import Judged

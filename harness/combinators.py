@@ -16,12 +16,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from harness.combining import (
+    AtMost,
     EachStream,
     Independent,
-    Limit,
     Mix,
+    OneAfterAnother,
     OnUpdate,
-    Phases,
     Reserve,
     Stagger,
     TimeLimit,
@@ -186,7 +186,7 @@ def until_ok(invocations: Iterable[Invocation], *, attempts: int = ATTEMPTS) -> 
 
 def limit(count: int, child: Source) -> Generator:
     """Answers at most `count` operations of `child`, for all its workers together."""
-    return Limit(count, child)
+    return AtMost(count, child)
 
 
 def time_limit(seconds: float, child: Source) -> Generator:
@@ -199,7 +199,7 @@ def phases(*children: Source) -> Generator:
 
     A child has ended when it has no more operation for any worker, and all its operations are complete.
     """
-    return Phases(children)
+    return OneAfterAnother(children)
 
 
 def sleep(seconds: float) -> Generator:

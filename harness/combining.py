@@ -193,7 +193,7 @@ class UntilOk:
             self._due.append((invocation, attempts))
 
 
-class Limit(Over):
+class AtMost(Over):
     """Ends after a number of operations."""
 
     def __init__(self, count: int, child: Source) -> None:
@@ -235,7 +235,7 @@ class TimeLimit(Over):
         return answer
 
 
-class Phases(Over):
+class OneAfterAnother(Over):
     """One child after the other."""
 
     def __init__(self, children: Sequence[Source]) -> None:

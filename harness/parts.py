@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from harness.blame import Plugin, blaming
+from harness.blame import Blamable, blaming
 from harness.console.plain import counted
 from harness.damaged_files import DAMAGED_FILES, damaged_files, damages, excused, refusal
 from harness.ends import PROCESSES, processes
@@ -31,8 +31,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from harness.op import Operation
-    from harness.run import RunResult, Test
+    from harness.run import RunResult
     from harness.system import System
+    from harness.test import Test
 
 MAX_LOG_LINE = 400
 EXCEPTION_ERROR = "exception"
@@ -226,7 +227,7 @@ def of_run(
 def _of_system(system: System, name: str, made: Callable[[], Sequence[Part]]) -> list[Part]:
     """Returns the parts that the code of the system makes; one unknown part of this name if it fails."""
     try:
-        with blaming(Plugin(type(system), f"system {system.name}")):
+        with blaming(Blamable(type(system), f"system {system.name}")):
             return list(made())
     except LabrysError as error:
         return [Part(name=name, verdict=Verdict.UNKNOWN, reason=f"The system did not judge the run: {error}")]
@@ -240,7 +241,7 @@ def _log_patterns(system: System, result: RunResult, nodes: Sequence[str]) -> li
 def of_workload(test: Test, operations: Sequence[Operation], observed: Observed) -> list[Part]:
     """Returns the parts of the workload; one unknown part if the operations cannot be judged, or a user's workload fails."""
     try:
-        with blaming(Plugin(type(test.workload), f"workload {test.workload.name}")):
+        with blaming(Blamable(type(test.workload), f"workload {test.workload.name}")):
             return list(test.workload.check(operations, observed))
     except LabrysError as error:
         reason = f"The operations could not be judged: {error}"

@@ -230,7 +230,7 @@ KINDS = (
     ),
     Kind(name="disk-full", fault=disk.DiskFull, on_nodes=DiskFullOnNodes, simulated=machine.Full, target=tgt.ONE),
     Kind(name="disk-slow", fault=disk.DiskSlow, simulated=kernel.SlowSyncs, target=tgt.ONE, in_all=False),
-    Kind(name="disk-error", fault=disk_error.DiskError, simulated=calls.Failing, target=tgt.ONE, in_all=False),
+    Kind(name="disk-error", fault=disk_error.DiskError, simulated=calls.FailingCalls, target=tgt.ONE, in_all=False),
     Kind(
         name="file-truncate",
         fault=files.Truncate,

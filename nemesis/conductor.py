@@ -13,7 +13,7 @@ import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from harness.blame import Plugin, blaming
+from harness.blame import Blamable, blaming
 from harness.capabilities import CLOCK, JAVA, SIMULATED_POWER, SWITCH
 from harness.errors import InputError
 from harness.faults import lasting, unseen_at_the_end
@@ -247,8 +247,8 @@ class Conductor:
     def _blaming(self, fault: PlannedFault, *made: Fault | Actor) -> Iterator[None]:
         """Raises an exception from the code of the system or of a fault as `PluginError`; see `harness.blame`."""
         system = self._field.system
-        theirs = [Plugin(type(part), f"fault {fault.kind}") for part in made]
-        with blaming(Plugin(type(system), f"system {system.name}"), *theirs):
+        theirs = [Blamable(type(part), f"fault {fault.kind}") for part in made]
+        with blaming(Blamable(type(system), f"system {system.name}"), *theirs):
             yield
 
     async def heal(self) -> None:

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from harness.blame import Plugin, blamed, without_exit
+from harness.blame import Blamable, blamed, without_exit
 from harness.cluster import on_nodes
 from harness.leaders import leader_of
 from harness.service import described
@@ -133,7 +133,7 @@ class Field:
         work.add_done_callback(self._under_way.discard)
         results = await asyncio.shield(work)
         done = {name: result for name, result in results.items() if not isinstance(result, Exception)}
-        system = Plugin(type(self.system), f"system {self.system.name}")
+        system = Blamable(type(self.system), f"system {self.system.name}")
         failed = {name: blamed(result, system) for name, result in results.items() if isinstance(result, Exception)}
         return NodeResults(done=done, failed=failed)
 

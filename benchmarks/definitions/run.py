@@ -20,7 +20,7 @@ import numpy as np
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
-from checker.formats.columns import OTHER, Columns, Values, of_operations  # noqa: E402 - from the repository
+from checker.formats.columns import OTHER, ColumnOfValues, Columns, of_operations  # noqa: E402 - from the repository
 from checker.formats.transactional import happened  # noqa: E402
 from checker.transactions.judge import judge  # noqa: E402
 from harness.verdict import Verdict  # noqa: E402
@@ -193,7 +193,7 @@ def _columns(histories: Sequence[Sequence[Operation]]) -> Iterator[Columns]:
         )
 
 
-def _placed(values: Values, used: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Values:
+def _placed(values: ColumnOfValues, used: np.ndarray[tuple[int], np.dtype[np.int64]]) -> ColumnOfValues:
     first = np.where(values.kind == OTHER, np.searchsorted(used, values.first), values.first)
     return replace(values, first=first.astype(np.int64))
 

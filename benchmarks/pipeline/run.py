@@ -175,10 +175,10 @@ def compare(spark: SparkSession, made: Plan, folder: Path, *, native: bool, all_
     options = VerdictOptions(model=MODEL)
     job_s, job_bytes, _ = timed(lambda: verdicts(rows, options).write.mode("overwrite").parquet(str(out)))
     table.append(("verdicts", job_s, job_bytes))
-    there = spark.read.parquet(str(out))
-    problems = wrong(made, there.where("verdict <> 'valid'").orderBy("key").limit(1000).collect())
-    if there.count() != made.keys:
-        problems.append(f"expected a verdict for each of {made.keys} keys, found {there.count()}")
+    decided = spark.read.parquet(str(out))
+    problems = wrong(made, decided.where("verdict <> 'valid'").orderBy("key").limit(1000).collect())
+    if decided.count() != made.keys:
+        problems.append(f"expected a verdict for each of {made.keys} keys, found {decided.count()}")
     if native:
         path = folder / "operations.parquet"
         one_file(data, path)
@@ -189,7 +189,7 @@ def compare(spark: SparkSession, made: Plan, folder: Path, *, native: bool, all_
         if answer["valid"] is not (not made.planted):
             problems.append(f"labrys check says {answer['valid']} of the same operations")
     show(table, made.operations)
-    engines = [f"{row[0]} {row[1]:,}" for row in there.groupBy("engine").count().orderBy("engine").collect()]
+    engines = [f"{row[0]} {row[1]:,}" for row in decided.groupBy("engine").count().orderBy("engine").collect()]
     print(f"\nengines: {', '.join(engines)}", flush=True)
     if all_of_it:
         problems += whole(spark, made, run)

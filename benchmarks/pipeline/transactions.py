@@ -160,10 +160,10 @@ def _rows(made: Block, number: int, event: int) -> pa.RecordBatch:
     """Returns the rows of a block in a history."""
     now, before = (f"k{_FIRST + number_of_key}".encode() for number_of_key in (number, number - 1))
 
-    def texts(content: bytes, ends: Any, there: Any) -> pa.Array:
+    def texts(content: bytes, ends: Any, valid_rows: Any) -> pa.Array:
         text = content.replace(_NOW, now).replace(_BEFORE, before)
         bounds = np.concatenate([[0], ends]).astype(np.int32)
-        valid = pa.py_buffer(np.packbits(there, bitorder="little"))
+        valid = pa.py_buffer(np.packbits(valid_rows, bitorder="little"))
         return pa.Array.from_buffers(pa.string(), len(ends), [valid, pa.py_buffer(bounds), pa.py_buffer(text)])
 
     columns = made.columns

@@ -32,7 +32,7 @@ def history(count: int, *, twice: bool = False) -> Columns:
     kind = np.where((position == 1) | (position == 2), FAIL, OK).astype(np.int8)
     if twice:
         kind[turns // 2 * 4 + 1] = OK
-    held = columns(
+    rows = columns(
         ["acquire", "release"],
         function=np.where(position == 3, 1, 0),
         kind=kind,
@@ -43,7 +43,7 @@ def history(count: int, *, twice: bool = False) -> Columns:
     )
     # The refused processes are not the holders of the lock.
     refused = HOLDERS * np.where((position == 1) | (position == 2), position, 0)
-    return replace(held, process=holder[number // 4] + refused)
+    return replace(rows, process=holder[number // 4] + refused)
 
 
 ROWS = (

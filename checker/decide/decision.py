@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from checker._kernel import Outcome
-    from checker.decide.history import Excerpt, History
+    from checker.decide.history import Decidable, Excerpt
     from checker.decide.question import Explaining, Question
     from checker.explain.effort import Effort
     from checker.models import Model
@@ -40,7 +40,7 @@ _AGAIN_S: Final = 20.0  # to decide the operations of an excerpt
 _NEVER: Final = 2**63
 
 
-def decide(history: History, question: Question) -> KeyedAnalysis:
+def decide(history: Decidable, question: Question) -> KeyedAnalysis:
     """Decides a history.
 
     Raises:
@@ -147,7 +147,7 @@ def _left(limits: Limits, began_s: float) -> Limits:
     return replace(limits, time_limit_s=left_s)
 
 
-def _confirm(history: History, question: Question, index: int, concluded: Concluded, result: Analysis) -> None:
+def _confirm(history: Decidable, question: Question, index: int, concluded: Concluded, result: Analysis) -> None:
     """Runs a second algorithm.
 
     Raises:

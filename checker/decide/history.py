@@ -40,7 +40,7 @@ class Excerpt:
     makers: Sequence[Operation] | None = None
 
 
-class History(Protocol):
+class Decidable(Protocol):
     """A history over independent keys; a place is that of a key in `keys`.
 
     Attributes:
@@ -112,28 +112,28 @@ class OfObjects:
         return cls({None: operations} if operations else {}, is_part=is_part, makers=makers)
 
     def size(self, index: int) -> int:
-        """See `History`."""
+        """See `Decidable`."""
         return len(self._groups[index])
 
     def coded(self, question: Question) -> Sequence[CodedKey]:
-        """See `History`."""
+        """See `Decidable`."""
         self._coded = [by_key.Objects.of(question.model, group) for group in self._groups]
         return self._coded
 
     def operations(self, index: int) -> Sequence[Operation]:
-        """See `History`."""
+        """See `Decidable`."""
         return self._groups[index]
 
     def named(self, wanted: Mapping[int, Sequence[int]]) -> Mapping[int, Known]:
-        """See `History`."""
+        """See `Decidable`."""
         return {index: self._coded[index].encoded.operations for index in wanted}
 
     def previous_oks(self, ends: Mapping[int, int]) -> Mapping[int, Operation]:
-        """See `History`."""
+        """See `Decidable`."""
         return previous_oks(ends, self.operations)
 
     def excerpt(self, index: int, outcome: Outcome) -> Excerpt:  # noqa: ARG002 - the outcome is about all operations
-        """See `History`."""
+        """See `Decidable`."""
         coded = self._coded[index]
         return Excerpt(operations=coded.operations, coded=coded, is_part=self._is_part, makers=self._makers)
 
@@ -141,7 +141,7 @@ class OfObjects:
 def previous_oks(
     ends: Mapping[int, int], operations_of: Callable[[int], Sequence[Operation]]
 ) -> Mapping[int, Operation]:
-    """Returns what `History.previous_oks` does, from the operations of each key."""
+    """Returns what `Decidable.previous_oks` does, from the operations of each key."""
     previous = {}
     for index, end in ends.items():
         before = [

@@ -71,7 +71,7 @@ NEEDED: Final = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Values:
+class ColumnOfValues:
     """The values of a column.
 
     Attributes:
@@ -84,9 +84,9 @@ class Values:
     first: Int64s
     second: Int64s
 
-    def only(self, rows: Int64s) -> Values:
+    def only(self, rows: Int64s) -> ColumnOfValues:
         """Returns the values of some rows."""
-        return Values(kind=self.kind[rows], first=self.first[rows], second=self.second[rows])
+        return ColumnOfValues(kind=self.kind[rows], first=self.first[rows], second=self.second[rows])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,8 +140,8 @@ class Columns:
     end: Int64s
     start_ns: Int64s
     end_ns: Int64s
-    value: Values
-    result: Values
+    value: ColumnOfValues
+    result: ColumnOfValues
     lacks: Sequence[str] = ()
     order: Order | None = None
     final: Bools | None = None
@@ -193,7 +193,9 @@ class ColumnReader:
         self._texts: dict[str | None, int] = {}
         self._rows = 0
 
-    def of_batch(self, batch: pa.RecordBatch, *, value: Values | None = None, result: Values | None = None) -> Columns:
+    def of_batch(
+        self, batch: pa.RecordBatch, *, value: ColumnOfValues | None = None, result: ColumnOfValues | None = None
+    ) -> Columns:
         """Returns the columns of one batch, which must have the columns `NEEDED`, or else `value` and `result`.
 
         It may have the columns `OPTIONAL`.
@@ -258,7 +260,7 @@ class ColumnReader:
         return _numbered(codes, names, self._functions)
 
     def typed(self, value: Value) -> tuple[int, int, int]:
-        """Returns the kind of a value and its two numbers, as in `Values`; the text of a new value is added.
+        """Returns the kind of a value and its two numbers, as in `ColumnOfValues`; the text of a new value is added.
 
         Raises:
             InputError: JSON cannot represent it.
@@ -275,10 +277,10 @@ class ColumnReader:
             return PAIR, value[0], value[1]
         return OTHER, self.place_of(json_text(value) or ""), 0
 
-    def of_values(self, values: Iterable[Value]) -> Values:
+    def of_values(self, values: Iterable[Value]) -> ColumnOfValues:
         """Returns values as a column."""
         typed = np.array([self.typed(value) for value in values], np.int64).reshape(-1, 3)
-        return Values(kind=typed[:, 0].astype(np.int8), first=typed[:, 1].copy(), second=typed[:, 2].copy())
+        return ColumnOfValues(kind=typed[:, 0].astype(np.int8), first=typed[:, 1].copy(), second=typed[:, 2].copy())
 
     def place_of(self, text: str) -> int:
         """Returns the place in `texts` of a value's canonical JSON; a new text is added."""
@@ -294,7 +296,7 @@ class ColumnReader:
         codes = pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False)
         return _numbered(codes, encoded.dictionary.to_pylist(), known)
 
-    def _values(self, column: pa.Array) -> Values:
+    def _values(self, column: pa.Array) -> ColumnOfValues:
         texts = _plain(column)
         kind = np.full(len(texts), OTHER, np.int8)
         first = np.zeros(len(texts), np.int64)
@@ -314,7 +316,7 @@ class ColumnReader:
             second[both] = _int64(members.field("second").cast(pa.int64()))
             left &= ~both
             kind[left], first[left], second[left] = self._others(texts.filter(pa.array(left)))
-        return Values(kind=kind, first=first, second=second)
+        return ColumnOfValues(kind=kind, first=first, second=second)
 
     def _others(self, texts: pa.Array) -> tuple[Int8s, Int64s, Int64s]:
         """Reads values that are not integers or pairs; makes one Python object for each distinct text."""
@@ -383,8 +385,8 @@ def joined(parts: Sequence[Columns], reader: ColumnReader) -> Columns:
         listed = list(arrays)
         return np.concatenate(listed) if listed else np.zeros(0, kind)
 
-    def join_values(values: Sequence[Values]) -> Values:
-        return Values(
+    def join_values(values: Sequence[ColumnOfValues]) -> ColumnOfValues:
+        return ColumnOfValues(
             kind=join((part.kind for part in values), np.int8),
             first=join((part.first for part in values), np.int64),
             second=join((part.second for part in values), np.int64),

@@ -28,10 +28,10 @@ from checker.formats.columns import (
     NOTHING,
     OTHER,
     PAIR,
+    ColumnOfValues,
     ColumnReader,
     Columns,
     Order,
-    Values,
 )
 from checker.formats.jepsen_reader import JepsenEvents
 from checker.formats.json_events import begins_events
@@ -358,11 +358,11 @@ class _Decoded(Sequence["Value"]):
         return decode_value(self._transactions[index])
 
 
-def _as_they_are(parts: tuple[bytes, bytes, bytes]) -> Values:
-    return Values(kind=np.frombuffer(parts[0], np.int8), first=_int64s(parts[1]), second=_int64s(parts[2]))
+def _as_they_are(parts: tuple[bytes, bytes, bytes]) -> ColumnOfValues:
+    return ColumnOfValues(kind=np.frombuffer(parts[0], np.int8), first=_int64s(parts[1]), second=_int64s(parts[2]))
 
 
-def _values(parts: tuple[bytes, bytes, bytes], typed: Int64s) -> Values:
+def _values(parts: tuple[bytes, bytes, bytes], typed: Int64s) -> ColumnOfValues:
     """Returns the kernel's values of a column, with the decoded texts in place of texts."""
     values = _as_they_are(parts)
     kind, first, second = values.kind, values.first, values.second
@@ -371,7 +371,7 @@ def _values(parts: tuple[bytes, bytes, bytes], typed: Int64s) -> Values:
         decoded = typed[first[others]]
         kind, first, second = kind.copy(), first.copy(), second.copy()
         kind[others], first[others], second[others] = decoded.T
-    return Values(kind=kind, first=first, second=second)
+    return ColumnOfValues(kind=kind, first=first, second=second)
 
 
 def _int64s(column: bytes) -> Int64s:

@@ -20,7 +20,7 @@ from harness.verdict import Part, Verdict, worst
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from checker.formats.columns import Columns, Int64s, Values
+    from checker.formats.columns import ColumnOfValues, Columns, Int64s
     from harness.counterexample import Counterexample
     from harness.faults import FaultRecord
     from harness.op import Value
@@ -280,7 +280,7 @@ def operation_at(history: Columns, row: int) -> Operation:
     )
 
 
-def value_at(history: Columns, values: Values, row: int) -> Value:
+def value_at(history: Columns, values: ColumnOfValues, row: int) -> Value:
     """Returns the value of a column of values in a row."""
     from checker.formats.columns import INTEGER, NOTHING, PAIR  # noqa: PLC0415 - loads pyarrow
 

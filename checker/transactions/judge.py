@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from checker._kernel import Link, Ordering, TransactionFindings
-    from checker.formats.columns import Columns, Int64s, Values
+    from checker.formats.columns import ColumnOfValues, Columns, Int64s
     from harness.op import Value
 
 _FORMS: Final = {
@@ -173,7 +173,7 @@ def _in_order(history: Columns) -> Columns:
     return history
 
 
-def _places(values: Values) -> Int64s:
+def _places(values: ColumnOfValues) -> Int64s:
     """Returns the places of the texts of values; -1 for a value that is no list of micro-operations."""
     return np.where(values.kind == OTHER, values.first, -1).astype(np.int64)
 

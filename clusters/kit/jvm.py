@@ -194,8 +194,8 @@ class JvmInstallation(System):
             NodeError: The node has no Java of the required version, or the artifact cannot be copied.
         """
         remote = self.cluster.remote(node)
-        there = shlex.quote(self.artifact.there)
-        known = remote.run(f"command -v java >/dev/null && [ -e {there} ] && echo known", check=False)
+        path = shlex.quote(self.artifact.there)
+        known = remote.run(f"command -v java >/dev/null && [ -e {path} ] && echo known", check=False)
         if known.stdout.strip() != "known":
             self._require_java(node)
         self.artifact.install(remote)

@@ -174,8 +174,8 @@ class ZooKeeperServers(jvm.JvmGroup):
         leading = [status.node for status in statuses.values() if status is not None and status.role == LEADER]
         missing = {name: "is in no quorum" for name, status in statuses.items() if status is None}
         if len(leading) != 1:
-            there = f"{' and '.join(leading)} lead" if leading else "nobody leads"
-            return missing | {name: there for name, status in statuses.items() if status is not None}
+            why = f"{' and '.join(leading)} lead" if leading else "nobody leads"
+            return missing | {name: why for name, status in statuses.items() if status is not None}
         if missing:
             return missing
         synced = SYNCED.search(await _printed(self.node(leading[0]), "mntr", jvm.STATUS_TIMEOUT_S))

@@ -180,8 +180,8 @@ def reserve(state: State) -> int:
 def forget(state: State) -> None:
     """Removes the directory of a cluster, as the last step of its removal. Does nothing if it is gone."""
     with _machine_lock():
-        there = _read_if_there(state.directory)
-        if there is not None and there.token == state.token:
+        stored = _read_if_there(state.directory)
+        if stored is not None and stored.token == state.token:
             _remove_remains(state.directory)
 
 

@@ -159,14 +159,14 @@ class Extents:
     @classmethod
     def of(cls, path: Path) -> Extents:
         """Reads a file, at most a little more than Labrys remembers."""
-        parts, held = [], 0
+        parts, kept_bytes = [], 0
         with path.open("rb", buffering=0) as opened:
             file = opened.fileno()
             for begin, end in _extents(file):
                 for at in range(begin, end, _BLOCK):
                     content = os.pread(file, min(_BLOCK, end - at), at).rstrip(b"\0")
-                    held += len(content)
-                    if content and held <= MOST_KEPT_BYTES + _BLOCK:
+                    kept_bytes += len(content)
+                    if content and kept_bytes <= MOST_KEPT_BYTES + _BLOCK:
                         parts.append((at, content))
             return cls(os.fstat(file).st_size, parts)
 

@@ -215,9 +215,9 @@ class Machine:
     def _let_go(self, host: SimHost) -> None:
         """Ends `hold`, unless the process has been killed since."""
         if self._host is host and self._held is not None:
-            held, self._held = self._held, None
+            waiting, self._held = self._held, None
             self.disk.let_go()
-            for action, arguments in held:
+            for action, arguments in waiting:
                 action(*arguments)
             if not self.paused:
                 self._go_on()

@@ -17,7 +17,7 @@ from click.core import ParameterSource, iter_params_for_processing
 from clusters.options import ALONE
 from commands.options import promised
 from commands.options.suite_case import SUITE_CASE
-from harness.blame import Plugin, blaming
+from harness.blame import Blamable, blaming
 from harness.console import plugins
 from harness.console import sources as opt
 from harness.console.config import DEFAULTS_OF
@@ -193,7 +193,7 @@ class ChoosingCommand(opt.DefaultsCommand):
         Raises:
             PluginError: The code of the system or of the workload failed.
         """
-        with blaming(*(Plugin(choice.type, choice.label) for choice in getattr(ctx, "chosen", ()))):
+        with blaming(*(Blamable(choice.type, choice.label) for choice in getattr(ctx, "chosen", ()))):
             return super().invoke(ctx)
 
     def completed(self, root: click.Context, known: Mapping[str, Any]) -> ChoosingContext:

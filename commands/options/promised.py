@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from click.core import ParameterSource
 
-from harness.blame import Plugin, blaming
+from harness.blame import Blamable, blaming
 from harness.console import sources as opt
 from harness.console.documents import shown
 from harness.console.plain import name as plain_name
@@ -58,7 +58,7 @@ def promise_of(system: type, options: Any, workload: str) -> Promise | None:
     if not issubclass(system, System):
         return None
     called = f"system {plain_name(getattr(system, 'name', system.__qualname__))}"
-    with blaming(Plugin(system, called)):
+    with blaming(Blamable(system, called)):
         promises: object = system.promises(options)
     if not isinstance(promises, Mapping):
         raise PluginError(f"{called}: promises returned {shown(repr(promises))}, not a mapping; correct the system")

@@ -17,7 +17,7 @@ from clusters.options import ClusterOptions, PlaceOptions
 from commands.options.choosing import SYSTEM, WORKLOAD, NameOptions, chosen
 from commands.options.promised import PromiseOptions, promised_options
 from commands.options.suite_case import SuiteCaseType
-from harness.blame import Plugin, blaming
+from harness.blame import Blamable, blaming
 from harness.console import plugins
 from harness.console import sources as opt
 from harness.console.choices import LoadOptions
@@ -161,11 +161,11 @@ class Picked:
         return cls(name=name, type=plugin_class, options=build(plugin_class.Options, values))
 
     @property
-    def plugin(self) -> Plugin:
+    def plugin(self) -> Blamable:
         """Returns it with its name for messages, e.g. `system my-store`."""
         is_system = isinstance(self.type, type) and issubclass(self.type, System)
         group = plugins.SYSTEMS if is_system else plugins.WORKLOADS
-        return Plugin(self.type, f"{plugins.SINGULAR[group]} {plain_name(self.name)}")
+        return Blamable(self.type, f"{plugins.SINGULAR[group]} {plain_name(self.name)}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from harness.history import HistoryWriter
     from harness.op import Operation
     from harness.phases import Phases
-    from harness.run import RunResult, Test
+    from harness.run import RunResult
+    from harness.test import Test
     from harness.verdict import Part
     from harness.workload import Observed
     from results.record.record import TestInfo

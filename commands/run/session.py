@@ -41,7 +41,8 @@ if TYPE_CHECKING:
     from commands.options.compose import Settled
     from commands.run.executions import Earlier
     from harness.op import Operation, Value
-    from harness.run import RunResult, Test
+    from harness.run import RunResult
+    from harness.test import Test
     from harness.verdict import Part
     from results.record.record import TestInfo
     from results.store.store import Run, Store

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, cast
 from harness.capabilities import SIMULATED_CALLS, SIMULATED_DISK
 from harness.faults import Begun, Proof
 from harness.units import NS_PER_S
-from harness.world import Failing as Rule
+from harness.world import Failing
 from nemesis.errors import FaultError
 from nemesis.simulated.effect import Effect
 from nemesis.simulated.machine import start_again
@@ -26,7 +26,7 @@ SILENT: Final = "sync"  # it returns nothing; see sync(2)
 MEASURED: Final = 40  # the most calls of a node in the measurements
 
 
-class Failing(Effect):
+class FailingCalls(Effect):
     """`disk-error`."""
 
     NEEDS: ClassVar[frozenset[str]] = frozenset({SIMULATED_CALLS, SIMULATED_DISK})
@@ -46,7 +46,7 @@ class Failing(Effect):
             FaultError: No target has a process with files.
         """
         options = self.fault.options
-        rule = Rule(
+        rule = Failing(
             call=options["call"],
             pattern=options["file"],
             nth=options["nth"],

@@ -26,9 +26,9 @@ from urllib.parse import parse_qs, unquote, unquote_to_bytes, urlsplit
 from harness.console import below
 from harness.console.plain import message, name, plain
 from harness.errors import InputError
-from harness.verdict import Verdict
 from results.live.causes import causes_page
 from results.live.files import TEXT, TYPES, archive_of, copy, inside, quoted, write_archive
+from results.live.listing import PAGE, listed
 from results.live.tail import Tail, refusals_of, run_state, suite_state
 from results.page.compare import comparison
 from results.page.overlay import overlay
@@ -45,25 +45,18 @@ if TYPE_CHECKING:
     from results.store.store import RunSummary
 
 LOOPBACK = "127.0.0.1"
-PAGE = 100
 MAX_FILES = 500
 MAX_FIELDS = 2 * PAGE
 MAX_COMPARED = 6
 LETTERS = "ABCDEF"
 ACCEPT_PAUSE_S = 0.2
 _EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
-_PAGE_NUMBER = re.compile(r"[0-9]{1,9}")
 _POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; form-action 'self'"
 )
 _FILE_POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 _REPORT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; sandbox allow-scripts"
 _REPORT_PAGE = re.compile(r"report\.html|key-[A-Za-z0-9._-]+\.html")
-_ORDERS = {
-    "time": lambda row: (row.run.stamp, row.run.test_name),
-    "test": lambda row: (row.run.test_name, row.run.stamp),
-    "verdict": lambda row: (2.5 if row.shown is None else 3 - row.shown.alone.severity, row.run.stamp),
-}
 
 logger = logging.getLogger(__name__)
 
@@ -244,25 +237,10 @@ class _Handler(BaseHTTPRequestHandler):
                     return _Answer(body=causes_page(self.server.store, _report_folder))
 
     def _list(self, query: Mapping[str, str]) -> _Answer:
-        words = query.get("q", "").lower().split()
-        order = query.get("sort", "time")
-        rows = [row for row in self.server.summaries() if _matches(row, words)]
-        if order in _ORDERS and order != "time":
-            rows.sort(key=_ORDERS[order])
-        if query.get("up") == "1":
-            rows.reverse()
-        if not _PAGE_NUMBER.fullmatch(query.get("page", "0")):
-            raise InputError("expected the number of a page, from 0")
-        page = int(query.get("page", "0"))
         return self._page(
             "store.html",
-            rows=rows[page * PAGE : (page + 1) * PAGE],
-            total=len(rows),
-            page=page,
-            pages=-(-len(rows) // PAGE),
+            **listed(self.server.summaries(), query),
             query=query,
-            order=order if order in _ORDERS else "time",
-            up=query.get("up") == "1",
             root=str(self.server.store.root),
             place=_place,
             running=self.server.store.current() is not None,
@@ -393,15 +371,6 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("X-Content-Type-Options", "nosniff")
         self.send_header("Referrer-Policy", "no-referrer")
         self.send_header("Cache-Control", "no-store")
-
-
-def _matches(row: RunSummary, words: Sequence[str]) -> bool:
-    verdict = Verdict.from_json(row.valid) or ("running" if row.running else "none")
-    text = " ".join(
-        [row.run.test_name, row.run.stamp, row.reason, row.seed or "", row.reproduce or "", *row.faults, *row.crossed]
-        + ([] if row.shown is None else [row.shown.words])
-    ).lower()
-    return all(word == verdict or (word in text and word not in {"valid", "invalid"}) for word in words)
 
 
 def _report_folder(test: str, stamp: str) -> str:

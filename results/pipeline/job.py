@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from results.pipeline.read.sources import Input, Seen
     from results.pipeline.write.output import Manifest
     from results.pipeline.write.summary import Summary
-    from results.pipeline.write.tables import Read
+    from results.pipeline.write.tables import Reading
 
 _OF_READING_AND_JUDGING = ("runs", "faults", "sightings", "quarantine", "verdicts")
 
@@ -83,7 +83,7 @@ class Runner(Protocol):
     def write(self, folder: str, name: str, rows: Iterable[Mapping[str, Any]]) -> None:
         """Writes a small table."""
 
-    def reading(self, root: str, manifest: Manifest) -> Read:
+    def reading(self, root: str, manifest: Manifest) -> Reading:
         """Returns the function that reads the tables of an output folder."""
 
     def blamed(self, error: Exception) -> tuple[str, str] | None:

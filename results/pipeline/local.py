@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from results.pipeline.read.sources import Input
     from results.pipeline.write.output import Manifest, Output
     from results.pipeline.write.summary import Summary
-    from results.pipeline.write.tables import Read
+    from results.pipeline.write.tables import Reading
 
     Row = Mapping[str, Any]
 
@@ -223,7 +223,7 @@ class LocalRunner:
     def _write(self, name: str, rows: Iterable[Row]) -> None:
         write_table(self._output.table(name), name, rows)
 
-    def reading(self, root: str, manifest: Manifest) -> Read:
+    def reading(self, root: str, manifest: Manifest) -> Reading:
         """See `Runner`."""
         return reading(root, manifest)
 

@@ -22,7 +22,7 @@ from results.pipeline.errors import BadInput
 from results.pipeline.read.sources import find_sources
 from results.pipeline.spark import parts
 from results.pipeline.spark.hadoop_files import HadoopFiles
-from results.pipeline.spark.ingest import Ingested, ingest
+from results.pipeline.spark.ingest import IngestedFrames, ingest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -87,14 +87,14 @@ def as_rows(operations: Sequence[Operation]) -> list[tuple[Any, ...]]:
     ]
 
 
-def read(spark: SparkSession, where: Path, *paths: Path) -> Ingested:
+def read(spark: SparkSession, where: Path, *paths: Path) -> IngestedFrames:
     """Reads paths like the job."""
     files = HadoopFiles(spark)
     sources = find_sources(files, [str(path) for path in paths])
     return ingest(spark, files, sources, staged=str(where / "staged"), kept=str(where / "kept"))
 
 
-def quarantined(ingested: Ingested) -> list[tuple[str, int | None, str]]:
+def quarantined(ingested: IngestedFrames) -> list[tuple[str, int | None, str]]:
     """Returns file name, line and reason of each row in quarantine."""
     if ingested.quarantine is None:
         return []

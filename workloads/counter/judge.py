@@ -31,8 +31,7 @@ from harness.units import NS_PER_S
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from checker.formats.columns import Columns, Int64s
-    from checker.formats.columns import Values as ColumnOfValues
+    from checker.formats.columns import ColumnOfValues, Columns, Int64s
     from checker.judging import Judgement
 
 _SAFE: Final = float(2**62)  # sums below this fit 64 bits

@@ -41,7 +41,7 @@ from harness.units import NS_PER_S
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from checker.formats.columns import Columns, Int64s, Values
+    from checker.formats.columns import ColumnOfValues, Columns, Int64s
 
     Bools = npt.NDArray[np.bool_]
 
@@ -62,7 +62,7 @@ class Pairs:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class Facts:
     """The facts about a lock.
 
     Attributes:
@@ -109,7 +109,7 @@ class Writes:
     hold: Int64s
 
 
-def find(history: Columns, *, lease_s: float | None, sessions: bool) -> Found:
+def find(history: Columns, *, lease_s: float | None, sessions: bool) -> Facts:
     """Finds all contradictions to the rules.
 
     Raises:
@@ -131,7 +131,7 @@ def find(history: Columns, *, lease_s: float | None, sessions: bool) -> Found:
     holds = rows[np.argsort(history.end[rows], kind="stable")]
     tokens = _tokens(history, np.flatnonzero(got))
     fresh = _fresh(history, order, same, got, tokens)
-    return Found(
+    return Facts(
         acquired=int(got.sum()),
         released=int((~acquire & ~write & (history.type == OK)).sum()),
         contended=_contended(history, acquire, holds, until),
@@ -214,7 +214,7 @@ class Tokens:
     known: Bools
 
 
-def _integers(history: Columns, values: Values, rows: Int64s) -> tuple[Int64s, Bools]:
+def _integers(history: Columns, values: ColumnOfValues, rows: Int64s) -> tuple[Int64s, Bools]:
     """Returns the integers in some rows of a column, and which of these rows have an integer."""
     token = np.zeros(len(history), np.int64)
     known = np.zeros(len(history), bool)

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
     from checker.formats.columns import Columns
     from checker.judging import Judgement
-    from workloads.lock.judge import Found, Pairs
+    from workloads.lock.judge import Facts, Pairs
 
 
-def judgement(history: Columns, facts: Found) -> Judgement:
+def judgement(history: Columns, facts: Facts) -> Judgement:
     """Returns the judgement of a lock."""
     counts = {
         "acquired": facts.acquired,
@@ -51,7 +51,7 @@ def judgement(history: Columns, facts: Found) -> Judgement:
     )
 
 
-def _untested(facts: Found) -> str | None:
+def _untested(facts: Facts) -> str | None:
     """Returns what was not tested; None if all was."""
     if not facts.acquired:
         return "No acquire succeeded, so nothing was tested."
@@ -65,7 +65,7 @@ def _untested(facts: Found) -> str | None:
 class _Anomalies:
     """Makes the anomalies of each kind, lazily."""
 
-    def __init__(self, history: Columns, facts: Found) -> None:
+    def __init__(self, history: Columns, facts: Facts) -> None:
         self._history = history
         self._found = facts
 

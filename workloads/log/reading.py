@@ -21,7 +21,7 @@ from harness.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from checker.formats.columns import Columns, Int64s, Values
+    from checker.formats.columns import ColumnOfValues, Columns, Int64s
     from harness.op import Value
     from workloads.log.arrays import Bools
 
@@ -89,7 +89,7 @@ class Numbers:
             return value
         return self.of_text(json_text(value) or "")
 
-    def of_column(self, values: Values, texts: Sequence[str], rows: Int64s) -> Int64s:
+    def of_column(self, values: ColumnOfValues, texts: Sequence[str], rows: Int64s) -> Int64s:
         """Returns the numbers of the values in some rows of a column. Each row must have a value."""
         kind, number = values.kind[rows], values.first[rows]
         others = np.flatnonzero(kind == OTHER)

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class Facts:
     """The facts about a queue. Puts and takes are positions in `flow.put` and `flow.take`.
 
     Attributes:
@@ -75,7 +75,7 @@ class Found:
     compared: int | None
 
 
-def find(history: Columns, order: Order) -> Found:
+def find(history: Columns, order: Order) -> Facts:
     """Finds all contradictions to the rules.
 
     Raises:
@@ -97,7 +97,7 @@ def find(history: Columns, order: Order) -> Found:
         once = (puts == 1) & (np.bincount(flow.take_value, minlength=flow.numbers) == 1) & (came == 1)
         compared = int(once.sum())
         overtaken_puts, overtaking = _reordered(history, flow, possible & once[flow.put_value], order)
-    return Found(
+    return Facts(
         flow=flow,
         acknowledged=int(acknowledged.sum()),
         ok=int(ok.sum()),

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from checker.formats.columns import Columns
     from checker.judging import Judgement
     from harness.op import Value
-    from workloads.queue.judge import Found
+    from workloads.queue.judge import Facts
 
 MAX_ROWS = 12
 
 
-def judgement(history: Columns, facts: Found, delivery: Delivery) -> Judgement:
+def judgement(history: Columns, facts: Facts, delivery: Delivery) -> Judgement:
     """Returns the judgement of a queue with this guarantee of delivery."""
     counts = {
         "attempted": len(facts.flow.put),
@@ -56,7 +56,7 @@ def judgement(history: Columns, facts: Found, delivery: Delivery) -> Judgement:
     )
 
 
-def _figures(facts: Found) -> Mapping[str, Value]:
+def _figures(facts: Facts) -> Mapping[str, Value]:
     """Returns the figures that show how much the judge could decide."""
     flow = facts.flow
     return {
@@ -70,7 +70,7 @@ def _figures(facts: Found) -> Mapping[str, Value]:
     }
 
 
-def _unseen(facts: Found, delivery: Delivery) -> str | None:
+def _unseen(facts: Facts, delivery: Delivery) -> str | None:
     """Returns why the verdict is unknown although no anomaly was found; None if it is not unknown."""
     if not facts.acknowledged:
         return "No enqueue was acknowledged, so nothing was tested."
@@ -81,7 +81,7 @@ def _unseen(facts: Found, delivery: Delivery) -> str | None:
     return None if delivery is Delivery.AT_MOST_ONCE else _undecided(facts)
 
 
-def _undecided(facts: Found) -> str | None:
+def _undecided(facts: Facts) -> str | None:
     """Returns why it is undecided whether a missing value is lost; None if there is no such value."""
     if facts.not_drained:
         never = "was never drained" if not len(facts.flow.drains) else "was not drained after them"
@@ -97,7 +97,7 @@ def _undecided(facts: Found) -> str | None:
     return None
 
 
-def _excused(facts: Found) -> str:
+def _excused(facts: Facts) -> str:
     if not facts.perhaps_taken:
         return ""
     return (
@@ -108,7 +108,7 @@ def _excused(facts: Found) -> str:
 class _Anomalies:
     """Makes the anomalies of each kind, lazily."""
 
-    def __init__(self, history: Columns, facts: Found) -> None:
+    def __init__(self, history: Columns, facts: Facts) -> None:
         self._history = history
         self._found = facts
         self._flow = facts.flow

@@ -133,25 +133,25 @@ class KeyValue:
         if kind not in ("read", "write", "cas"):
             raise _unknown(self.name, "read, write and cas", body)
         key = json.dumps(_member(body, "key"), sort_keys=True)
-        there, value = self.seen(sender, key, writes=kind != "read")
+        exists, value = self.seen(sender, key, writes=kind != "read")
         if kind == "read":
-            if not there:
+            if not exists:
                 raise RequestError(NO_SUCH_KEY, f"there is no key {shown(body['key'])}")
             answer = {"type": "read_ok", "value": value}
         elif kind == "write":
             self.write(sender, key, _member(body, "value"))
             answer = {"type": "write_ok"}
         else:
-            self._cas(sender, key, body, there=there, value=value)
+            self._cas(sender, key, body, exists=exists, value=value)
             answer = {"type": "cas_ok"}
         self.done()
         return answer, 0
 
-    def _cas(self, sender: str, key: str, body: Body, *, there: bool, value: Value) -> None:
+    def _cas(self, sender: str, key: str, body: Body, *, exists: bool, value: Value) -> None:
         expected, new = _member(body, "from"), _member(body, "to")
-        if not there and body.get("create_if_not_exists") is not True:
+        if not exists and body.get("create_if_not_exists") is not True:
             raise RequestError(NO_SUCH_KEY, f"there is no key {shown(body['key'])}")
-        if there and json.dumps(value, sort_keys=True) != json.dumps(expected, sort_keys=True):
+        if exists and json.dumps(value, sort_keys=True) != json.dumps(expected, sort_keys=True):
             raise RequestError(PRECONDITION_FAILED, f"expected {shown(expected)}, and the value is {shown(value)}")
         self.write(sender, key, new)
 

@@ -106,8 +106,8 @@ class BrokerGroup(jvm.JvmGroup):
         """Returns the broker of a node."""
         shared = shared_settings(node, self._rocketmq.name_servers.nodes)
         lines = {**shared, **self.replication_settings(node)}
-        there = self.system.artifact.there
-        broker = settings.daemon(ROLE, CLASS, there, lines, ports=self.ports(), logs=LOGS, memory=MEMORY)
+        folder = self.system.artifact.there
+        broker = settings.daemon(ROLE, CLASS, folder, lines, ports=self.ports(), logs=LOGS, memory=MEMORY)
         # `ReputMessageService` waits in such a loop for the acknowledgement of a message: finding 7 of the brokers.
         return replace(broker, makes_objects_in_loops=True)
 

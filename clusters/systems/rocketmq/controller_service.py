@@ -32,7 +32,7 @@ BROKERS: Final = "brokers"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Brokers:
+class KnownBrokers:
     """What the leader of the controllers knows of the brokers.
 
     Attributes:
@@ -96,23 +96,23 @@ class ControllerService(jvm.JvmGroup):
         )
         return status, NodeStatus(node=node.name, role=OBSERVER, term=brokers.epoch, leader=master, group=BROKERS)
 
-    async def brokers(self) -> Brokers | None:
+    async def brokers(self) -> KnownBrokers | None:
         """Returns what the leader of the controllers knows of the brokers; None if no controller leads and knows them."""
         limit_s = slowed(jvm.STATUS_TIMEOUT_S)
         answers = await asyncio.gather(*(self._brokers_of(node, limit_s) for node in self.nodes))
         return max((answer for answer in answers if answer is not None), key=lambda answer: answer.epoch, default=None)
 
-    async def _brokers_of(self, node: Node, timeout_s: float) -> Brokers | None:
+    async def _brokers_of(self, node: Node, timeout_s: float) -> KnownBrokers | None:
         """Returns what a controller knows of the brokers; None if it does not lead, or knows no broker."""
 
-        async def ask(connection: Connection) -> Brokers | None:
+        async def ask(connection: Connection) -> KnownBrokers | None:
             answer = await REQUESTS["state"].ask(connection, BROKER, None)
             if answer.status != SUCCESS:
                 return None
             state = REQUESTS["state"].value(BROKER, answer)
             if not state["known"]:
                 return None
-            return Brokers(
+            return KnownBrokers(
                 master=state.get("address"),
                 epoch=state["master_epoch"],
                 in_sync=sorted(address for _, address, _ in state["in_sync"]),

@@ -108,10 +108,12 @@ class ControllerProcesses:
         """Returns the versions of the release and of the consensus library in its jars."""
         return settings.versions(artifact, "dledger" if self.is_dledger else "jraft-core")
 
-    def daemon(self, node: Node, there: str) -> Daemon:
+    def daemon(self, node: Node, folder: str) -> Daemon:
         """Returns the process of a node, with the folder of the jars on it."""
         ports = (PORT,) if self.is_dledger else (PORT, JRAFT_PORT)
-        return settings.daemon(ROLE, CLASS, there, self.settings(node, DATA_DIR), ports=ports, logs=LOGS, memory=MEMORY)
+        return settings.daemon(
+            ROLE, CLASS, folder, self.settings(node, DATA_DIR), ports=ports, logs=LOGS, memory=MEMORY
+        )
 
     def settings(self, node: Node, directory: str) -> Mapping[str, object]:
         """Returns the configuration of a node, with the folder of its data."""

@@ -50,10 +50,10 @@ class NameServers(Service):
 
     def daemon(self, node: Node) -> Daemon:  # noqa: ARG002 - the same on every node
         """Returns the name server of a node."""
-        there = self.system.artifact.there
+        folder = self.system.artifact.there
         lines = {"listenPort": NAME_SERVER_PORT}
         logs = ("namesrv", "namesrv_default")
-        return settings.daemon(ROLE, CLASS, there, lines, ports=(NAME_SERVER_PORT,), logs=logs, memory=MEMORY)
+        return settings.daemon(ROLE, CLASS, folder, lines, ports=(NAME_SERVER_PORT,), logs=logs, memory=MEMORY)
 
     async def until_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
         """Waits until each name server answers."""

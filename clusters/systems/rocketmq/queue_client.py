@@ -109,9 +109,9 @@ class RocketMQQueues(Queues):
         """Takes all messages of all message queues. If one of them cannot be read to its end, it takes none."""
         self._sends = False
         topic = self._topic(key)
-        async with asyncio.timeout(DRAIN_S) as limit, contextlib.AsyncExitStack() as held:
+        async with asyncio.timeout(DRAIN_S) as limit, contextlib.AsyncExitStack() as stack:
             for consumer in topic.consumers:
-                await held.enter_async_context(consumer.busy)
+                await stack.enter_async_context(consumer.busy)
             rests = [await consumer.rest() for consumer in topic.consumers]
             limit.reschedule(None)
             for consumer, (offset, _) in zip(topic.consumers, rests, strict=True):

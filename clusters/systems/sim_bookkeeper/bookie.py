@@ -158,9 +158,9 @@ class Bookie:
             case AskConfirmed(key, number, segment):
                 self._host.send(sender, ConfirmedIs(key, number, self._confirmed_of(key, segment)))
             case Request(number, AskHeld(key)):
-                held = tuple(sorted(self.entries.get((key, 0), {}).items()))
+                stored = tuple(sorted(self.entries.get((key, 0), {}).items()))
                 lost = sorted(offset for own, number, offset in self._damaged if (own, number) == (key, 0))
-                self._host.send(sender, Reply(number, Held(held, tuple(lost))))
+                self._host.send(sender, Reply(number, Held(stored, tuple(lost))))
             case Request(number, body):
                 is_observer = isinstance(body, asking.AskStatus)
                 status = messages.Status(ROLE, None, None, None)

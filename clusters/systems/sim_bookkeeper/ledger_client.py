@@ -127,13 +127,13 @@ class SimLedgerClient:
         recovered = outcome(await self._ask(self._home, LedgerRequest(key, "recover")), is_read=True)
         if not isinstance(recovered, Ok):
             return recovered
-        held = {name: await self._held(name, key) for name in (*self._layout.bookies, self._layout.metadata)}
-        store = held.pop(self._layout.metadata)
+        stores = {name: await self._held(name, key) for name in (*self._layout.bookies, self._layout.metadata)}
+        store = stores.pop(self._layout.metadata)
         meta = None if store is None else store.meta
-        if meta is None or None in held.values():
+        if meta is None or None in stores.values():
             return Fail(outcomes.NO_ANSWER)
         last = recovered.value
-        entries = _copies({name: answer for name, answer in held.items() if answer is not None})
+        entries = _copies({name: answer for name, answer in stores.items() if answer is not None})
         if f == "inspect":
             return Ok(self._inspected(key, last, meta, entries))
         first, end = value
@@ -170,10 +170,10 @@ class SimLedgerClient:
         return answer if isinstance(answer, Held) else None
 
 
-def _copies(held: dict[str, Held]) -> dict[int, tuple[list[Value], list[Value]]]:
+def _copies(stores: dict[str, Held]) -> dict[int, tuple[list[Value], list[Value]]]:
     """Returns for each offset the values with the bookies that have them, and the bookies on which the entry is damaged."""
     by_offset: dict[int, tuple[list[Value], list[Value]]] = {}
-    for name, stored in held.items():
+    for name, stored in stores.items():
         for offset, entry in stored.entries:
             values, _ = by_offset.setdefault(offset, ([], []))
             same = next((names for value, names in values if value == entry.value), None)

@@ -14,10 +14,10 @@ from results.pipeline.schema import AVAILABILITY, RUNS, TOTALS
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from results.pipeline.write.tables import Read
+    from results.pipeline.write.tables import Reading
 
 
-def figures(read: Read) -> Iterable[Mapping[str, Any]]:
+def figures(read: Reading) -> Iterable[Mapping[str, Any]]:
     """Returns a row for each run with the input of `trends.trends`, beside the columns of `schema.RUNS`.
 
     The columns are: `severity` (of the worst verdict; null if none was judged), `keys`, `operations`, `measured_s` (the longest

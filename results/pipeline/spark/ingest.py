@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ingested:
+class IngestedFrames:
     """The input as tables.
 
     Attributes:
@@ -57,7 +57,7 @@ def ingest(
     keyed: bool | None = None,
     copy: bool = False,
     known: Mapping[str, str] | None = None,
-) -> Ingested:
+) -> IngestedFrames:
     """Reads all sources, of which there is at least one.
 
     Args:
@@ -106,7 +106,7 @@ def ingest(
         quarantine += [read.quarantine] if read.quarantine is not None else []
         seen += read.seen
         fault_events = read.fault_events
-    return Ingested(
+    return IngestedFrames(
         operations=union(frames) if frames else spark.createDataFrame([], struct_of(OPERATIONS)),
         quarantine=union(quarantine) if quarantine else None,
         seen=sorted(seen, key=lambda history: history.run),

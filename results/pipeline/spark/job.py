@@ -40,10 +40,10 @@ if TYPE_CHECKING:
     from results.pipeline.read.files import Files
     from results.pipeline.read.sources import Input
     from results.pipeline.spark.envelopes import Contents
-    from results.pipeline.spark.ingest import Ingested as Read
+    from results.pipeline.spark.ingest import IngestedFrames
     from results.pipeline.write.output import Manifest, Output
     from results.pipeline.write.summary import Summary
-    from results.pipeline.write.tables import Read as Reading
+    from results.pipeline.write.tables import Reading
 
 _LOST = "lost"
 
@@ -91,7 +91,7 @@ class SparkRunner:
         files: The file systems that Spark reaches.
     """
 
-    _read: Read
+    _read: IngestedFrames
     _known: Known
     _output: Output
     _options: AnalysisOptions

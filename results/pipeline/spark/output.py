@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from results.pipeline.write.output import Manifest
-    from results.pipeline.write.tables import Read
+    from results.pipeline.write.tables import Reading
 
 
 def read_table(spark: SparkSession, root: str, manifest: Manifest, name: str) -> DataFrame | None:
@@ -38,7 +38,7 @@ def read_table(spark: SparkSession, root: str, manifest: Manifest, name: str) ->
     return union(parts) if parts else None
 
 
-def reading(spark: SparkSession, root: str, manifest: Manifest) -> Read:
+def reading(spark: SparkSession, root: str, manifest: Manifest) -> Reading:
     """Returns the function that reads the tables of an output folder; see `results.pipeline.write.tables.reading`."""
 
     def read(name: str, columns: Sequence[str], /, **where: Sequence[str]) -> pa.Table:

@@ -16,7 +16,7 @@ from results.pipeline.schema import AVAILABILITY, HEAT, LATENCIES, RATES, TABLES
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from results.pipeline.write.tables import Read
+    from results.pipeline.write.tables import Reading
 
 MAX_ROWS: Final = 200_000
 VERDICTS: Final = "verdicts"  # only of the keys in `HEAT`
@@ -40,7 +40,7 @@ class Gathered:
     kinds: Sequence[Mapping[str, Any]]
 
 
-def gathered(read: Read, names: Sequence[str]) -> Gathered:
+def gathered(read: Reading, names: Sequence[str]) -> Gathered:
     """Gathers the rows of some runs from the tables.
 
     Args:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from harness.errors import ExitCode
     from results.pipeline.write.output import Manifest
-    from results.pipeline.write.tables import Read
+    from results.pipeline.write.tables import Reading
 
 SHOWN_ROWS: Final = 20
 UNKNOWN: Final = str(Verdict.UNKNOWN)
@@ -96,7 +96,7 @@ class Summary:
         return self.verdict.exit_code
 
 
-def summary(read_tables: Read, root: str, manifest: Manifest, *, read: int = 0) -> Summary:
+def summary(read_tables: Reading, root: str, manifest: Manifest, *, read: int = 0) -> Summary:
     """Returns the summary of an output folder.
 
     Args:
@@ -157,7 +157,7 @@ def _counted(column: pa.ChunkedArray) -> dict[str, int]:
 
 
 def _first(
-    read_tables: Read, column: str, verdict: Verdict, outcomes: Mapping[str, str | None]
+    read_tables: Reading, column: str, verdict: Verdict, outcomes: Mapping[str, str | None]
 ) -> Sequence[Mapping[str, Any]]:
     """Returns the first rows of verdicts with a verdict; those of runs with an unexpected outcome come before the others."""
     rows = read_tables(

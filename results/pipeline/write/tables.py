@@ -23,7 +23,7 @@ PARTITIONS: Final = ("day", "run_folder")
 MAX_FOLDER_NAME: Final = 120
 
 
-class Read(Protocol):
+class Reading(Protocol):
     """Reads a table of an output folder, without the runs that a later generation has read again."""
 
     def __call__(self, name: str, columns: Sequence[str], /, **where: Sequence[str]) -> pa.Table:
@@ -73,7 +73,7 @@ def _write(folder: str, rows: pa.Table) -> None:
     (target / "_SUCCESS").touch()
 
 
-def reading(root: str, manifest: Manifest) -> Read:
+def reading(root: str, manifest: Manifest) -> Reading:
     """Returns the function that reads the tables of an output folder.
 
     Args:

@@ -33,7 +33,7 @@ from workloads.register import RegisterOptions, RegisterWorkload, Values
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from checker.decide.history import History
+    from checker.decide.history import Decidable
     from harness.op import Operation
 
 ROOT = Path(__file__).parents[3]
@@ -281,7 +281,7 @@ def test_a_kept_history_says_how_it_was_judged(tmp_path: Path, monkeypatch: pyte
     path = tmp_path / "history.edn"
     path.write_text(_edn(None))
 
-    def disagree(history: History, _question: object) -> None:
+    def disagree(history: Decidable, _question: object) -> None:
         raise Disagreement("zones says valid, but wgl says invalid", history.operations(0))
 
     monkeypatch.setattr(checker.checking, "decide", disagree)

@@ -32,11 +32,12 @@ from harness.node_clocks import NodeClock
 from harness.op import RECOVERY_PHASE, Fail, Invocation, Ok, OpType
 from harness.outcome import RunOutcome
 from harness.process_clock import LogClock
-from harness.run import RunResult, Test, go
+from harness.run import RunResult, go
 from harness.service import NodeStatus, ReplicaState
 from harness.switch import SwitchEnded
 from harness.system import OneServiceSystem
 from harness.targets import AllNodes
+from harness.test import Test
 from harness.verdict import Verdict
 
 if TYPE_CHECKING:

@@ -29,7 +29,7 @@ from harness.verdict import Verdict
 from results.pipeline.read.texts import kernel_texts
 from results.pipeline.spark.large_transactions import by_key, by_time
 from results.pipeline.spark.large_transactions.by_key import INTERNAL, KEPT
-from results.pipeline.spark.large_transactions.finish import Found, alone, judgement, refs_of, starts_of
+from results.pipeline.spark.large_transactions.finish import Gathered, alone, judgement, refs_of, starts_of
 from results.pipeline.spark.large_transactions.parcels import PARCELS, packed, unpacked
 from results.pipeline.spark.large_transactions.pieces import EDGE, PARTS, REF, SLICED, Places, numbers_of
 
@@ -120,7 +120,7 @@ def in_parts(
         pieces = pa.Table.from_batches([part.numbers for part in made])
         words = pa.Table.from_batches([part.words for part in made])
         told = [one for part in made for one in part.told]
-        facts = Found(told=told, size=batch.num_rows, memory_limit=limit)
+        facts = Gathered(told=told, size=batch.num_rows, memory_limit=limit)
         facts.hold()
         if facts.contradicted() == left_out:
             break
@@ -136,7 +136,7 @@ def in_parts(
     return judgement(asked, facts, columns, names_of(pieces, words, refs_of(facts))), columns
 
 
-def add_findings(findings: pa.Table, facts: Found) -> None:
+def add_findings(findings: pa.Table, facts: Gathered) -> None:
     """Adds the anomalies that are no cycles."""
     rows = findings.to_pylist()
     rows.sort(key=lambda row: (row["step"], row["at"], row["place"], row["number"]))
@@ -158,7 +158,7 @@ def add_findings(findings: pa.Table, facts: Found) -> None:
 
 
 def add_cycles(
-    batch: pa.RecordBatch, pieces: pa.Table, facts: Found, asked: Question, *, slices: int, limit: int
+    batch: pa.RecordBatch, pieces: pa.Table, facts: Gathered, asked: Question, *, slices: int, limit: int
 ) -> None:
     """Adds the cycles."""
     numbers = pieces

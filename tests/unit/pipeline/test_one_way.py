@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from checker.decide.history import History
+    from checker.decide.history import Decidable
     from checker.decide.question import Question
     from checker.formats.plain import Plain
     from checker.keyed import KeyedAnalysis
@@ -102,7 +102,7 @@ def _untimed(keyed: KeyedAnalysis) -> KeyedAnalysis:
     return replace(keyed, seconds=0.0, keys=keys, search=search)
 
 
-def _in_file(path: Path, question: Question) -> History:
+def _in_file(path: Path, question: Question) -> Decidable:
     """Returns the history of a file, from arrays if they suffice."""
     table = None if question.needs_objects else read_table(path, "table", question.model)
     return OfObjects.of(read_operations(path)) if table is None else table

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from random import Random
 
     from results.measure.availability import Window
-    from results.pipeline.write.tables import Read
+    from results.pipeline.write.tables import Reading
 
 RUNS = 20
 CODES = Codes(answers={"mismatch"}, refusals={"not-leader"})
@@ -346,7 +346,7 @@ UNSAID = (None, None, None)
 SAID = [(0.7, False, None), (12.5, True, None), (60.0, True, "<b>no leader</b>")]
 
 
-def reading(**tables: Sequence[Mapping[str, Any]]) -> Read:
+def reading(**tables: Sequence[Mapping[str, Any]]) -> Reading:
     """Returns the function that reads these tables."""
 
     def read(name: str, columns: Sequence[str], /, **where: Sequence[str]) -> pa.Table:

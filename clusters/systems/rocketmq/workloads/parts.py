@@ -49,9 +49,9 @@ def contended(operations: Sequence[Operation]) -> Part:
             refused.add(group_and_broker)
     both = len(given & refused)
     details: dict[str, Value] = {"given": len(given), "contended": both}
-    held = f"{both} of {len(given)} ids that were given to one broker were refused to another one."
+    sentence = f"{both} of {len(given)} ids that were given to one broker were refused to another one."
     untested = None if both else "No id that was given to one broker was refused to another one, so nothing was tested."
-    return Part.of("contended", details, held=held, untested=untested)
+    return Part.of("contended", details, held=sentence, untested=untested)
 
 
 def one_master(operations: Sequence[Operation]) -> Part:
@@ -72,11 +72,11 @@ def stood(operations: Sequence[Operation]) -> Part:
                 lost.add(operation.key)
     both = len(won & lost)
     details: dict[str, Value] = {"won": len(won), "contended": both}
-    held = f"In {both} of {len(won)} groups with a master, another broker stood and lost."
+    sentence = f"In {both} of {len(won)} groups with a master, another broker stood and lost."
     untested = (
         None if both else "In no group one broker won an election and another one lost it, so nothing was tested."
     )
-    return Part.of("stood", details, held=held, untested=untested)
+    return Part.of("stood", details, held=sentence, untested=untested)
 
 
 def master_in_sync(operations: Sequence[Operation]) -> Part:
@@ -109,10 +109,12 @@ def master_in_sync(operations: Sequence[Operation]) -> Part:
             f"{len(without)} of {seen} answers have a sync set that lacks the master. In group {operation.key}, broker "
             f"{master} was master and not in sync by the answer to event {operation.invoke_index}."
         )
-    held = f"In each of {seen} answers the master is in the sync set."
+    sentence = f"In each of {seen} answers the master is in the sync set."
     untested = None if seen else "No answer named a master and a sync set, so nothing was tested."
     by = [operation for operation, _ in without[:1]]
-    return Part.of("master-in-sync", details, broken=broken, held=held, untested=untested, about=about_operations(by))
+    return Part.of(
+        "master-in-sync", details, broken=broken, held=sentence, untested=untested, about=about_operations(by)
+    )
 
 
 def epochs_grow(operations: Sequence[Operation]) -> Part:
@@ -147,10 +149,10 @@ def epochs_grow(operations: Sequence[Operation]) -> Part:
             f"{field} was {before} by the answer to event {one.invoke_index}, and then {after} by that to event "
             f"{other.invoke_index}."
         )
-    held = f"None of {seen} epochs in answers is smaller than one that was answered before."
+    sentence = f"None of {seen} epochs in answers is smaller than one that was answered before."
     untested = None if seen else "No answer named an epoch, so nothing was tested."
     by = [operation for _, (one, _), (other, _) in back[:1] for operation in (one, other)]
-    return Part.of("epochs-grow", details, broken=broken, held=held, untested=untested, about=about_operations(by))
+    return Part.of("epochs-grow", details, broken=broken, held=sentence, untested=untested, about=about_operations(by))
 
 
 def _gone_back(
@@ -186,8 +188,8 @@ def altered(operations: Sequence[Operation]) -> Part:
     if not done or not late:
         what = "No sync set was altered" if not done else "No alter expected an epoch or a master that had passed"
         untested = f"{what}, so nothing was tested."
-    held = f"{done} alters were carried out, and {late} were refused since they came too late."
-    return Part.of("altered", details, held=held, untested=untested)
+    sentence = f"{done} alters were carried out, and {late} were refused since they came too late."
+    return Part.of("altered", details, held=sentence, untested=untested)
 
 
 def _one_holder(name: str, claims: Iterable[tuple[Operation, int, str]], *, thing: str, holder: str) -> Part:
@@ -222,10 +224,10 @@ def _one_holder(name: str, claims: Iterable[tuple[Operation, int, str]], *, thin
             f"{len(shared)} of {len(seen)} {thing}s had two {holder}s. In group {key}, the {holder} of {thing} {which} was "
             f"{one} by the answer to event {first.invoke_index}, and {other} by that to event {second.invoke_index}."
         )
-    held = f"Each of {len(seen)} {thing}s had one {holder}."
+    sentence = f"Each of {len(seen)} {thing}s had one {holder}."
     untested = None if seen else f"No answer named the {holder} of an {thing}, so nothing was tested."
     of_first = [operation for holders in list(shared.values())[:1] for operation in holders.values()]
-    return Part.of(name, details, broken=broken, held=held, untested=untested, about=about_operations(of_first))
+    return Part.of(name, details, broken=broken, held=sentence, untested=untested, about=about_operations(of_first))
 
 
 def _applies(operations: Sequence[Operation]) -> Iterator[tuple[Operation, int, str]]:

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from checker._kernel import Malformed, WrittenTwice, transaction_dependencies, transaction_parts
 from checker.consistency import searched
-from checker.formats.columns import FAIL, INFO, OK, ColumnReader, Values
+from checker.formats.columns import FAIL, INFO, OK, ColumnOfValues, ColumnReader
 from checker.values import decode_value, json_text
 from harness.errors import LabrysError
 from results.pipeline.read.texts import kernel_texts, odd_texts
@@ -89,7 +89,7 @@ def _told(what: Any, start: int = 0) -> pa.RecordBatch:
 
 def _parts(batch: pa.RecordBatch, question: Question) -> pa.RecordBatch:
     nothing = np.zeros(batch.num_rows, np.int64)
-    none = Values(kind=nothing.astype(np.int8), first=nothing, second=nothing)
+    none = ColumnOfValues(kind=nothing.astype(np.int8), first=nothing, second=nothing)
     columns = ColumnReader("the history").of_batch(batch, value=none, result=none)
     order = np.argsort(columns.start, kind="stable")
     batch, columns = batch.take(pa.array(order)), columns.only(order)

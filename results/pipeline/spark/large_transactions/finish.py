@@ -39,7 +39,7 @@ _SOURCES: Final = ("initial", "writes-follow-reads", "sequential-keys", "lineari
 
 
 @dataclass(slots=True, kw_only=True)
-class Found:
+class Gathered:
     """What the parts show.
 
     Attributes:
@@ -98,7 +98,7 @@ def alone(judge: Judge, columns: Columns, size: int) -> Judgement:
     return replace(result, counts={**result.counts, "transactions": size})
 
 
-def starts_of(gathered: Found) -> list[int]:
+def starts_of(gathered: Gathered) -> list[int]:
     """Returns the starts of all transactions that the explanations name."""
     starts: set[int] = set()
     twice = gathered.twice()
@@ -113,19 +113,19 @@ def starts_of(gathered: Found) -> list[int]:
     return sorted(starts)
 
 
-def refs_of(gathered: Found) -> set[Ref]:
+def refs_of(gathered: Gathered) -> set[Ref]:
     """Returns the pieces whose keys and versions the explanations name."""
     refs = {tuple(ref) for cycle in _cycles(gathered) for link in cycle[3] for ref in link[3:] if ref is not None}
     return refs | {tuple(ref) for overlap in _overlaps(gathered) for _, ref in overlap[4]}
 
 
-def _cycles(gathered: Found) -> list[Any]:
+def _cycles(gathered: Gathered) -> list[Any]:
     """Returns cycles in the order of the kernel: those that are searched on demand come last."""
     some = [shown["cycle"] for shown in gathered.shown if "cycle" in shown]
     return sorted(_first(some), key=lambda cycle: _ORDER.get(cycle[0], 0))
 
 
-def _overlaps(gathered: Found) -> list[Any]:
+def _overlaps(gathered: Gathered) -> list[Any]:
     """Returns overlaps; at most one of a component, as the kernel has it."""
     some = sorted(
         (shown["overlap"] for shown in gathered.shown if "overlap" in shown),
@@ -144,7 +144,7 @@ def _first(some: list[Any]) -> list[Any]:
     return kept
 
 
-def judgement(question: Question, gathered: Found, columns: Columns, names: Mapping[Ref, Name]) -> Judgement:
+def judgement(question: Question, gathered: Gathered, columns: Columns, names: Mapping[Ref, Name]) -> Judgement:
     """Returns the judgement.
 
     Args:

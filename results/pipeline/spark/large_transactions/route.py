@@ -23,7 +23,7 @@ from results.pipeline.spark.large_transactions import by_key, by_time
 from results.pipeline.spark.large_transactions.by_time import Slicing
 from results.pipeline.spark.large_transactions.finish import (
     OUT_OF_MEMORY,
-    Found,
+    Gathered,
     alone,
     judgement,
     refs_of,
@@ -123,7 +123,7 @@ def _judgement(
                 "told", "pieces", "end", "open", F.col("findings").isNotNull().alias("finds")
             ).collect()
             told = [answer for row in keys for answer in json.loads(row["told"])]
-            gathered = Found(told=told, size=size, memory_limit=memory_limit)
+            gathered = Gathered(told=told, size=size, memory_limit=memory_limit)
             gathered.hold()
             wrong = gathered.wrong()
             if wrong is not None:
@@ -181,7 +181,7 @@ class _Steps:
         tasks = min(buckets, max(self._least, moved // _TASK_BYTES))
         return parcels.repartition(tasks, "bucket").sortWithinPartitions("bucket")
 
-    def findings(self, pieces: DataFrame, gathered: Found) -> None:
+    def findings(self, pieces: DataFrame, gathered: Gathered) -> None:
         """Adds the anomalies that are no cycles."""
 
         def unpack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -201,7 +201,7 @@ class _Steps:
         numbered = some.where(~inside).unionByName(once).withColumn("nth", F.row_number().over(order))
         gathered.findings = [row.asDict() for row in numbered.where(F.col("nth") <= by_key.KEPT).collect()]
 
-    def by_time(self, pieces: DataFrame, keys: Sequence[Any], gathered: Found) -> None:
+    def by_time(self, pieces: DataFrame, keys: Sequence[Any], gathered: Gathered) -> None:
         """Adds the cycles."""
         count = sum(row["pieces"] for row in keys)
         if not count:

@@ -96,8 +96,8 @@ class Group(RealGroup[DLedgerSystem]):
 
     async def lacks(self, value: int) -> bool:
         """Returns whether a read of the key that this value was written to returns another one."""
-        held = (await self._done(Invocation(f="read", key=f"k{value % KEYS}"))).value
-        return bool(held != value)
+        value_read = (await self._done(Invocation(f="read", key=f"k{value % KEYS}"))).value
+        return bool(value_read != value)
 
     async def _done(self, invocation: Invocation) -> Ok:
         for _ in range(ASKED):
@@ -218,16 +218,16 @@ async def is_not_sent_an_entry_again(group: Group) -> bool:
     old = await group.leader()
     last = await group.until_equal(*group.cluster.nodes)
     follower, *more = group.others(old)
-    async with group.debugged(follower) as held:
+    async with group.debugged(follower) as threads:
         group.shell(old, f"iptables -w -I OUTPUT -d {follower.address} -j DROP")
         await group.write(1)
         await group.until_equal(old, *more)
         group.system.kill(old)
-        requests = held.at(GOT_APPEND)
+        requests = threads.at(GOT_APPEND)
         await group.elected(*more)
         for _ in range(2):
-            await held.next(requests)
-        held.no_more_at(requests)
+            await threads.next(requests)
+        threads.no_more_at(requests)
         await asyncio.sleep(STUCK_S)
         return (await group.status(follower)).last_index == last
 
@@ -244,13 +244,13 @@ async def stays_out_while_its_answers_are_late(group: Group) -> bool | None:
 
     last = await group.until_equal(*group.cluster.nodes)
     node, voter = group.others(leader)
-    async with group.debugged(node) as held, group.debugged(voter) as held_voter:
-        raised, voter_may_vote = held.at(RAISED_TERM), held_voter.at(MAY_VOTE)
+    async with group.debugged(node) as threads, group.debugged(voter) as held_voter:
+        raised, voter_may_vote = threads.at(RAISED_TERM), held_voter.at(MAY_VOTE)
         group.system.kill(leader)
-        candidate = await held.next(raised)
+        candidate = await threads.next(raised)
         async with group.cut_off(node):
-            held.no_more_at(raised)
-            held.go_on(candidate)
+            threads.no_more_at(raised)
+            threads.go_on(candidate)
             group.system.start(leader)
             if not await found_in_time(leads_again, "an election"):
                 return None  # the voter had voted for itself
@@ -258,14 +258,14 @@ async def stays_out_while_its_answers_are_late(group: Group) -> bool | None:
             for hit in await held_voter.arrived(0.0):
                 held_voter.go_on(hit)
             await group.write(20)
-            heartbeats = held.at(HEARTBEAT)
+            heartbeats = threads.at(HEARTBEAT)
         end_s = time.monotonic() + STUCK_S
         while time.monotonic() < end_s:
-            for hit in await held.arrived(1.0):
+            for hit in await threads.arrived(1.0):
                 await asyncio.sleep(LATE_S)
-                held.go_on(hit)
+                threads.go_on(hit)
         result = await group.applied(node) == last
-        held.no_more_at(heartbeats)
+        threads.no_more_at(heartbeats)
     await group.until_equal(*group.cluster.nodes)
     return result
 

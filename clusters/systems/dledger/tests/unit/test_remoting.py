@@ -256,17 +256,17 @@ def test_many_calls_are_in_flight_and_not_too_many(window: int) -> None:
     """Up to `window` requests are in flight; each answer comes with the position of its request."""
 
     async def main() -> None:
-        held: list[bytes] = []
+        frames: list[bytes] = []
         widest = 0
 
         def last_first(header: Mapping[str, Any], body: Mapping[str, Any]) -> bytes:
             nonlocal widest
-            held.append(echo(header, body))
-            widest = max(widest, len(held))
-            if len(held) < min(window, 20) and body["n"] < 19:
+            frames.append(echo(header, body))
+            widest = max(widest, len(frames))
+            if len(frames) < min(window, 20) and body["n"] < 19:
                 return b""
-            back = b"".join(reversed(held))
-            held.clear()
+            back = b"".join(reversed(frames))
+            frames.clear()
             return back
 
         async with scripted(last_first) as node:

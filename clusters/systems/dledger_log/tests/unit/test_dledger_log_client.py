@@ -68,12 +68,12 @@ class Log:
             return answer(header["opaque"], {"code": self.refused[index]})
         if index >= len(self.bodies):
             return answer(header["opaque"], {"code": 410, "entries": []})
-        held = {
+        entry = {
             "index": index,
             "magic": self.magics.get(index, 1),
             "body": base64.b64encode(self.bodies[index]).decode(),
         }
-        return answer(header["opaque"], {"code": 200, "entries": [held]})
+        return answer(header["opaque"], {"code": 200, "entries": [entry]})
 
 
 def says(body: str | dict[str, Any] | None, *, status: int = 200, remark: str | None = None) -> Script:
@@ -161,16 +161,16 @@ def test_a_read_gets_the_whole_log(window: int) -> None:
 def test_answers_in_any_order() -> None:
     """Answers can come in any order; each belongs to the request with its number."""
     log = Log(*(entry_body(ONLY_KEY, number) for number in range(9)))
-    held: list[bytes] = []
+    frames: list[bytes] = []
 
     def turned_round(header: Mapping[str, Any], body: Mapping[str, Any]) -> bytes:
         if header["code"] == APPEND:
             return log(header, body)
-        held.append(log(header, body))
-        if len(held) < 3:
+        frames.append(log(header, body))
+        if len(frames) < 3:
             return b""
-        back = b"".join(reversed(held))
-        held.clear()
+        back = b"".join(reversed(frames))
+        frames.clear()
         return back
 
     assert outcome_of(turned_round, "read", window=3) == Ok(list(range(9)), order=9)
@@ -242,7 +242,7 @@ def test_entries_that_nobody_appended_are_elements_that_nobody_added(body: bytes
 
 
 @pytest.mark.parametrize(
-    "held",
+    "value",
     [
         None,
         [],
@@ -254,9 +254,9 @@ def test_entries_that_nobody_appended_are_elements_that_nobody_added(body: bytes
         [{"index": 0, "magic": 1, "body": ""}] * 2,
     ],
 )
-def test_answers_that_are_not_the_entry_fail_the_read(held: Value) -> None:
+def test_answers_that_are_not_the_entry_fail_the_read(value: Value) -> None:
     """Another entry, none or several, or a body that is not base64 is a bad answer."""
-    outcome = outcome_of(says({"code": 200, "entries": held}), "read", 0, barrier=False)
+    outcome = outcome_of(says({"code": 200, "entries": value}), "read", 0, barrier=False)
     assert isinstance(outcome, Fail)
     assert outcome.error.startswith("no-answer: ")
 

@@ -138,7 +138,7 @@ def test_a_lock_has_one_holder_until_its_release_or_the_end_of_its_lease(
         try:
             taken = await holder.invoke(Invocation("acquire", None, key))
             assert isinstance(taken, Ok)
-            held = await other.invoke(Invocation("acquire", None, key))
+            refused = await other.invoke(Invocation("acquire", None, key))
             stray = await other.invoke(Invocation("release", 1 if fencing else None, key))
             freed = await holder.invoke(Invocation("release", taken.value, key))
             again = await holder.invoke(Invocation("acquire", None, key))
@@ -151,10 +151,10 @@ def test_a_lock_has_one_holder_until_its_release_or_the_end_of_its_lease(
         finally:
             await holder.close()
             await other.close()
-        return [held, stray, without_order(freed)], again, late
+        return [refused, stray, without_order(freed)], again, late
 
-    (held, stray, freed), again, late = asyncio.run(all_of_it())
-    assert held == Fail("held: another client holds it")
+    (refused, stray, freed), again, late = asyncio.run(all_of_it())
+    assert refused == Fail("held: another client holds it")
     assert stray == Fail("not-held: the lock is free, or another client holds it")
     assert isinstance(freed, Ok)
     assert isinstance(again, Ok)

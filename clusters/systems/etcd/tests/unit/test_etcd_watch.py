@@ -186,17 +186,17 @@ def test_an_event_that_is_lost_doubled_out_of_order_or_too_old_is_found(
 def test_a_watch_that_is_behind_fails_the_read_and_loses_no_event(monkeypatch: pytest.MonkeyPatch) -> None:
     """A read whose watch does not show the last change fails; the next one has the events that came meanwhile."""
     monkeypatch.setattr("clusters.systems.etcd.client.WATCH_TIMEOUT_S", 0.2)
-    held = True
+    is_behind = True
 
     def shows(events: Events) -> Events:
-        return events[:-1] if held else events
+        return events[:-1] if is_behind else events
 
     async def work() -> tuple[Outcome, Outcome]:
-        nonlocal held
+        nonlocal is_behind
         async with Etcd(shows).serving() as client:
             await appended(client, 7, 8)
             behind = await read(client, 2)
-            held = False
+            is_behind = False
             await appended(client, 9)
             return behind, await read(client, 2)
 

@@ -139,18 +139,18 @@ def test_a_lock_has_one_holder_until_its_release_or_the_end_of_its_lease(
         try:
             taken = await holder.invoke(Invocation("acquire", None, key))
             assert isinstance(taken, Ok)
-            held = await other.invoke(Invocation("acquire", None, key))
+            refused = await other.invoke(Invocation("acquire", None, key))
             stray = await other.invoke(Invocation("release", taken.value, key))
             freed = await holder.invoke(Invocation("release", taken.value, key))
             again = await holder.invoke(Invocation("acquire", None, key))
             await asyncio.sleep(LEASE_S + 0.2)
-            return [held, stray, freed, again, await other.invoke(Invocation("acquire", None, key))]
+            return [refused, stray, freed, again, await other.invoke(Invocation("acquire", None, key))]
         finally:
             await holder.close()
             await other.close()
 
-    held, stray, freed, again, late = asyncio.run(all_of_it())
-    assert held == Fail("held: another client holds it")
+    refused, stray, freed, again, late = asyncio.run(all_of_it())
+    assert refused == Fail("held: another client holds it")
     assert stray == Fail("not-held: the lock is free, or another client holds it")
     assert isinstance(freed, Ok)
     assert isinstance(again, Ok)

@@ -466,17 +466,17 @@ def test_a_broker_comes_and_leaves() -> None:
         async with scripted(at("127.0.0.1")) as one, scripted(at("127.0.0.2"), "127.0.0.2", one.port):
             nodes = [Node(name="n1", address=HOST), Node(name="n2", address="127.0.0.2")]
             client = ControllerClient(controllers=Controllers(nodes=nodes, port=one.port), node=nodes[0], follows=False)
-            held = client._heartbeats._connections
+            connections = client._heartbeats._connections
             assert await client.invoke(Invocation("heartbeat", ARGUMENTS["heartbeat"], "b0")) == Ok({"code": 0})
-            before = dict(held)
+            before = dict(connections)
             assert set(before) == {("b0", 1, "n1"), ("b0", 1, "n2")}
             assert await client.invoke(Invocation("heartbeat", ARGUMENTS["heartbeat"], "b0")) == Ok({"code": 0})
-            assert held == before
+            assert connections == before
             assert sorted(beats) == [("127.0.0.1", 904)] * 2 + [("127.0.0.2", 904)] * 2
             await client.invoke(Invocation("heartbeat", ARGUMENTS["heartbeat"], "b1"))
-            assert {connection_key[0] for connection_key in held} == {"b1"}
+            assert {connection_key[0] for connection_key in connections} == {"b1"}
             assert await client.invoke(Invocation("leave", {"id": 1}, "b1")) == Ok({"code": 0})
-            assert not held
+            assert not connections
             assert all(connection.closed for connection in before.values())
             await client.close()
         refused = await client.invoke(Invocation("heartbeat", ARGUMENTS["heartbeat"], "b1"))

@@ -16,7 +16,7 @@ from clusters.systems.rocketmq import broker_outcomes, brokers, name_servers, qu
 from clusters.systems.rocketmq.broker_options import Flush, RocketMQOptions
 from clusters.systems.rocketmq.broker_outcomes import NAMES, REFUSED, refusal
 from clusters.systems.rocketmq.brokers import Brokers
-from clusters.systems.rocketmq.controller_service import Brokers as Known
+from clusters.systems.rocketmq.controller_service import KnownBrokers
 from clusters.systems.rocketmq.log_client import RocketMQLogs
 from clusters.systems.rocketmq.options import Consensus
 from clusters.systems.rocketmq.producer import Producer
@@ -393,9 +393,9 @@ def test_ready(known: tuple[str | None, str] | None, views: Sequence[str | None]
     view = None
     if known is not None:
         in_sync = [address[f"n{digit}"] for digit in known[1]]
-        view = Known(master=None if known[0] is None else address[known[0]], epoch=3, in_sync=in_sync)
+        view = KnownBrokers(master=None if known[0] is None else address[known[0]], epoch=3, in_sync=in_sync)
 
-    async def brokers_known() -> Known | None:
+    async def brokers_known() -> KnownBrokers | None:
         return view
 
     service = Brokers(system, system.front().nodes, cast("Any", SimpleNamespace(brokers=brokers_known)))
@@ -410,8 +410,8 @@ def test_a_sync_set_that_is_whole_for_a_moment_is_not_ready(monkeypatch: pytest.
     said = {name: status(name, "n4") for name in ("n4", "n5", "n6")}
     now = {"s": 0.0, "members": 3}
 
-    async def brokers_known() -> Known:
-        return Known(master=members[0], epoch=3, in_sync=members[: int(now["members"])])
+    async def brokers_known() -> KnownBrokers:
+        return KnownBrokers(master=members[0], epoch=3, in_sync=members[: int(now["members"])])
 
     monkeypatch.setattr("clusters.systems.rocketmq.brokers.loop_s", lambda: now["s"])
     service = Brokers(system, system.front().nodes, cast("Any", SimpleNamespace(brokers=brokers_known)))

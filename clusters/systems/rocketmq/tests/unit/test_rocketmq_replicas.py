@@ -14,8 +14,7 @@ import pytest
 
 from clusters.systems.rocketmq import brokers, controllers
 from clusters.systems.rocketmq.brokers import SHORT_S, Brokers
-from clusters.systems.rocketmq.controller_service import Brokers as Known
-from clusters.systems.rocketmq.controller_service import ControllerService
+from clusters.systems.rocketmq.controller_service import ControllerService, KnownBrokers
 from clusters.systems.rocketmq.controllers import ControllerProcesses
 from clusters.systems.rocketmq.options import ControllerOptions
 from clusters.systems.rocketmq.replica import GONE
@@ -101,8 +100,10 @@ async def running(monkeypatch: pytest.MonkeyPatch, group: Sequence[Broker], in_s
             port = (await stack.enter_async_context(scripted(broker.answer, node.address, port))).port
         monkeypatch.setattr(brokers, "PORT", port)
 
-        async def known() -> Known:
-            return Known(master=f"127.0.0.4:{port}", epoch=1, in_sync=[f"127.0.0.{digit}:{port}" for digit in in_sync])
+        async def known() -> KnownBrokers:
+            return KnownBrokers(
+                master=f"127.0.0.4:{port}", epoch=1, in_sync=[f"127.0.0.{digit}:{port}" for digit in in_sync]
+            )
 
         yield Brokers(made(), NODES, cast("Any", SimpleNamespace(brokers=known)))
 
@@ -255,9 +256,9 @@ def observed(masters: Sequence[tuple[str | None, int]], role: str = "leader") ->
     async def status(node: Node, _: float) -> NodeStatus:
         return NodeStatus(node=node.name, role=role, term=9)
 
-    async def known(*_: Any) -> Known:
+    async def known(*_: Any) -> KnownBrokers:
         master, epoch = left.pop(0)
-        return Known(master=None if master is None else f"{master}:10911", epoch=epoch, in_sync=[])
+        return KnownBrokers(master=None if master is None else f"{master}:10911", epoch=epoch, in_sync=[])
 
     patched = cast("Any", service)
     patched.processes = SimpleNamespace(status=status)

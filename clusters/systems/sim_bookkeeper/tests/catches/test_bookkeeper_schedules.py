@@ -94,9 +94,9 @@ def power_loss(bug: Bug) -> Any:
     assert stage.answers[1].code == outcomes.OK
     stage.disks["b1"].lose_power()
     stage.start("b1")
-    held = stage.processes["b1"]
-    assert isinstance(held, Bookie)
-    return dict(held.entries)
+    bookie = stage.processes["b1"]
+    assert isinstance(bookie, Bookie)
+    return dict(bookie.entries)
 
 
 def first_entry_lost(bug: Bug) -> Any:

@@ -59,9 +59,9 @@ def test_truncation_removes_what_the_recovery_did_not_find() -> None:
     stage.deliver(without=lambda _, receiver, message: receiver == "b1" and isinstance(message, ReadNext))
     assert stage.answers[3] == Answer(outcomes.OK, 2)
     assert [read(stage, offset) for offset in range(3)] == [1, None, 3]
-    held = stage.processes["b1"]
-    assert isinstance(held, Bookie)
-    assert held.entries[KEY, 0] == {0: Entry(1), 1: Entry(None, truncates=2), 2: Entry(3)}
+    first = stage.processes["b1"]
+    assert isinstance(first, Bookie)
+    assert first.entries[KEY, 0] == {0: Entry(1), 1: Entry(None, truncates=2), 2: Entry(3)}
 
 
 @pytest.mark.parametrize(("cleans", "last_value"), [(True, 4), (False, 3)])

@@ -80,9 +80,9 @@ def test_a_recovery_fences_the_writer_and_keeps_what_it_finds() -> None:
     assert stage.answers[late] == Answer(outcomes.FENCED)
     assert [stage.carried_out(node, "recover") for node in ("c1", "c2")] == [1, 1]
     assert stage.carried_out("c2", "read", [0, 9]) == [[0, 1], [1, 2]]
-    held = stage.ask("md", AskHeld(KEY))
+    number = stage.ask("md", AskHeld(KEY))
     stage.deliver()
-    answer: Any = stage.answers[held]
+    answer: Any = stage.answers[number]
     assert answer.meta.segments[-1].last == 1
 
 

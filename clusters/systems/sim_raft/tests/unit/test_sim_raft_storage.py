@@ -213,14 +213,14 @@ def test_a_restart_finds_what_was_there(seed: int) -> None:
     storage = started(disk)
     term = 1
     for _ in range(60):
-        kind, held = random.random(), storage.snapshot.index if storage.snapshot else 0
+        kind, least = random.random(), storage.snapshot.index if storage.snapshot else 0
         if kind < 0.5:
             term += random.random() < 0.3
             storage.append(entries(*[term] * random.randint(1, 4)))
-        elif kind < 0.65 and storage.last > held:
-            storage.cut(random.randint(held + 1, storage.last))
-        elif kind < 0.8 and storage.last > held:
-            index = random.randint(held + 1, storage.last)
+        elif kind < 0.65 and storage.last > least:
+            storage.cut(random.randint(least + 1, storage.last))
+        elif kind < 0.8 and storage.last > least:
+            index = random.randint(least + 1, storage.last)
             snapshot = Snapshot(index, storage.term_at(index) or 0, b"[]")
             storage.keep_snapshot(snapshot, trailing=random.randint(0, 3))
         elif kind < 0.9:

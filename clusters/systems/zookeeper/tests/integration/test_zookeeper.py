@@ -91,7 +91,7 @@ def test_a_lock_has_one_holder_until_its_release_or_the_end_of_its_session(
         try:
             taken = await holder.invoke(acquire)
             assert isinstance(taken, Ok)
-            held = await other.invoke(acquire)
+            refused = await other.invoke(acquire)
             stray = await other.invoke(acquire._replace(f="release", value=taken.value))
             freed = await holder.invoke(acquire._replace(f="release", value=taken.value))
             again = await holder.invoke(acquire)
@@ -103,10 +103,10 @@ def test_a_lock_has_one_holder_until_its_release_or_the_end_of_its_session(
         finally:
             await holder.close()
             await other.close()
-        return [held, stray, without_order(freed)], again, late
+        return [refused, stray, without_order(freed)], again, late
 
-    (held, stray, freed), again, late = asyncio.run(all_of_it())
-    assert held == Fail("held: another client holds it")
+    (refused, stray, freed), again, late = asyncio.run(all_of_it())
+    assert refused == Fail("held: another client holds it")
     assert stray == Fail("not-held: this client has no child with this token")
     assert isinstance(freed, Ok)
     assert isinstance(again, Ok)
