@@ -111,7 +111,7 @@ def subjects(systems: Sequence[str]) -> Iterator[Subject]:
         if not systems or system in systems:
             yield Subject(system=system, words=("--mend", "all", *workload_of(system)), defect="")
             for number in mends.texts:
-                others = ",".join(str(each) for each in mends.texts if each != number)
+                others = ",".join(str(mend) for mend in mends.texts if mend != number)
                 yield Subject(system=system, words=("--mend", others, *workload_of(system)), defect=f"--mend {number}")
 
 
@@ -130,17 +130,17 @@ def hunt_of(subject: Subject) -> Hunt:
 def hunted(subject: Subject, runs: int) -> list[Hunted]:
     """Carries out the runs of a build."""
     idle.expect(runs)
-    hunt, found = hunt_of(subject), list[Hunted]()
+    hunt, hunted_runs = hunt_of(subject), list[Hunted]()
     chooser = Chooser(hunt.space, seed=SEED, guided=True)
     for number in range(runs):
         draw = chooser.draw()
         try:
-            found.append(_carried_out(hunt.shared.settled(draw), subject, draw, number, chooser))
+            hunted_runs.append(_carried_out(hunt.shared.settled(draw), subject, draw, number, chooser))
         except InputError:
             continue  # the faults do not fit into the time of the run
         except LabrysError as error:
             print(f"! {subject}, run {number}: {error}", file=sys.stderr)
-    return found
+    return hunted_runs
 
 
 def _carried_out(settled: Settled, subject: Subject, draw: Draw, number: int, chooser: Chooser) -> Hunted:
@@ -173,13 +173,13 @@ def cases_of(runs: Iterable[Hunted]) -> list[tuple[Hunted, Case]]:
     for run in listed:
         if run.case is None:
             usual.setdefault(run.software, set()).update(run.warnings)
-    found = []
+    cases = []
     for run in listed:
         if run.case is not None and run.case.signature.ended == "invalid":
-            telling = [each for each in run.warnings if each not in usual.get(run.software, ())]
+            telling = [warning for warning in run.warnings if warning not in usual.get(run.software, ())]
             symptom = symptom_of(run.case.signature, run.software, telling)
-            found.append((run, replace(run.case, symptom=symptom)))
-    return found
+            cases.append((run, replace(run.case, symptom=symptom)))
+    return cases
 
 
 def figures(groups: Sequence[Group], defect_of: Mapping[str, str]) -> tuple[float, float, int]:
@@ -237,11 +237,11 @@ def main() -> int:
     parser.add_argument("--verbose", action="store_true", help="print the groups")
     options = parser.parse_args()
     builds = list(subjects(options.systems))
-    each = max(1, options.runs // len(builds))
+    share = max(1, options.runs // len(builds))
     began_s = time.monotonic()
     runs: list[Hunted] = []
     with Pool(options.jobs) as pool:
-        futures = [pool.submit(hunted, build, each) for build in builds]
+        futures = [pool.submit(hunted, build, share) for build in builds]
         for build, future in zip(builds, futures, strict=True):
             own = future.result()
             runs += own

@@ -17,8 +17,9 @@ import click
 from harness.console import sources as opt
 from harness.console.plain import name as plain_name
 from harness.console.suggest import did_you_mean
-from harness.declare import click_options, released, repairs
+from harness.declare import click_options
 from harness.errors import InputError
+from harness.option_values import released, repairs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -17,8 +17,8 @@ from harness.console.parameters import Choice, PathType, Seconds, existing_file,
 from harness.console.plain import counted, one_line
 from harness.console.sources import DefaultsCommand
 from harness.console.terminal import echo, open_console
-from harness.declare import build
 from harness.errors import InputError
+from harness.option_values import build
 from results.causes.known import KNOWN
 
 if TYPE_CHECKING:

@@ -17,7 +17,8 @@ from harness.declare import Needs, option
 from harness.errors import InfrastructureError
 from harness.op import ONLY_KEY, Fail, Info, Ok
 from harness.promise import Promise
-from harness.system import OneServiceSystem, Program
+from harness.system import OneServiceSystem
+from harness.traits import Program
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -108,10 +108,10 @@ def _violations(record: RunRecord) -> Iterator[str]:
 
 def _happened(run: Run, record: RunRecord) -> list[str]:
     """Returns the section with the events around the first violation, in the order of time."""
-    found = evidence(record)
-    logs = logs_of(run, record, found)
+    pieces = evidence(record)
+    logs = logs_of(run, record, pieces)
     examples = counterexamples_of(record, "")
-    scene = scene_of(examples[0]) if examples else next((each.scene for each in found if each.scene), None)
+    scene = scene_of(examples[0]) if examples else next((piece.scene for piece in pieces if piece.scene), None)
     if scene is None:
         return []
     return _section("What happened", _timeline(scene, record, logs))

@@ -85,7 +85,7 @@ class Plan:
     @property
     def freed(self) -> int:
         """Returns the bytes of the runs that go."""
-        return sum(each.size for each in self.goes)
+        return sum(run.size for run in self.goes)
 
 
 def planned(
@@ -122,7 +122,7 @@ def planned(
     if rule.keep_bytes is None:
         return Plan(goes=goes, kept=kept)
     size = sum(_size(store.root) for store in stores)
-    left = size - sum(each.size for each in goes)
+    left = size - sum(run.size for run in goes)
     while others and left > rule.keep_bytes:
         left -= others[-1].size
         goes.append(others.pop())
