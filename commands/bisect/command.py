@@ -25,8 +25,9 @@ from commands.run.in_time import Deadline
 from harness.console.parameters import Choice, Number, SuiteFile, existing_file
 from harness.console.plain import counted
 from harness.console.terminal import echo, open_console
-from harness.declare import build, with_option, with_options
+from harness.declare import with_option, with_options
 from harness.errors import ExitCode, InputError
+from harness.option_values import build
 from nemesis.choices import FAULT_OPTION
 from results.store.naming import RunCommand, RunName
 

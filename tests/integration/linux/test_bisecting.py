@@ -65,11 +65,11 @@ def test_the_commit_that_lost_a_sync(tmp_path: Path, capsys: pytest.CaptureFixtu
         "program",
     )
     assert cli.invoke(["bisect", "lost/latest", *common, *searched, "--seed-alone", "--format", "json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert (found["good"][13:], found["bad"][13:]) == ("a missing brace", "syncs that were asked for")
-    assert found["bad"].startswith(git(repository, "rev-parse", "--short=12", "HEAD~1"))
-    assert found["runs"] == 4
-    (skipped,) = [each for each in found["values"] if each["verdict"] == "skipped"]
+    answer = json.loads(capsys.readouterr().out)
+    assert (answer["good"][13:], answer["bad"][13:]) == ("a missing brace", "syncs that were asked for")
+    assert answer["bad"].startswith(git(repository, "rev-parse", "--short=12", "HEAD~1"))
+    assert answer["runs"] == 4
+    (skipped,) = [value for value in answer["values"] if value["verdict"] == "skipped"]
     assert skipped["value"][13:] == "a tidy line"
     assert f"`{BUILD}` ended with status 1" in skipped["how"]
-    assert "--program" in found["bad_run"]
+    assert "--program" in answer["bad_run"]

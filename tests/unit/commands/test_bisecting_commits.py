@@ -21,8 +21,8 @@ from commands.run.in_time import Deadline
 from harness import children
 from harness.builds import BuildFailedError
 from harness.commits import commits_between
-from harness.declare import build
 from harness.errors import InputError
+from harness.option_values import build
 from harness.outcome import RunOutcome
 from harness.verdict import Part, Verdict
 from tests.trials import settled_by
@@ -117,8 +117,8 @@ def test_commits_are_in_their_order_and_built_once(axis: Callable[..., Axis], re
 def test_a_build_sees_git_and_can_make_a_folder(axis: Callable[..., Axis]) -> None:
     """The clone has the tags. The path of a folder goes into the value of the option."""
     command = "sh -c 'mkdir -p made/bin && git describe --tags > made/bin/server'"
-    found = axis("c0", "c5", "{}/bin/server", build=command, product="made")
-    assert text_of(found, found.points[3]) == "c3\n"
+    commits = axis("c0", "c5", "{}/bin/server", build=command, product="made")
+    assert text_of(commits, commits.points[3]) == "c3\n"
 
 
 def test_a_merge_is_one_change(repository: Path) -> None:
@@ -127,8 +127,8 @@ def test_a_merge_is_one_change(repository: Path) -> None:
     commit(repository, "on the side", other="1")
     git(repository, "checkout", "--quiet", "main")
     git(repository, "merge", "--quiet", "--no-ff", "--message", "the merge", "side")
-    found, forwards = commits_between(repository, "c4", "main")
-    assert [each.subject.split("\\")[0] for each in found] == ["change 4", "change 5", "the merge"]
+    commits, forwards = commits_between(repository, "c4", "main")
+    assert [entry.subject.split("\\")[0] for entry in commits] == ["change 4", "change 5", "the merge"]
     assert forwards
     with pytest.raises(InputError, match="neither of c5 and side is an ancestor"):
         commits_between(repository, "c5", "side")
@@ -147,9 +147,9 @@ def test_a_commit_that_does_not_build(
     command: str, more: dict[str, float], error: str, axis: Callable[..., Axis]
 ) -> None:
     """The command fails, takes too long, makes nothing, or makes what is not in the clone."""
-    found = axis(build=command, **more)
+    commits = axis(build=command, **more)
     with pytest.raises(BuildFailedError, match=error):
-        found.changes_of(found.points[0])
+        commits.changes_of(commits.points[0])
 
 
 @pytest.mark.parametrize(
@@ -206,16 +206,16 @@ def test_the_first_bad_commit_is_found_and_a_resumed_search_builds_nothing(
     axis: Callable[..., Axis], tmp_path: Path
 ) -> None:
     """The commit that does not build is tried once, is skipped with its reason, and stays so in the state."""
-    found = axis()
-    state = State.create(tmp_path, "whole", searched(found), datetime(2026, 12, 1, tzinfo=UTC))
-    decider = decider_of(runs_of(found, state))
-    assert search(6, lambda place: decider.is_bad(found.points[place])) == Found(good=3, bad=4)
-    (skipped,) = [each for each in decider.decisions if each.bad is None]
-    assert skipped.point == found.points[2]
+    commits = axis()
+    state = State.create(tmp_path, "whole", searched(commits), datetime(2026, 12, 1, tzinfo=UTC))
+    decider = decider_of(runs_of(commits, state))
+    assert search(6, lambda place: decider.is_bad(commits.points[place])) == Found(good=3, bad=4)
+    (skipped,) = [entry for entry in decider.decisions if entry.bad is None]
+    assert skipped.point == commits.points[2]
     assert "`sh -c " in skipped.how
     assert "ended with status 3" in skipped.how
     assert [run.built for run in state.runs].count(False) == 1
-    again = State.read(state.path, searched(found))
+    again = State.read(state.path, searched(commits))
     resumed = axis(build="false")
     decider = decider_of(runs_of(resumed, again))
     assert search(6, lambda place: decider.is_bad(resumed.points[place])) == Found(good=3, bad=4)
@@ -227,14 +227,14 @@ def test_the_first_bad_commit_is_found_and_a_resumed_search_builds_nothing(
 def test_a_build_ends_with_the_search(by_person: bool, axis: Callable[..., Axis], tmp_path: Path) -> None:
     """Ctrl-C and the end of the time end the command of the build, and what it started. There is no run then."""
     pids = tmp_path / "pids"
-    found = axis(build=f"sh -c 'sleep 60 & echo $! > {pids}; wait'")
-    state = State.create(tmp_path, "cut", searched(found), datetime(2026, 12, 1, tzinfo=UTC))
-    runs = runs_of(found, state, seconds=60 if by_person else 1.0)
+    commits = axis(build=f"sh -c 'sleep 60 & echo $! > {pids}; wait'")
+    state = State.create(tmp_path, "cut", searched(commits), datetime(2026, 12, 1, tzinfo=UTC))
+    runs = runs_of(commits, state, seconds=60 if by_person else 1.0)
     timer = threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT))
     if by_person:
         timer.start()
     with pytest.raises(NoTimeError):
-        decider_of(runs).is_bad(found.points[0])
+        decider_of(runs).is_bad(commits.points[0])
     timer.cancel()
     assert runs.deadline.interrupted == by_person
     assert not state.runs
