@@ -334,10 +334,15 @@ class Build:
     def _run(self, work: Path, log: Path, say: Say) -> None:
         """Runs the command in a session of its own, which ends with this call in any case."""
         with log.open("wb") as output:
-            process = subprocess.Popen(
-                self.command, cwd=work, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )  # fmt: skip
+            try:
+                process = subprocess.Popen(
+                    self.command, cwd=work, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                )  # fmt: skip
+            except (FileNotFoundError, PermissionError) as error:
+                raise BuildFailedError(
+                    f"{self.name} cannot be built: `{shlex.join(self.command)}` cannot be started: {error.strerror}"
+                ) from error
             try:
                 self._wait(process, log, say)
             finally:

@@ -46,7 +46,7 @@ class Commit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitBuild(Build):
-    """A build of a commit; `sources` is the repository.
+    """A build of a commit; `sources` is the repository, or a folder in it.
 
     Attributes:
         commit: The commit.
@@ -62,7 +62,8 @@ class CommitBuild(Build):
 
     def _fill(self, work: Path) -> None:
         """Clones the repository and checks the commit out."""
-        _git("clone", "--quiet", "--shared", "--no-checkout", "--", str(self.sources), str(work))
+        objects = _output(self.sources, "rev-parse", "--path-format=absolute", "--git-common-dir").strip()
+        _git("clone", "--quiet", "--shared", "--no-checkout", "--", objects, str(work))
         _git("-C", str(work), "checkout", "--quiet", "--detach", self.commit.id)
 
 

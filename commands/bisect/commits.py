@@ -46,6 +46,10 @@ class CommitOptions:
     )
     build_timeout: float = option(TIMEOUT_S, "The time limit of a build in seconds.", low=0, high=86_400, above=True)
 
+    def __post_init__(self) -> None:
+        if self.repository is None and (self.build or self.product):
+            raise InputError("--build and --product need --commits, the repository whose commits are built")
+
 
 def axis_of_commits(
     settled: Settled,

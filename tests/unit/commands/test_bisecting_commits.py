@@ -103,7 +103,13 @@ def test_commits_are_in_their_order_and_built_once(axis: Callable[..., Axis], re
     assert axis("c4", "c0").backwards
     assert [point.name for point in axis("c4", "c1").points] == [point.name for point in forwards.points[4:0:-1]]
     assert [point.name for point in axis("c3", None).points] == [point.name for point in forwards.points[3:]]
+    git(repository, "checkout", "--quiet", "--detach")
+    lonely = commit(repository, "in no branch", source="good 6\n")
+    git(repository, "checkout", "--quiet", "main")
     (repository / "source").write_text("not committed\n")
+    (repository / "folder").mkdir()
+    in_a_folder = axis("c5", lonely, repository=repository / "folder")
+    assert text_of(in_a_folder, in_a_folder.points[1]) == "built-good 6\n"
     assert text_of(forwards, forwards.points[1]) == "built-good 1\n"
     before = forwards.changes_of(forwards.points[1])["program"].stat().st_mtime_ns
     again = axis()
@@ -140,6 +146,7 @@ def test_a_merge_is_one_change(repository: Path) -> None:
         ("sh -c 'echo no such header; exit 3'", {}, r"ended with status 3; .*\.log has its output"),
         ("sleep 60", {"build_timeout": 0.3}, r"did not end within 0\.3 s"),
         ("true", {}, "made no out"),
+        ("./not-there.sh --all", {}, "`./not-there.sh --all` cannot be started: No such file"),
         ("ln -s /bin/sh out", {}, "made no out"),
     ],
 )
@@ -168,6 +175,7 @@ def test_a_commit_that_does_not_build(
         (("--help",), {}, "has no commit --help"),
         (("c5",), {}, "are the same commit"),
         ((), {"repository": Path("/")}, "has no commit c0: git says"),
+        ((), {"repository": None}, "need --commits"),
     ],
 )
 def test_options_that_do_not_fit_are_refused(
