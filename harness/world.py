@@ -438,7 +438,19 @@ class CallWorld(World, Protocol):
         ...
 
 
-class ProgramWorld(CallWorld, Protocol):
+class DriftWorld(World, Protocol):
+    """A world where the clocks of a node can have another speed. Its nodes do not lack `SIMULATED_SPEED`."""
+
+    def set_speed(self, node: str, speed: float) -> None:
+        """Lets all clocks of a node, and its waits, run at a multiple of the true speed from now on."""
+        ...
+
+    def monotonic_ns(self, node: str) -> int:
+        """Returns the monotonic clock of a node, as its processes read it."""
+        ...
+
+
+class ProgramWorld(CallWorld, DriftWorld, Protocol):
     """A world of programs, whose kernel Labrys simulates. Its nodes do not lack `SIMULATED_KERNEL`."""
 
     def slow_syncs(self, key: int, node: str, mean_ns: int) -> None:
@@ -447,14 +459,6 @@ class ProgramWorld(CallWorld, Protocol):
 
     def slowed_syncs(self, key: int) -> Mapping[str, SlowSyncs]:
         """Returns the syncs under this rule so far, by node; none after `mend`."""
-        ...
-
-    def set_speed(self, node: str, speed: float) -> None:
-        """Lets all clocks of a node, and its waits, run at a multiple of the true speed from now on."""
-        ...
-
-    def monotonic_ns(self, node: str) -> int:
-        """Returns the monotonic clock of a node, as its programs read it."""
         ...
 
     async def probe_with(

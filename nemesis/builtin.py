@@ -223,7 +223,7 @@ KINDS = (
         simulated=machine.ClockToAndFro,
         target=tgt.RANDOM,
     ),
-    Kind(name="clock-drift", fault=clock.Drift, simulated=kernel.ClockDrifts, target=tgt.RANDOM, in_all=False),
+    Kind(name="clock-drift", fault=clock.Drift, simulated=machine.ClockDrifts, target=tgt.RANDOM, in_all=False),
     Kind(name="wipe", fault=disk.Wipe, on_nodes=WipeOnNodes, simulated=effects.Wiped, target=tgt.ONE, in_all=False),
     Kind(
         name="power-loss", fault=disk.PowerLoss, on_nodes=PowerLossOnNodes, simulated=effects.PowerLost, target=tgt.ONE

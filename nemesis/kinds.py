@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from harness.capabilities import SIMULATED_CALLS, SIMULATED_KERNEL
+from harness.capabilities import SIMULATED_CALLS, SIMULATED_KERNEL, SIMULATED_SPEED
 from harness.console import plugins
 from harness.console.documents import shown
 from harness.console.suggest import did_you_mean
@@ -34,7 +34,8 @@ PAGE = "docs/guide/new-fault.md"
 NEVER_REAL: Mapping[str, str] = MappingProxyType(
     {
         SIMULATED_CALLS: "Labrys lets system calls fail in the simulator only",
-        SIMULATED_KERNEL: "Labrys changes the speed of clocks and disks in the simulator only",
+        SIMULATED_KERNEL: "Labrys changes the speed of disks in the simulator only",
+        SIMULATED_SPEED: "Labrys changes the speed of clocks in the simulator only",
     }
 )
 

@@ -26,6 +26,7 @@ from harness.capabilities import (
     SIMULATED_DISK,
     SIMULATED_KERNEL,
     SIMULATED_POWER,
+    SIMULATED_SPEED,
     SIMULATED_STEPS,
     Capabilities,
 )
@@ -47,6 +48,7 @@ LACKS: Final[Mapping[str, str]] = MappingProxyType(
         SIMULATED_CLOCK: "the programs of the nodes read the clock of this machine",
         SIMULATED_CALLS: "the programs of the nodes make their system calls on this machine",
         SIMULATED_KERNEL: "the programs of the nodes run on the kernel of this machine",
+        SIMULATED_SPEED: "the programs of the nodes read the clock of this machine",
         SIMULATED_STEPS: "the programs of the nodes use the disk of this machine, whose steps Labrys does not note",
     }
 )

@@ -16,7 +16,7 @@ from clusters.sim.disk import DATA_DIRECTORY
 from clusters.sim.errors import Broken, Refused
 from clusters.sim.host import Request
 from clusters.sim.machine import FATAL
-from harness.capabilities import SIMULATED_CALLS, SIMULATED_KERNEL
+from harness.capabilities import SIMULATED_CALLS, SIMULATED_KERNEL, SIMULATED_SPEED
 from harness.daemon import Daemon
 from harness.errors import CommandFailed, NotServing
 from harness.leaders import leader_of
@@ -95,6 +95,7 @@ class SimNodes(OneServiceSystem):
             SIMULATED_CALLS: "its processes are threads of one JVM, or objects of Labrys that do not say what they do after "
             "an error of the disk",
             SIMULATED_KERNEL: NO_KERNEL,
+            SIMULATED_SPEED: "its processes may be threads of one JVM, which have one monotonic clock",
         }
     )
     only_on: ClassVar[str] = "sim"

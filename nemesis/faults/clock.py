@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from harness.capabilities import CLOCK as OWN_CLOCK
-from harness.capabilities import FAKETIME, ROOT, SIMULATED_KERNEL
+from harness.capabilities import FAKETIME, ROOT, SIMULATED_SPEED
 from nemesis import options as opt
 from nemesis.fault import CLOCK, Drawing, Fault
 
@@ -92,12 +92,12 @@ class Drift(Fault):
 
     EFFECT: ClassVar[str] = "{nodes} had clocks with another speed"
     SUMMARY: ClassVar[str] = (
-        "Lets all clocks of the target, and its time-outs, run faster or slower, only in the simulator of programs."
+        "Lets all clocks of the target, and its time-outs, run faster or slower, only in the simulator."
     )
     PROOF: ClassVar[str] = (
         "two readings of the monotonic clock and of the wall clock of the node, as its programs read them"
     )
-    NEEDS: ClassVar[frozenset[str]] = frozenset({SIMULATED_KERNEL})
+    NEEDS: ClassVar[frozenset[str]] = frozenset({SIMULATED_SPEED})
     GROUPS: ClassVar[frozenset[str]] = frozenset({CLOCK})
     WHOLE_NODE: ClassVar[str | None] = "all processes of a node have its clocks"
     OPTIONS: ClassVar[Mapping[str, opt.Option]] = {

@@ -1,8 +1,7 @@
-"""Slow disks, clocks that drift, and limited rates in a world of programs, whose kernel Labrys simulates."""
+"""Slow disks and limited rates in a world of programs, whose kernel Labrys simulates."""
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import statistics
 from typing import TYPE_CHECKING, ClassVar, Final, cast
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
 
 NEEDS: Final = frozenset({SIMULATED_KERNEL})
 PROVE_S: Final = 5.0
-READ_S: Final = 0.1  # between two readings of a clock
 LEAST_SHARE: Final = 0.25  # of the mean time: no sync takes less
 PROBE_BYTES: Final = 1_400
 PROBES: Final = 100
@@ -91,52 +89,6 @@ class SlowSyncs(InKernel):
     @property
     def _least_ns(self) -> int:
         return int(self._mean_ns * LEAST_SHARE)
-
-
-class ClockDrifts(InKernel):
-    """`clock-drift`."""
-
-    async def begin(self) -> Begun:
-        """Gives the clocks of every target another speed."""
-        for name in self.targets:
-            self.world.set_speed(name, self._speed)
-        return Begun(targets=self.targets, details=dict(self.fault.options))
-
-    async def prove(self) -> Proof:
-        """Reads the clocks of every target twice."""
-        first = {name: self._read(name) for name in self.targets}
-        await asyncio.sleep(READ_S)
-        bad: dict[str, str] = {}
-        good: dict[str, str] = {}
-        measured: dict[str, Value] = {}
-        for name, earlier in first.items():
-            true_ns, *passed_ns = (now - then for now, then in zip(self._read(name), earlier, strict=True))
-            speeds = [round(time_ns / true_ns, 4) for time_ns in passed_ns]
-            measured[name] = {"monotonic": speeds[0], "wall": speeds[1]}
-            text = f"has a monotonic clock with {speeds[0]:g} times the true speed, and a wall clock with {speeds[1]:g}"
-            drifts = self._speed != 1 and all(abs(speed - self._speed) <= self._speed / 100 for speed in speeds)
-            (good if drifts else bad)[name] = text
-        return self.fault.shown(bad, good, measured)
-
-    async def again(self) -> Proof | None:
-        """Looks no second time: the world keeps the speed until `end`."""
-        return None
-
-    async def end(self) -> Proof | None:
-        """Gives the clocks their true speed, and sets the wall clock right. The monotonic clock keeps what it has gained."""
-        for name in self.targets:
-            self.world.set_speed(name, 1)
-            self.world.set_clock(name, ahead_ns=0)
-        return None
-
-    def _read(self, name: str) -> tuple[int, int, int]:
-        """Returns the true time, the monotonic clock and the wall clock of a node, from any start."""
-        now_ns = self.world.now_ns
-        return now_ns, self.world.monotonic_ns(name), now_ns + self.world.ahead_ns(name)
-
-    @property
-    def _speed(self) -> float:
-        return float(self.fault.options["speed"])
 
 
 class Rate(InKernel):

@@ -205,7 +205,7 @@ class Jvm:
         self._add(b"R", at_ns, node)
 
     def set_clock(self, at_ns: int, node: str, ahead_ns: int, period_ns: int, set_ns: int) -> None:
-        """Sets the wall clock of a node; see `clusters.sim.machine.Machine.clock`."""
+        """Sets the wall clock of a node; see `clusters.sim.machine.Machine.wall_clock`."""
         self._add(b"C", at_ns, node, _TIMES.pack(ahead_ns, period_ns) + _TIME.pack(set_ns))
 
     def accept(self, at_ns: int, node: str, *, port: int, connection: int, peer: str) -> None:

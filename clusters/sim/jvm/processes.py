@@ -285,7 +285,7 @@ class JavaProcess:
             world.now_ns, self.name, seed=self._host.random.getrandbits(SEED_BITS), main=self._program.main,
             arguments=self._program.arguments,
         )  # fmt: skip
-        self.clock_set(self.machine.clock)
+        self.clock_set(self.machine.wall_clock)
 
     def receive(self, sender: str, message: object) -> None:
         """Refuses a message: these processes have connections only.
@@ -318,7 +318,7 @@ class JavaProcess:
             self.resumed()
 
     def clock_set(self, clock: tuple[int, int, int]) -> None:
-        """Sets the wall clock; see `Machine.clock`."""
+        """Sets the wall clock; see `Machine.wall_clock`."""
         self._java.jvm.set_clock(self.machine.world.now_ns, self.name, *clock)
 
     def connect(self, number: int, address: str) -> None:
