@@ -168,7 +168,7 @@ def _repairs(test: TestInfo) -> tuple[str, ...]:
 
     try:
         options = choosing.chosen(plugins.SYSTEMS, test.system, by_place=False).type.Options
-        own = {each.name for each in fields(options)}
+        own = {field.name for field in fields(options)}
         made = build(options, {name: value for name, value in test.options.items() if name in own})
     except (InputError, ValueError, TypeError):
         return ()  # a replay would refuse it with the reason

@@ -92,10 +92,10 @@ def grouped(cases: Iterable[Case], experiments: Experiments | None = None) -> li
         cases: The runs.
         experiments: Carries out experiments; None: symptoms alone decide.
     """
-    found = [Group(cases=each) for each in _by_symptoms(cases)]
+    groups = [Group(cases=alike) for alike in _by_symptoms(cases)]
     if experiments is not None:
-        found = _by_experiments(found, experiments)
-    return sorted(found, key=lambda group: (-len(group.cases), group.name, group.cases[0].name))
+        groups = _by_experiments(groups, experiments)
+    return sorted(groups, key=lambda group: (-len(group.cases), group.name, group.cases[0].name))
 
 
 def _smallest_first(cases: Iterable[Case]) -> list[Case]:
@@ -110,12 +110,12 @@ def _by_symptoms(cases: Iterable[Case]) -> list[list[Case]]:
     joined: list[list[list[Case]]] = []
     for key in sorted(by_key, key=lambda key: (-len(by_key[key]), key)):
         own = by_key[key]
-        home = next((each for each in joined if all(_alike(own, other) for other in each)), None)
+        home = next((group for group in joined if all(_alike(own, other) for other in group)), None)
         if home is None:
             joined.append([own])
         else:
             home.append(own)
-    return [_smallest_first(case for own in each for case in own) for each in joined]
+    return [_smallest_first(case for own in group for case in own) for group in joined]
 
 
 def _alike(cases: Sequence[Case], others: Sequence[Case]) -> bool:
@@ -128,11 +128,11 @@ def _alike(cases: Sequence[Case], others: Sequence[Case]) -> bool:
 def _by_experiments(groups: Sequence[Group], experiments: Experiments) -> list[Group]:
     causes: dict[tuple[str, str], list[Case]] = defaultdict(list)
     decided: dict[str, Decided] = {}
-    found: list[Group] = []
+    divided: list[Group] = []
     for group in sorted(groups, key=lambda group: (-len(group.cases), group.name)):
         own = _decided(group, experiments, known=[cause for _, cause in causes])
         decided |= own
-        shown = {name: each.cause for name, each in own.items() if each.cause is not None}
+        shown = {name: decision.cause for name, decision in own.items() if decision.cause is not None}
         left = []
         for case in group.cases:
             cause = shown.get(case.name) if case.name in own else _nearest(case, group.cases, shown)
@@ -141,12 +141,12 @@ def _by_experiments(groups: Sequence[Group], experiments: Experiments) -> list[G
             else:
                 causes[case.trial.software, cause].append(case)
         if left:
-            found.append(Group(cases=left, decided={name: own[name] for name in own if name not in shown}))
+            divided.append(Group(cases=left, decided={name: own[name] for name in own if name not in shown}))
     for (_, cause), cases in causes.items():
         names = {case.name for case in cases}
-        kept = {name: each for name, each in decided.items() if name in names}
-        found.append(Group(cases=_smallest_first(cases), cause=cause, decided=kept))
-    return found
+        kept = {name: decision for name, decision in decided.items() if name in names}
+        divided.append(Group(cases=_smallest_first(cases), cause=cause, decided=kept))
+    return divided
 
 
 def _decided(group: Group, experiments: Experiments, known: Sequence[str]) -> dict[str, Decided]:
@@ -154,7 +154,7 @@ def _decided(group: Group, experiments: Experiments, known: Sequence[str]) -> di
 
     Runs of builds with the same defects are decided together: a few of them if these have one cause, else all.
     """
-    found: dict[str, Decided] = {}
+    decisions: dict[str, Decided] = {}
     by_build: dict[tuple[str, ...], list[Case]] = defaultdict(list)
     for case in group.cases:
         if case.repairs:
@@ -163,16 +163,22 @@ def _decided(group: Group, experiments: Experiments, known: Sequence[str]) -> di
         cases = by_build[repairs]
         needed = SAME if len(cases) > SMALL and len(repairs) > 1 else SAME - 1
         open_cases, own = list(cases), dict[str, Decided]()
-        while open_cases and not (len(own) >= needed and len({each.cause for each in own.values()}) == 1):
-            case = _least_alike(open_cases, [each for each in cases if each.name in own])
-            shown = [each.cause for each in reversed([*found.values(), *own.values()]) if each.cause is not None]
-            result = experiments.decide(case, [each for each in dict.fromkeys([*shown, *known]) if each in repairs])
+        while open_cases and not (len(own) >= needed and len({decision.cause for decision in own.values()}) == 1):
+            case = _least_alike(open_cases, [member for member in cases if member.name in own])
+            shown = [
+                decision.cause
+                for decision in reversed([*decisions.values(), *own.values()])
+                if decision.cause is not None
+            ]
+            result = experiments.decide(
+                case, [repair for repair in dict.fromkeys([*shown, *known]) if repair in repairs]
+            )
             if result is None:
-                return found | own
+                return decisions | own
             own[case.name] = result
             open_cases.remove(case)
-        found |= own
-    return found
+        decisions |= own
+    return decisions
 
 
 def _least_alike(cases: Sequence[Case], decided: Sequence[Case]) -> Case:
