@@ -54,6 +54,10 @@ NUMBER = re.compile(r"\d+(?:\.\d+)+")
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
+class BuildFailedError(InfrastructureError):
+    """The command of a build failed, did not end in time, or did not make what it should."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provenance:
     """What an artifact is and where it comes from; `test.json` and `results.json` have it.
@@ -286,28 +290,25 @@ class Build:
         )
         with appearing(entry) as made:
             work = made / "work"
-            for name, path in self._sources().items():
-                copy = work / name
-                copy.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy(path, copy)
+            self._fill(work)
             self._run(work, entry.with_name(f"{entry.name}.log"), say)
-            product, tree = work / self.product, made / TREE
-            if not product.exists():
-                raise InfrastructureError(
+            product, tree = (work / self.product).resolve(), made / TREE
+            if not product.exists() or not product.is_relative_to(work.resolve()):
+                raise BuildFailedError(
                     f"`{shlex.join(self.command)}` ended without an error, but made no {self.product} for {self.name}"
                 )
             if product.is_dir():
                 product.rename(tree)
             else:
                 tree.mkdir()
-                product.rename(tree / product.name)
+                product.rename(tree / Path(self.product).name)
             shutil.rmtree(work)
             provenance = Provenance(
                 name=self.name,
                 version=self.version,
                 digest=digest(tree),
                 patches=list(self.patches),
-                commit=_commit(self.sources),
+                commit=self._commit(),
                 made=f"built from the sources {self._sources_digest()[:SHOWN_DIGITS]}"
                 f"{f' with {versions}' if versions else ''}",
             )
@@ -319,13 +320,29 @@ class Build:
         say(f"{_called(artifact)} was built in {time.monotonic() - began_s:.0f} s")
         return artifact
 
+    def _fill(self, work: Path) -> None:
+        """Copies the sources into the folder of the build."""
+        for name, path in self._sources().items():
+            copy = work / name
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, copy)
+
+    def _commit(self) -> str | None:
+        """Returns the commit of the sources; None if git does not know them."""
+        return _commit(self.sources)
+
     def _run(self, work: Path, log: Path, say: Say) -> None:
         """Runs the command in a session of its own, which ends with this call in any case."""
         with log.open("wb") as output:
-            process = subprocess.Popen(
-                self.command, cwd=work, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )  # fmt: skip
+            try:
+                process = subprocess.Popen(
+                    self.command, cwd=work, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                )  # fmt: skip
+            except (FileNotFoundError, PermissionError) as error:
+                raise BuildFailedError(
+                    f"{self.name} cannot be built: `{shlex.join(self.command)}` cannot be started: {error.strerror}"
+                ) from error
             try:
                 self._wait(process, log, say)
             finally:
@@ -336,8 +353,8 @@ class Build:
         if status == 0:
             return
         how = f"ended with status {status}" if in_time else f"did not end within {self.timeout_s:g} s"
-        raise InfrastructureError(
-            f"{self.name} cannot be built: `{shlex.join(self.command)}` {how}; {log} has its output, and it ends with:\n"
+        raise BuildFailedError(
+            f"{self.name} cannot be built: `{shlex.join(self.command)}` {how}; {log} has its output, at its end:\n"
             f"{_last_lines(log, LAST_LINES)}"
         )
 

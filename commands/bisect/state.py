@@ -37,7 +37,8 @@ class PastRun(Struct, frozen=True, kw_only=True):
         seed: Its seed, as text.
         bad: Whether it shows the bug; None: it is neither good nor bad.
         why: The invalid parts, or why it is neither.
-        seconds: Its length.
+        seconds: Its length, with that of a build.
+        built: Whether there was a program to run; False: its build failed.
     """
 
     point: Text
@@ -45,6 +46,7 @@ class PastRun(Struct, frozen=True, kw_only=True):
     bad: bool | None
     why: Text
     seconds: Duration
+    built: bool = True
 
 
 class Search(Struct, frozen=True, kw_only=True):
@@ -58,6 +60,7 @@ class Search(Struct, frozen=True, kw_only=True):
         error: The probability of a wrong answer.
         rates: The rates of good and bad values, if the user gives them.
         seed_alone: Whether one run decides each value.
+        build: What makes the values, as words; empty: they are there.
     """
 
     run: Text
@@ -67,6 +70,7 @@ class Search(Struct, frozen=True, kw_only=True):
     error: float
     rates: list[float] | None
     seed_alone: bool
+    build: list[Text] = []
 
 
 class Document(Struct, frozen=True, kw_only=True):

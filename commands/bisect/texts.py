@@ -6,7 +6,6 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from commands.bisect.values import MENDS
 from harness.console.plain import counted, one_line
 
 if TYPE_CHECKING:
@@ -46,9 +45,11 @@ def document_of(answer: Answer, decider: Decider, state: State) -> dict[str, Any
         state: The runs.
     """
     axis, bounds = answer.axis, answer.found
+    ran = [run for run in state.runs if run.built]
     rare, frequent = decider.rates
     return {
         "over": axis.flag,
+        "noun": axis.noun,
         "good": None if bounds is None else axis.points[bounds.good].name,
         "bad": None if bounds is None else axis.points[bounds.bad].name,
         "undecided_between": []
@@ -69,7 +70,7 @@ def document_of(answer: Answer, decider: Decider, state: State) -> dict[str, Any
             }
             for decision in decider.decisions
         ],
-        "runs": len(state.runs),
+        "runs": len(ran),
         "seconds": round(sum(run.seconds for run in state.runs), 1),
         "bad_run": answer.bad_run,
         "state": str(state.path),
@@ -109,7 +110,7 @@ def lines_of(document: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _answer(document: Mapping[str, Any]) -> Iterator[str]:
-    what = "repair" if document["over"] == MENDS else "value"
+    what = document["noun"]
     if document["good"] is None:
         yield f"no answer  {document['why']}"
     elif document["undecided_between"]:
