@@ -122,15 +122,9 @@ def subjects(systems: Sequence[str], *, several: bool) -> Iterator[Subject]:
         bugs = list(RAFT)
         stream(SEED, "bugs").shuffle(bugs)
         for start in range(0, len(bugs), TOGETHER):
-            words = (
-                "--several",
-                ",".join(bugs[start : start + TOGETHER]),
-                "--reads",
-                "lease",
-                "--workload",
-                "register",
-            )
-            yield Subject(system=SEVERAL, words=words, defect=None)
+            together = ",".join(bugs[start : start + TOGETHER])
+            own = ("--several", together, "--reads", "lease", "--workload", "register")
+            yield Subject(system=SEVERAL, words=own, defect=None)
     for system, table in SIMULATED:
         if (not systems or system in systems) and not several:
             yield Subject(system=system, words=workload_of(system), defect="")
