@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from harness.ends import PROCESSES
@@ -76,7 +77,13 @@ class Symptom:
         """
         if self.traits == other.traits:
             return 1.0
-        return _weight(self.traits & other.traits) / _weight(self.traits | other.traits)
+        common = sum(map(weight_of, self.traits & other.traits))
+        return common / (self.weight + other.weight - common)
+
+    @property
+    def weight(self) -> float:
+        """Returns the weight of its traits."""
+        return _weight(self.traits)
 
 
 def symptom_of(signature: Signature, software: str, telling: Iterable[str] = ()) -> Symptom:
@@ -157,5 +164,12 @@ def _node(node: NodeThen) -> str:
     return " ".join(filter(None, [node.role, node.term, node.log, node.cut]))
 
 
-def _weight(traits: Iterable[str]) -> float:
-    return sum(_WEIGHTS.get(trait.partition(":")[0], 1.0) for trait in traits)
+@lru_cache(maxsize=1 << 16)
+def _weight(traits: frozenset[str]) -> float:
+    return sum(map(weight_of, traits))
+
+
+@lru_cache(maxsize=1 << 16)
+def weight_of(trait: str) -> float:
+    """Returns the weight of a trait."""
+    return _WEIGHTS.get(trait.partition(":")[0], 1.0)
