@@ -31,7 +31,7 @@ from commands.triage.experiments import repairs_of
 from harness import parts
 from harness.console import plugins
 from harness.console.members import read, written
-from harness.errors import InputError, LabrysError
+from harness.errors import InputError, InterruptedEarly, LabrysError
 from harness.randomness import stream
 from results.causes.cases import Case, Trial
 from results.causes.symptoms import symptom_of
@@ -161,6 +161,8 @@ def hunted(subject: Subject, runs: int) -> list[HuntedRun]:
             done.append(_carried_out(hunt.shared.settled(draw), subject, draw, number, chooser))
         except InputError:
             continue  # the faults do not fit into the time of the run
+        except InterruptedEarly:
+            raise
         except LabrysError as error:
             print(f"! {subject}, run {number}: {error}", file=sys.stderr)
     return done
@@ -169,6 +171,8 @@ def hunted(subject: Subject, runs: int) -> list[HuntedRun]:
 def _carried_out(settled: Settled, subject: Subject, draw: Draw, number: int, chooser: Chooser) -> HuntedRun:
     began_s = processor_s()
     with carried_out(settled, lambda _: Unobserved()) as (test, result, operations):
+        if result.interrupted:
+            raise KeyboardInterrupt
         chooser.learn(draw, behaviour_of(result, operations))
         info = info_of(settled, test, settled.plan())
         record = record_of(info, result, parts.of_run(test, result, operations), operations, duration_s=0.0)

@@ -58,7 +58,7 @@ def test_a_store_has_a_page_of_causes(tmp_path: Path, capsys: pytest.CaptureFixt
     code, text, _ = labrys(capsys, *words, "--html", str(tmp_path / "page.html"))
     assert code == ExitCode.VALID
     assert "2 runs of 1 night; 1 not as expected, of 1 cause." in text
-    assert "A read missed an acknowledged write after the fault kill hit NODE." in text
+    assert "A read missed an acknowledged write after the fault kill hit a node." in text
     _, markdown, _ = labrys(capsys, *words, "--format", "markdown")
     assert "| new |" in markdown
     _, document, _ = labrys(capsys, *words, "--format", "json")

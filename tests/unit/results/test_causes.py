@@ -22,7 +22,7 @@ from results.causes.reading import Seen, read_stores
 from results.causes.standing import Cause, causes_of
 from results.causes.symptoms import symptom_of
 from results.causes.texts import json_of, markdown_of, page_of, text_of
-from results.record.signatures import NodeThen, Signature
+from results.record.signatures import Signature
 from results.store.store import Store
 from tests.unit.results.synthetic import STARTED
 
@@ -126,22 +126,6 @@ def test_keys_with_alike_runs_are_one_group(shown: list[tuple[str, list[str], li
         cases.append(replace(case(number, said), signature=signature, symptom=symptom_of(signature, "s")))
     groups = [{each.name for each in group.cases} for group in grouped(cases)]
     assert sorted(map(sorted, groups)) == sorted(map(sorted, by_definition(cases)))
-
-
-def test_the_role_of_the_node_that_answered_decides() -> None:
-    """A stale read that a leader gave is not one that a follower gave; if the nodes disagree, this decides alone."""
-
-    def stale(role: str, *parts: str) -> str:
-        node = NodeThen(answered=True, role=role, term="", log="", hit=[], cut="")
-        signature = Signature(
-            ended="invalid", parts=["linearizable", *parts], sentences=["A read missed a write."], anomaly="stale",
-            lost="A read missed a write", nodes=[node],
-        )  # fmt: skip
-        return symptom_of(signature, "s").sentence
-
-    assert stale("follower") == "linearizable: stale, missed"
-    assert stale("leader") == "linearizable: stale, missed; a leader answered"
-    assert stale("leader", "replicas-equal", "one-leader-per-term") == "one-leader-per-term: stale"
 
 
 def test_runs_of_two_programs_are_never_one_group() -> None:
