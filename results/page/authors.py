@@ -7,6 +7,7 @@ of anyone.
 from __future__ import annotations
 
 from collections import Counter
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from harness.console.plain import counted, one_line
@@ -130,24 +131,28 @@ def _happened(run: Run, record: RunRecord) -> list[str]:
 
 
 def _aftermath(record: RunRecord) -> Iterator[str]:
-    """Yields what clients and nodes did after the last fault, for a violation that is no single moment."""
+    """Yields what clients and nodes did in the longest time without a success after the last fault.
+
+    This is for a violation that is no single moment.
+    """
     healed_ns = max((fault.end_ns for fault in record.faults), default=0)
     yield f"- The last fault ended at {_time(healed_ns)}." if record.faults else "- The run had no fault."
-    successes = [operation.last_ns for operation in record.operations if operation.type is OpType.OK]
-    before, after = [ns for ns in successes if ns < healed_ns], [ns for ns in successes if ns >= healed_ns]
-    if before:
-        yield f"- The last operation that succeeded before ended at {_time(max(before))}."
-    yield f"- The first one after it ended at {_time(min(after))}." if after else "- None succeeded after it."
-    until_ns = min(after, default=max((seen.last_ns for seen in record.sightings), default=healed_ns))
-    failed = [
-        each for each in record.operations if healed_ns <= each.start_ns < until_ns and each.type is not OpType.OK
-    ]
+    end_ns = max(
+        [healed_ns, *(seen.last_ns for seen in record.sightings), *(each.last_ns for each in record.operations)]
+    )
+    successes = sorted(each.last_ns for each in record.operations if each.type is OpType.OK)
+    around = [0, *successes, end_ns]
+    gaps = [(later - earlier, earlier, later) for earlier, later in pairwise(around) if later > healed_ns]
+    _, from_ns, until_ns = max(gaps, default=(0, healed_ns, end_ns))
+    ended = "to the end" if not successes or until_ns > successes[-1] else f"to {_time(until_ns)}"
+    yield f"- The longest time without a success: from {_time(from_ns)} {ended}."
+    failed = [each for each in record.operations if from_ns < each.last_ns < until_ns and each.type is not OpType.OK]
     errors = Counter(operation.error or "no answer" for operation in failed)
     for error, number in errors.most_common(MAX_ERRORS):
-        yield f"- Until then, {counted(number, 'operation')} ended with {quoted(error)}."
+        yield f"- In this time, {counted(number, 'operation')} ended with {quoted(error)}."
     longest: dict[str, tuple[int, Sighting]] = {}
     for seen in record.sightings:
-        length_ns = min(seen.last_ns, until_ns) - max(seen.time_ns, healed_ns)
+        length_ns = min(seen.last_ns, until_ns) - max(seen.time_ns, from_ns)
         if length_ns >= 0 and length_ns > longest.get(seen.node, (-1, seen))[0]:
             longest[seen.node] = length_ns, seen
     for node, (_, seen) in sorted(longest.items()):

@@ -76,7 +76,7 @@ def test_a_violation_without_a_moment_has_what_came_after_the_faults(tmp_path: P
     text = run.for_authors_md.read_text()
     assert "(Labrys calls this check <code>recovered</code>.)" in text
     section = text.partition("## After the last fault\n\n")[2].partition("\n\n##")[0]
-    assert "- None succeeded after it." in section
+    assert " to the end." in section
     assert "ended with <code>no-leader</code>." in section
     assert (
         "The state of <code>n1</code> that lasted longest: <code>follower</code> in term 3, with <code>n2</code>"
