@@ -90,9 +90,10 @@ def _subject(record: RunRecord) -> Iterator[str]:
     artifact = test.artifact
     if artifact is not None:
         program = f"{quoted(artifact.name)} {quoted(artifact.version)}"
-        commit = "" if artifact.commit is None else f", commit {quoted(artifact.commit)}"
+        # Of a released program, Labrys builds what starts it: the commit is that of these sources.
+        commit = "" if artifact.commit is None else f"; the sources of its build have commit {quoted(artifact.commit)}"
         changes = ", as released" if not artifact.patches else ""
-        yield f"- The program: {program}{commit}{changes}; SHA-256 {quoted(artifact.digest)}"
+        yield f"- The program: {program}{changes}; SHA-256 {quoted(artifact.digest)}{commit}"
         for patch in artifact.patches:
             yield f"  - changed: {quoted(patch)}"
     yield f"- {counted(len(test.nodes), 'node')}: {quoted(', '.join(test.nodes))}; the workload is {quoted(test.workload)}"
