@@ -15,14 +15,17 @@ The groups depend only on the runs and on the results of experiments, not on the
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol
 
+from results.causes.symptoms import weight_of
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from results.causes.cases import Case
+    from results.causes.symptoms import Symptom
 
 ALIKE: Final = 0.75  # symptoms from this likeness on are of one group
 SAME: Final = (
@@ -103,26 +106,48 @@ def _smallest_first(cases: Iterable[Case]) -> list[Case]:
 
 
 def _by_symptoms(cases: Iterable[Case]) -> list[list[Case]]:
-    """Returns the runs with alike symptoms: by keys, then by the likeness of the typical runs of two keys."""
+    """Returns the runs with alike symptoms: by keys, then by the likeness of the typical runs of two keys.
+
+    Algorithm: prefix filtering (S. Chaudhuri, V. Ganti, R. Kaushik, "A primitive operator for similarity joins in data
+    cleaning", ICDE 2006). Alike symptoms share one of the rarest traits of either, if these have more than the share of the
+    weight that they may lack. So most keys are never compared.
+    """
     by_key: dict[str, list[Case]] = defaultdict(list)
     for case in _smallest_first(cases):
         by_key[case.symptom.key].append(case)
-    joined: list[list[list[Case]]] = []
+    typical = {key: {case.symptom.traits: case for case in own[:SMALL]} for key, own in by_key.items()}
+    numbers = Counter(trait for shown in typical.values() for traits in shown for trait in traits)
+    joined: list[list[str]] = []
+    having: dict[str, set[int]] = defaultdict(set)  # the numbers of the groups with a trait
     for key in sorted(by_key, key=lambda key: (-len(by_key[key]), key)):
-        own = by_key[key]
-        home = next((group for group in joined if all(_alike(own, other) for other in group)), None)
-        if home is None:
-            joined.append([own])
-        else:
-            home.append(own)
-    return [_smallest_first(case for own in group for case in own) for group in joined]
+        own = typical[key]
+        rarest = {trait for case in own.values() for trait in _rarest(case.symptom, numbers)}
+        near = sorted({number for trait in rarest for number in having[trait]})
+        home = next((one for one in near if all(_alike(own, typical[other]) for other in joined[one])), len(joined))
+        if home == len(joined):
+            joined.append([])
+        joined[home].append(key)
+        for trait in {trait for traits in own for trait in traits}:
+            having[trait].add(home)
+    return [_smallest_first(case for key in keys for case in by_key[key]) for keys in joined]
 
 
-def _alike(cases: Sequence[Case], others: Sequence[Case]) -> bool:
+def _rarest(symptom: Symptom, numbers: Mapping[str, int]) -> Iterator[str]:
+    """Yields the rarest traits of a symptom, one of which each alike symptom has."""
+    left = symptom.weight
+    for trait in sorted(symptom.traits, key=lambda trait: (numbers[trait], trait)):
+        if left < ALIKE * symptom.weight:
+            return
+        yield trait
+        left -= weight_of(trait)
+
+
+def _alike(ours: Mapping[frozenset[str], Case], theirs: Mapping[frozenset[str], Case]) -> bool:
     """Returns whether the runs of two keys are alike: they end alike, and their most alike smallest runs are."""
-    if cases[0].signature.ended != others[0].signature.ended or cases[0].trial.software != others[0].trial.software:
+    one, two = next(iter(ours.values())), next(iter(theirs.values()))
+    if one.signature.ended != two.signature.ended or one.trial.software != two.trial.software:
         return False
-    return max(a.symptom.likeness(b.symptom) for a in cases[:SMALL] for b in others[:SMALL]) >= ALIKE
+    return any(a.symptom.likeness(b.symptom) >= ALIKE for a in ours.values() for b in theirs.values())
 
 
 def _by_experiments(groups: Sequence[Group], experiments: Experiments) -> list[Group]:
