@@ -77,6 +77,8 @@ class Declared:
         needs: For each value that plants a bug, what a run needs to show the bug.
         repairs: Returns for a value the known defects of the program that it leaves, each with the value that repairs it too;
             None if the option repairs nothing.
+        patch: Returns the change of the sources that repairs a known defect, as text, from the options and the defect;
+            None if no defect has one.
         releases: Whether the values are releases of the program; `labrys bisect` searches among them.
         flag: The flag, if it has another name than the field, or if a `bool` has no `--no-` form.
         kind: The type of click, if the type of the field does not determine it.
@@ -98,6 +100,7 @@ class Declared:
     shrinks_to: float | None
     needs: Mapping[str, Needs]
     repairs: Callable[[Any], Mapping[str, Any]] | None
+    patch: Callable[[Any, str], str] | None
     releases: bool
     flag: str | None
     kind: click.ParamType[Any] | None
@@ -143,6 +146,7 @@ def option(
     shrinks_to: float | None = None,
     needs: Mapping[str, Needs] | None = None,
     repairs: Callable[[Any], Mapping[str, Any]] | None = None,
+    patch: Callable[[Any, str], str] | None = None,
     releases: bool = False,
     flag: str | None = None,
     kind: click.ParamType[Any] | None = None,
@@ -165,6 +169,7 @@ def option(
         shrinks_to=shrinks_to,
         needs=needs or {},
         repairs=repairs,
+        patch=patch,
         releases=releases,
         flag=flag,
         kind=kind,
@@ -310,7 +315,7 @@ def repairs(options: type, values: Mapping[str, Any]) -> dict[str, dict[str, Any
         declared = field.metadata.get(_META)
         if declared is None or field.name not in values:
             continue
-        value, flag = values[field.name], declared.flag or f"--{field.name.replace('_', '-')}"
+        value, flag = values[field.name], _flag(field.name, declared)
         if value in declared.needs and declared.needs[value].plants:
             found[f"{flag} {value}"] = {field.name: field.default}
         if declared.repairs is not None:
@@ -318,9 +323,28 @@ def repairs(options: type, values: Mapping[str, Any]) -> dict[str, dict[str, Any
     return found
 
 
+def patch_of(options: Any, defect: str) -> str:
+    """Returns the change of the program's sources that repairs a known defect, as text; empty if there is none.
+
+    Args:
+        options: The options of the run, an instance of the dataclass.
+        defect: The defect, as `repairs` names it.
+    """
+    flag, _, name = defect.partition(" ")
+    for field in dataclasses.fields(options):
+        declared = field.metadata.get(_META)
+        if declared is not None and declared.patch is not None and flag == _flag(field.name, declared):
+            return declared.patch(options, name)
+    return ""
+
+
+def _flag(name: str, declared: Declared) -> str:
+    return declared.flag or f"--{name.replace('_', '-')}"
+
+
 def _declaration(name: str, kind: Any, default: Any, declared: Declared, owner: str) -> tuple[str, dict[str, Any]]:
     """Returns the flags of a field, and the attributes of its click option."""
-    flag = declared.flag or f"--{name.replace('_', '-')}"
+    flag = _flag(name, declared)
     attributes: dict[str, Any] = {"help": declared.help, "hidden": declared.hidden, "is_eager": declared.early}
     if kind is bool and declared.flag is not None:
         return flag, attributes | {"is_flag": True, "default": default}

@@ -90,12 +90,13 @@ class Mends:
         return {str(number): ",".join(map(str, sorted([*chosen, number]))) for number in left}
 
     def patch(self, number: str) -> str:
-        """Returns the patch of a finding, for the authors of the program.
+        """Returns the patch of a finding as text; empty if it has none.
 
         Args:
             number: The number of the finding, in digits.
         """
-        return "".join(path.read_text(encoding="utf-8") for path in self.patches[int(number)])
+        paths = {str(known): paths for known, paths in self.patches.items()}.get(number, ())
+        return "".join(path.read_text(encoding="utf-8") for path in paths)
 
     def mended(
         self, released: Artifact, jar: str | None, numbers: Sequence[int], say: Callable[[str], object]
@@ -134,7 +135,8 @@ class Mends:
             for change in changes(self.patch(str(number))):
                 of_file.setdefault((change.module, change.path), []).append(change)
         folders = {
-            module: _released(self.sources[module].format(version=version), say) for module in {key[0] for key in of_file}
+            module: _released(self.sources[module].format(version=version), say)
+            for module in {key[0] for key in of_file}
         }
         made = {}
         for (module, path), here in of_file.items():

@@ -19,9 +19,7 @@ if TYPE_CHECKING:
 _FILE: Final = re.compile(
     r"^diff .*\nindex (?P<blob>[0-9a-f]{7,40})\.\..*\n--- a/(?P<path>\S+)\n\+\+\+ .*\n", re.MULTILINE
 )
-_HUNK: Final = re.compile(
-    r"@@ -(?P<line>\d+)(?:,\d+)? \+\S+ @@.*\n(?P<removed>(?:-.*\n)*)(?P<added>(?:\+.*\n)*)"
-)
+_HUNK: Final = re.compile(r"@@ -(?P<line>\d+)(?:,\d+)? \+\S+ @@.*\n(?P<removed>(?:-.*\n)*)(?P<added>(?:\+.*\n)*)")
 _JAVA: Final = "/src/main/java/"
 
 
@@ -73,7 +71,9 @@ def changes(text: str) -> Iterator[Change]:
             raise ValueError(f"expected the head of a file in a patch, got {text[at : at + 80]!r}")
         at, hunks = head.end(), []
         while (found := _HUNK.match(text, at)) is not None:
-            removed, added = ([line[1:] for line in found[name].splitlines(keepends=True)] for name in ("removed", "added"))
+            removed, added = (
+                [line[1:] for line in found[name].splitlines(keepends=True)] for name in ("removed", "added")
+            )
             hunks.append(Hunk(start=int(found["line"]) - bool(removed), removed=removed, added=added))
             at = found.end()
         module, _, path = head["path"].partition(_JAVA)

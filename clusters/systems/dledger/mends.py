@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from clusters.kit.mending import Mends, numbered
 
@@ -55,3 +55,15 @@ OLDER: Final = Mends(
     sources=DLEDGER.sources,
 )
 BY_VERSION: Final[Mapping[str, Mends]] = MappingProxyType({"0.4.0": DLEDGER, OLD: OLDER})
+
+
+class Versioned(Protocol):
+    """Options with a version of the library."""
+
+    @property
+    def library_version(self) -> str: ...  # noqa: D102 - the option has a help text
+
+
+def patch(options: Versioned, number: str) -> str:
+    """Returns the patch of a finding for the version of a run; empty if it has none."""
+    return BY_VERSION[options.library_version].patch(number)

@@ -40,3 +40,8 @@ CONTROLLER: Final = Mends(
         {"controller": "org.apache.rocketmq:rocketmq-controller:{version}", "dledger": SOURCES.format(version=OLD)}
     ),
 )
+
+
+def patch(_: object, number: str) -> str:
+    """Returns the patch of a finding, which is the same for all releases; empty if it has none."""
+    return CONTROLLER.patch(number)
