@@ -334,7 +334,8 @@ def patch_of(options: Any, defect: str) -> str:
     for field in dataclasses.fields(options):
         declared = field.metadata.get(_META)
         if declared is not None and declared.patch is not None and flag == _flag(field.name, declared):
-            return declared.patch(options, name)
+            text: str = declared.patch(options, name)
+            return text
     return ""
 
 

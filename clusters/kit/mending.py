@@ -135,7 +135,7 @@ class Mends:
             for change in changes(self.patch(str(number))):
                 of_file.setdefault((change.module, change.path), []).append(change)
         folders = {
-            module: _released(self.sources[module].format(version=version), say)
+            module: released_sources(self.sources[module].format(version=version), say)
             for module in {key[0] for key in of_file}
         }
         made = {}
@@ -152,7 +152,7 @@ def numbered(folder: Path, numbers: Sequence[int]) -> Mapping[int, Sequence[Path
     return {number: [folder / f"{number}.patch"] for number in numbers}
 
 
-def _released(coordinates: str, say: Callable[[str], object]) -> Path:
+def released_sources(coordinates: str, say: Callable[[str], object]) -> Path:
     """Returns the folder with the released sources of a library; gets them if the cache lacks them."""
     _, name, version = coordinates.split(":")
     return jvm.maven_build(

@@ -93,7 +93,7 @@ def changed(source: bytes, of_file: Iterable[Change]) -> bytes:
     blob = hashlib.sha1(b"blob %d\0%b" % (len(source), source), usedforsecurity=False).hexdigest()
     lines = re.findall(r"[^\n]*\n|[^\n]+$", source.decode())
     made: list[str] = []
-    hunks = []
+    hunks: list[Hunk] = []
     for change in of_file:
         if not blob.startswith(change.blob):
             raise ValueError(f"the patch is for {change.path} {change.blob}, and this is {blob[: len(change.blob)]}")

@@ -104,8 +104,9 @@ def for_the_authors(run: Run, record: RunRecord, known: Sequence[Known]) -> str:
     seen = alike(run, record.test.reproduce)
     entry = None if seen.case is None else of_group(Group(cases=[seen.case]), known)
     steps = "" if entry is None else steps_of(entry)
-    options = None if entry is None or entry.cause is None else recorded_options(record.test)
-    patch = "" if options is None else patch_of(options, entry.cause)
+    patch = ""
+    if entry is not None and entry.cause is not None and (options := recorded_options(record.test)) is not None:
+        patch = patch_of(options, entry.cause)
     return authors_report(run, record, rate=seen.rate, shorter=seen.shorter, steps=steps, patch=patch)
 
 
