@@ -29,7 +29,7 @@ _DIFFERS: Final = (
 def assert_compiles_alike(mends: Mends, released: Artifact, folder: Path) -> None:
     """Asserts that the classes of each file that has a patch have the released instructions, if compiled without the patch.
 
-    Enums are left out: newer compilers fill them in a method of its own.
+    Enums, which newer compilers fill in a method of its own, are left out, and methods that try with resources.
     """
     names: set[str] = set()
     for change in (change for number in mends.texts for change in changes(mends.patch(str(number)))):
@@ -56,10 +56,14 @@ def assert_compiles_alike(mends: Mends, released: Artifact, folder: Path) -> Non
 
 
 def code(jar: Path, classes: Sequence[str]) -> dict[str, list[str]]:
-    """Returns the instructions of each class in a jar, by its declaration, without what may differ; enums are left out."""
+    """Returns the instructions of each method of classes in a jar, by the declaration of the class, without what may differ."""
     words = ["javap", "-c", "-p", "-constants", "-cp", os.fspath(jar), *(name.replace("/", ".") for name in classes)]
     text = subprocess.run(words, check=True, capture_output=True, text=True).stdout
     for pattern, instead in _DIFFERS:
         text = re.sub(pattern, instead, text, flags=re.MULTILINE)
-    listed = (part.splitlines() for part in text.split("Compiled from ")[1:])
-    return {lines[1]: lines[2:] for lines in listed if "extends java.lang.Enum<" not in lines[1]}
+    listed = (part.partition("\n")[2].partition("\n") for part in text.split("Compiled from ")[1:])
+    return {
+        declared: [method for method in methods.split("\n\n") if ".addSuppressed:" not in method]
+        for declared, _, methods in listed
+        if "extends java.lang.Enum<" not in declared
+    }
