@@ -38,8 +38,8 @@ def assert_compiles_alike(mends: Mends, released: Artifact, folder: Path) -> Non
         source.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(released_sources(coordinates, print) / change.path, source)
         names.add(change.path.removesuffix(".java"))
-    command = ["java", SOURCES / RECOMPILE, released.path, folder / "again", folder / "sources"]
-    subprocess.run(command, cwd=folder, check=True, capture_output=True)
+    paths = (SOURCES / RECOMPILE, released.path, folder / "again", folder / "sources")
+    subprocess.run(["java", *map(os.fspath, paths)], cwd=folder, check=True, capture_output=True)
     compared = 0
     for jar in sorted(released.path.glob("*.jar")):
         with zipfile.ZipFile(jar) as content:

@@ -9,7 +9,11 @@ from pathlib import Path
 import pytest
 
 import clusters
+from clusters.kit import mending
+from clusters.kit.mending import Mends, numbered
 from clusters.kit.patches import changed, changes
+from harness.builds import Artifact, Provenance
+from harness.errors import InfrastructureError
 
 SOURCE = "one\ntwo\nthree\nfour"
 PATH = "lib/src/main/java/a/B.java"
@@ -74,3 +78,28 @@ def test_a_patch_shows_few_lines_of_others(path: Path) -> None:
     ]
     assert [(len(hunk.removed), len(hunk.added)) for hunk in hunks] == counts != []
     assert sum(len(hunk.removed) for hunk in hunks) <= MOST_REMOVED
+
+
+def test_a_patch_of_another_release_ends_the_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error names the file; the sources are those of the version of the program."""
+    (tmp_path / "1.patch").write_text(patch("@@ -1 +1 @@\n-one\n+eins\n"))
+    source = tmp_path / "a" / "B.java"
+    source.parent.mkdir()
+    source.write_text("other")
+    asked = []
+
+    def sources(coordinates: str, _: object) -> Path:
+        asked.append(coordinates)
+        return tmp_path
+
+    monkeypatch.setattr(mending, "released_sources", sources)
+    mends = Mends(
+        software="Lib",
+        texts={1: "it counts"},
+        patches=numbered(tmp_path, [1]),
+        sources={"lib": "org.example:lib:{version}"},
+    )
+    released = Artifact(path=tmp_path, provenance=Provenance(name="lib", version="1.2", digest="0"))
+    with pytest.raises(InfrastructureError, match=r"the patches of a/B\.java do not fit the released sources"):
+        mends.mended(released, "lib.jar", [1], print)
+    assert asked == ["org.example:lib:1.2"]
