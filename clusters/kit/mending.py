@@ -136,7 +136,7 @@ class Mends:
                 of_file.setdefault((change.module, change.path), []).append(change)
         folders = {
             module: released_sources(self.sources[module].format(version=version), say)
-            for module in {key[0] for key in of_file}
+            for module in sorted({module for module, _ in of_file})
         }
         made = {}
         for (module, path), here in of_file.items():
