@@ -133,11 +133,12 @@ def crash(ctx: click.Context, /, **values: Any) -> None:
         )
     if not found.states:
         raise InputError(f"no disk of {options.system.name} has a step in this run, so there is nothing to visit")
-    visits = _Visits(console, until_s=began_s + 60 * values["minutes"], finds=values["finds"], of=len(found.states))
+    states = crashing.in_time(recorded, found.states)
+    visits = _Visits(console, until_s=began_s + 60 * values["minutes"], finds=values["finds"], of=len(states))
     jobs = values["jobs"] or len(os.sched_getaffinity(0))
     action = partial(visit, recorded.settled, crashing)
-    with _workers(jobs, len(found.states) * crashing.depth, options.faults.fault) as carry_out:
-        interrupted = visits.run(carry_out(action, in_order(found.states, options.load.seed)))
+    with _workers(jobs, len(states) * crashing.depth, options.faults.fault) as carry_out:
+        interrupted = visits.run(carry_out(action, in_order(states, options.load.seed)))
         more = [] if interrupted else visits.recoveries()
         if more and not visits.is_over:
             interrupted = visits.run(carry_out(action, in_order(more, options.load.seed)))

@@ -42,6 +42,7 @@ class CrashState:
         rank: Its place among the states of the step, from 0; those with low ranks show most defects.
         starts: How often the node starts before its steps count; 0: they count from the begin of the workload.
         first: The loss of power from which the node recovers when it makes the step; None: it does not recover.
+        down_s: How long the nodes are without power at least.
     """
 
     step: DiskStep
@@ -51,6 +52,7 @@ class CrashState:
     rank: int
     starts: int = 0
     first: CrashState | None = None
+    down_s: float = 0.0
 
     @property
     def kind(self) -> tuple[str, str, str]:

@@ -6,6 +6,7 @@ loss of power with the trigger `disk-step`. So a find is an ordinary run, and `l
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -32,6 +33,8 @@ TRIGGER: Final = "disk-step"
 ONE, MAJORITY, ALL = "one", "majority", "all"
 HITS: Final = (ONE, MAJORITY, ALL)
 NEVER: Final = 10**12  # no run has so many steps
+OPERATIONS: Final = 3  # so many begin while a node is without power, so that clients test the others meanwhile
+MARGIN_S: Final = 0.05
 LAST_S: Final = 1.0  # the last part of the workload, which comes after the restart
 
 
@@ -43,12 +46,14 @@ class Recorded:
         settled: Its options, with its faults as the given plan.
         steps: The steps of all disks.
         until_ns: The time of the world from which steps are too late for a restart in the run.
+        begun_ns: The times of the world at which operations of clients begin, ascending.
         outcome: Its outcome.
     """
 
     settled: Settled
     steps: DiskSteps
     until_ns: int
+    begun_ns: Sequence[int]
     outcome: RunOutcome
 
 
@@ -85,7 +90,7 @@ class Crashing:
 
     Attributes:
         hit: Which nodes lose power: the one of the step, a majority with it, or all.
-        down_s: How long they are without power.
+        down_s: How long they are without power at least.
         depth: How many losses of power a run has at most.
         recovery_s: How long a recovery takes: a further loss of power comes within this time after a restart.
         most: The most states of a step.
@@ -121,6 +126,25 @@ class Crashing:
             )
         return limit_s + before * more_s
 
+    def in_time(self, recorded: Recorded, states: Sequence[CrashState]) -> list[CrashState]:
+        """Returns states with the time without power in which `OPERATIONS` begin, if the run leaves that time.
+
+        Without a quorum, nothing can succeed in this time. With two losses of power, the steps of the recovery would be late.
+        """
+        nodes = recorded.settled.nodes
+        if self.depth > 1 or len(nodes) - len(self.nodes(recorded.settled, nodes[0])) <= len(nodes) // 2:
+            return [*states]
+        ends_ns = recorded.steps.waited_ns + int((recorded.settled.options.load.time_limit - LAST_S) * NS_PER_S)
+        begun_ns = recorded.begun_ns
+
+        def down_s(state: CrashState) -> float:
+            at_ns = state.step.time_ns
+            place = min(bisect_right(begun_ns, at_ns) + OPERATIONS, len(begun_ns)) - 1
+            asked_s = (begun_ns[place] - at_ns) / NS_PER_S + MARGIN_S if place >= 0 else 0.0
+            return max(self.down_s, round(min(asked_s, (ends_ns - at_ns) / NS_PER_S - MARGIN_S), 3))
+
+        return [replace(state, down_s=down_s(state)) for state in states]
+
     def nodes(self, settled: Settled, node: str) -> Sequence[str]:
         """Returns the nodes that lose power at a step of a node."""
         names = settled.nodes
@@ -139,9 +163,11 @@ class Crashing:
         call: str = ANY_STEP,
         starts: int = 0,
         before: int = 0,
+        down_s: float = 0.0,
     ) -> PlannedFault:
         """Returns the loss of power at a step of a kind, after a number of starts of the node, and of losses of power."""
-        limit_s = self.limit_s(settled, before)
+        down_s = max(down_s, self.down_s)
+        limit_s = self.limit_s(settled, before) + self.down_s - down_s
         parameters: dict[str, Value] = {"call": call, "file": "*", "n": nth, "on": node}
         if starts:
             parameters["starts"] = starts
@@ -150,7 +176,7 @@ class Crashing:
             kind=KIND,
             target=Named(tuple(self.nodes(settled, node))),
             start_s=0.0,
-            end_s=limit_s + self.down_s,
+            end_s=limit_s + down_s,
             trigger=Trigger(name=TRIGGER, limit_s=limit_s, parameters=parameters),
             options=options,
         )
@@ -174,6 +200,7 @@ class Crashing:
                     call=SYNCING if each.step.call == SYNCING else ANY_STEP,
                     starts=each.starts,
                     before=before,
+                    down_s=each.down_s,
                 )
                 for before, each in enumerate(state.losses)
             ],
@@ -196,7 +223,8 @@ def record(settled: Settled, crashing: Crashing) -> Recorded:
     if trial.outcome.error is not None:
         raise InfrastructureError(f"the run without a crash broke off: {trial.outcome.error}")
     until_ns = trial.steps.waited_ns + int(crashing.limit_s(planned) * NS_PER_S)
-    return Recorded(settled=planned, steps=trial.steps, until_ns=until_ns, outcome=trial.outcome)
+    begun_ns = sorted(trial.steps.waited_ns + operation.start_ns for operation in trial.operations)
+    return Recorded(settled=planned, steps=trial.steps, until_ns=until_ns, begun_ns=begun_ns, outcome=trial.outcome)
 
 
 def visit(recorded: Settled, crashing: Crashing, state: CrashState) -> Visited:
