@@ -30,11 +30,13 @@ if TYPE_CHECKING:
 
 KIND: Final = "power-loss"
 TRIGGER: Final = "disk-step"
+PROGRESS: Final = "progress"
 ONE, MAJORITY, ALL = "one", "majority", "all"
 HITS: Final = (ONE, MAJORITY, ALL)
 NEVER: Final = 10**12  # no run has so many steps
 OPERATIONS: Final = 3  # so many begin while a node is without power, so that clients test the others meanwhile
 MARGIN_S: Final = 0.05
+LONGER_S: Final = 3.0  # most systems elect another leader in this time
 LAST_S: Final = 1.0  # the last part of the workload, which comes after the restart
 
 
@@ -127,7 +129,7 @@ class Crashing:
         return limit_s + before * more_s
 
     def in_time(self, recorded: Recorded, states: Sequence[CrashState]) -> list[CrashState]:
-        """Returns states with the time without power in which `OPERATIONS` begin, if the run leaves that time.
+        """Returns states with the time without power in which `OPERATIONS` begin, as far as the run leaves that time.
 
         Without a quorum, nothing can succeed in this time. With two losses of power, the steps of the recovery would be late.
         """
@@ -137,13 +139,16 @@ class Crashing:
         ends_ns = recorded.steps.waited_ns + int((recorded.settled.options.load.time_limit - LAST_S) * NS_PER_S)
         begun_ns = recorded.begun_ns
 
-        def down_s(state: CrashState) -> float:
+        def timed(state: CrashState) -> CrashState:
             at_ns = state.step.time_ns
-            place = min(bisect_right(begun_ns, at_ns) + OPERATIONS, len(begun_ns)) - 1
-            asked_s = (begun_ns[place] - at_ns) / NS_PER_S + MARGIN_S if place >= 0 else 0.0
-            return max(self.down_s, round(min(asked_s, (ends_ns - at_ns) / NS_PER_S - MARGIN_S), 3))
+            most_s = (ends_ns - at_ns) / NS_PER_S - MARGIN_S
+            begun = begun_ns[bisect_right(begun_ns, at_ns) :][:OPERATIONS]
+            asked_s = (begun[-1] - at_ns) / NS_PER_S + MARGIN_S if begun else 0.0
+            down_s = max(self.down_s, round(min(asked_s, most_s), 3))
+            longer_s = round(min(down_s + LONGER_S, most_s), 3)
+            return replace(state, down_s=down_s, longer_s=longer_s if longer_s > down_s else 0.0)
 
-        return [replace(state, down_s=down_s(state)) for state in states]
+        return [timed(state) for state in states]
 
     def nodes(self, settled: Settled, node: str) -> Sequence[str]:
         """Returns the nodes that lose power at a step of a node."""
@@ -228,6 +233,18 @@ def record(settled: Settled, crashing: Crashing) -> Recorded:
 
 
 def visit(recorded: Settled, crashing: Crashing, state: CrashState) -> Visited:
+    """Carries out the run that visits a state.
+
+    If no operation succeeded without the nodes, another run leaves them without power for longer.
+    """
+    visited = _visit(recorded, crashing, state)
+    nothing_succeeded = visited.hit and visited.error is None and visited.outcome.undecided == (PROGRESS,)
+    if not nothing_succeeded or not state.longer_s:
+        return visited
+    return _visit(recorded, crashing, replace(state, down_s=state.longer_s, longer_s=0.0))
+
+
+def _visit(recorded: Settled, crashing: Crashing, state: CrashState) -> Visited:
     """Carries out the run that visits a state."""
     from commands.run.trial import attempt
 
