@@ -74,7 +74,8 @@ RULES: Final = (
 STORED_TERM: Final = Rule(
     before=TERM,
     after=TERM,
-    breach="{node} forgot its term: it knew the leader of term {high:,} at {high_s:.3f} s, and was in term {low:,} at {low_s:.3f} s",
+    breach="{node} forgot its term: it knew the leader of term {high:,} at {high_s:.3f} s, and was in term {low:,} at "
+    "{low_s:.3f} s",
     without="no fault damaged its data",
 )
 

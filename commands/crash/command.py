@@ -68,7 +68,7 @@ OF_RUN: Final = frozenset({choosing.SYSTEM, choosing.WORKLOAD, "fault", "bin"}) 
     help="The nodes that lose power: the node of the step, a majority with it, or all.",
 )  # fmt: skip
 @click.option(
-    "--down", "down_s", type=Number(0.05, 600), default=1.0, show_default=True, help="The seconds without power."
+    "--down", "down_s", type=Number(0.05, 600), default=1.0, show_default=True, help="The least seconds without power."
 )
 @click.option(
     "--states", type=Whole(1, 100_000), default=12, show_default=True, help="Visit up to so many states of each step."

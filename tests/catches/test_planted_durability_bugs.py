@@ -1,4 +1,4 @@
-"""Planted bugs in small servers in C, Go, Java and Python that lose what they promised to keep: `labrys crash` finds each at once."""
+"""Planted losses in small servers in C, Go, Java and Python: `labrys crash` finds each, and none in the correct form."""
 
 from __future__ import annotations
 
@@ -21,7 +21,22 @@ WORKLOADS: Final = {
     Bug.LOST_RENAME: VOTES,
     Bug.VOTE_BEFORE_STORE: VOTES,
 }
-WORDS: Final = "--nodes 1 --seed 5 --rate 10 --time-limit 2 --down 0.2 --states 3 --jobs 1".split()
+WORDS: Final = (
+    "--nodes",
+    "1",
+    "--seed",
+    "5",
+    "--rate",
+    "10",
+    "--time-limit",
+    "2",
+    "--down",
+    "0.2",
+    "--states",
+    "3",
+    "--jobs",
+    "1",
+)
 QUICK: Final = (Language.C, Bug.TORN_TAIL)
 
 

@@ -98,5 +98,5 @@ class Server(socketserver.ThreadingTCPServer):
 
 
 if __name__ == "__main__":
-    durable = Durable(Path(sys.argv[2]), sys.argv[3] if len(sys.argv) > 3 else "none")  # noqa: PLR2004
+    durable = Durable(Path(sys.argv[2]), sys.argv[3] if len(sys.argv) > 3 else "none")
     Server(("", int(sys.argv[1])), Handler).serve_forever()

@@ -79,11 +79,14 @@ class Durable(OneServiceSystem):
     summary = "A small server with a log of registers and a stored term."
     Options = DurableOptions
     role = "durable"
-    serves: ClassVar[Mapping[str, str]] = {"register": "read, write and cas are lines", VOTES: "generate is the line vote"}
+    serves: ClassVar[Mapping[str, str]] = {
+        "register": "read, write and cas are lines",
+        VOTES: "generate is the line vote",
+    }
     answers = ("cas-mismatch",)
 
     @classmethod
-    def promises(cls, options: DurableOptions) -> Mapping[str, Promise]:  # noqa: ARG003
+    def promises(cls, options: DurableOptions) -> Mapping[str, Promise]:
         """Returns what the server promises."""
         source = "tests/catches/durable/durable.c"
         return {
@@ -104,7 +107,7 @@ class Durable(OneServiceSystem):
         """Copies the program to the node."""
         self.artifact.install(self.cluster.remote(node))
 
-    def daemon(self, node: Node) -> Daemon:  # noqa: ARG002
+    def daemon(self, node: Node) -> Daemon:
         """Returns the process of the node."""
         there = self.artifact.there
         program = {
@@ -125,7 +128,7 @@ class Durable(OneServiceSystem):
         for node in nodes:
             await until_accepts(node, timeout_s)
 
-    def client(self, process: int, node: Node, *, pinned: bool = False) -> Client:  # noqa: ARG002
+    def client(self, process: int, node: Node, *, pinned: bool = False) -> Client:
         """Returns the client of a process."""
         return Client(node)
 

@@ -113,7 +113,10 @@ def in_terms(*reports: tuple[int, str | None] | None, stores_term: bool = True) 
 def test_a_node_stores_its_term_for_longer_than_its_process() -> None:
     """So a restart, a kill or a poll without an answer does not excuse a lower term."""
     part = raft_invariants(
-        in_terms((2, "n3"), (3, None), None, (0, None), (0, None), (3, "n2")), PROMISE, [fault("n1", 0.4, 2.0)], NS_PER_S
+        in_terms((2, "n3"), (3, None), None, (0, None), (0, None), (3, "n2")),
+        PROMISE,
+        [fault("n1", 0.4, 2.0)],
+        NS_PER_S,
     )
     assert part.reason == (
         "n1 forgot its term: it knew the leader of term 2 at 0.000 s, and was in term 0 at 3.000 s, and no fault damaged its "
