@@ -130,7 +130,7 @@ def bisect(
         settled, own = of_case(ctx, *case)
     else:
         settled, own = of_run(ctx, str(run), store_dir, more)
-    judged = own if parts is None else tuple(filter(None, (each.strip() for each in parts.split(","))))
+    judged = own if parts is None else tuple(filter(None, (part.strip() for part in parts.split(","))))
     if parts is not None and not judged:
         raise InputError("--parts: expected names of parts of a verdict with commas between them, e.g. linearizable")
     simulated = settled.options.cluster.simulated
@@ -180,18 +180,18 @@ def bisect(
         error=error / most_decisions(len(axis.points)),
         rates=rates,
     )
-    found, why = None, ""
+    bounds, why = None, ""
     try:
-        found, why = _search(axis, decider)
+        bounds, why = _search(axis, decider)
     except NoTimeError:
         why = "the search was interrupted" if runs.deadline.interrupted else "the time was over; give more --minutes"
         runs.say(f"{why}; the same command with `--resume {shlex.quote(str(state.path))}` continues it")
-    bad_run = None if found is None else _bad_run(axis, found, runs, settled)
-    document = document_of(Answer(axis=axis, found=found, why=why, bad_run=bad_run), decider, state)
+    bad_run = None if bounds is None else _bad_run(axis, bounds, runs, settled)
+    document = document_of(Answer(axis=axis, found=bounds, why=why, bad_run=bad_run), decider, state)
     echo(json.dumps(document, indent=2) if output == "json" else "\n".join(lines_of(document)))
     if runs.deadline.interrupted:
         ctx.exit(ExitCode.INTERRUPTED)
-    ctx.exit(ExitCode.UNKNOWN if found is None else ExitCode.VALID)
+    ctx.exit(ExitCode.UNKNOWN if bounds is None else ExitCode.VALID)
 
 
 def _names(names: Sequence[str]) -> str:
@@ -206,12 +206,12 @@ def _search(axis: Axis, decider: Decider) -> tuple[Found | None, str]:
         return None, f"{ends[0].name} is not bad: {decider.decisions[-1].how}"
     if decider.is_bad(ends[1]) is not False:
         return None, f"{ends[1].name} is not good: {decider.decisions[-1].how}"
-    return search(len(axis.points), lambda place: decider.is_bad(axis.points[place])), ""
+    return search(len(axis.points), lambda index: decider.is_bad(axis.points[index])), ""
 
 
-def _bad_run(axis: Axis, found: Found, runs: Runs, settled: Settled) -> str:
+def _bad_run(axis: Axis, bounds: Found, runs: Runs, settled: Settled) -> str:
     """Returns the command of the first bad run of the bad neighbour."""
-    point = axis.points[found.bad]
+    point = axis.points[bounds.bad]
     past = next(past for past in runs.state.runs if past.bad and past.point == point.name)
     return settled.having(axis.changes_of(point)).seeded(int(past.seed)).reproduce
 

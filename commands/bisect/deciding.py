@@ -236,9 +236,9 @@ class Decider:
     def _measure(self, point: Point, *, by_seed: bool) -> tuple[bool, str, float | None]:
         """Measures the rate at the bad end."""
         before = self._runs.taken
-        found = self._chance.begin(lambda: self._hit(point), enough=lambda: False)
+        is_hit = self._chance.begin(lambda: self._hit(point), enough=lambda: False)
         share = _share(self._runs.state.runs[before : self._runs.taken])
-        if found:
+        if is_hit:
             return True, share, 0.0
         if by_seed:
             self._seed_alone = True

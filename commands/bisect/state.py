@@ -119,21 +119,21 @@ class State:
         """
         document = parse_json(read_bytes(path, MAX_BYTES), str(path))
         try:
-            found = read(document, Document, "")
+            stored = read(document, Document, "")
         except InputError as error:
             raise InputError(f"{path}: {error}") from error
         for name in Search.__struct_fields__:
             here: Any = getattr(search, name)
-            there: Any = getattr(found.search, name)
-            if here != there:
+            stored_value: Any = getattr(stored.search, name)
+            if here != stored_value:
                 raise InputError(
                     f"{path} is of another bisection: its {name.replace('_', ' ')} differs from that of this command line; "
                     "give the same options, or leave out --resume"
                 )
-        unknown = next((run.point for run in found.runs if run.point not in search.points), None)
+        unknown = next((run.point for run in stored.runs if run.point not in search.points), None)
         if unknown is not None:
             raise InputError(f"{path}: expected runs of the values of its search, found one of {unknown[:80]!r}")
-        return cls(path, search, list(found.runs))
+        return cls(path, search, list(stored.runs))
 
     def add(self, run: PastRun) -> None:
         """Adds a run, and writes the file.

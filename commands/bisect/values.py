@@ -122,15 +122,20 @@ def option_of(settled: Settled, over: str | None, releases: Mapping[str, Sequenc
         InputError: The system has no option for its release, or the run has no such option.
     """
     types = (settled.options.system.type.Options, settled.options.workload.type.Options)
-    own = {opt.long_name(each): each for part in types for each in click_options(part) if not each.multiple}
+    own = {
+        opt.long_name(parameter): parameter
+        for part in types
+        for parameter in click_options(part)
+        if not parameter.multiple
+    }
     if over is None:
-        found = [each for each in own.values() if each.name in releases]
-        if len(found) != 1:
+        choices = [parameter for parameter in own.values() if parameter.name in releases]
+        if len(choices) != 1:
             raise InputError(
                 f"the system {plain_name(settled.options.system.name)} has no option for its release; give --over OPTION with "
                 f"--value for each value, or --over {MENDS}"
             )
-        return found[0]
+        return choices[0]
     flag = over.removeprefix("--")
     if flag not in own:
         raise InputError(

@@ -15,7 +15,7 @@ from harness.leaders import LEADER, rivals
 from harness.verdict import Verdict
 from results.circumstances.faults import POLL_NS
 from results.circumstances.grudges import grudge_of, hears
-from results.record.signatures import MAX_CLASS, MAX_LISTED, NodeThen
+from results.record.signatures import MAX_CLASS, MAX_LISTED, SILENT, NodeThen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from results.record.record import RunRecord
 
 MAX_NODES: Final = 64
-SILENT: Final = "silent"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -42,15 +42,15 @@ class ReadService:
     def ask(self, client: str, request: int, query: Query) -> None:
         """Answers a query, at once or after the leadership is confirmed."""
         raft = self._raft
-        if raft.bug is Bug.FOLLOWER_READS:
+        if Bug.FOLLOWER_READS in raft.bugs:
             self._answer(client, request, query)
         elif raft.role is not Role.LEADER:
             raft.refuse(client, request)
         elif raft.options.reads is Reads.LOG:
             raft.propose(client, request, encoded(Command("", 0, *query)))
-        elif raft.bug is Bug.READ_WITHOUT_QUORUM:
+        elif Bug.READ_WITHOUT_QUORUM in raft.bugs:
             self._answer(client, request, query)
-        elif not raft.serves() and raft.bug is not Bug.READ_BEFORE_OWN_ENTRY:
+        elif not raft.serves() and Bug.READ_BEFORE_OWN_ENTRY not in raft.bugs:
             raft.answer(client, request, Answer(outcomes.NOT_READY))
         elif raft.options.reads is Reads.LEASE and not raft.transfers.breaks_lease() and raft.replication.has_lease():
             self._answer(client, request, query)

@@ -54,9 +54,9 @@ class Storage:
         repairs_until: The mark while the node is repairing; 0 if no entry is lost.
     """
 
-    def __init__(self, disk: Disk, bug: Bug) -> None:
+    def __init__(self, disk: Disk, bugs: frozenset[Bug]) -> None:
         self._disk = disk
-        self._bug = bug
+        self._bugs = bugs
         self._starts: list[int] = []  # the offset of each record in the file
         self._size = 0
         self._mark = 0
@@ -139,7 +139,7 @@ class Storage:
         self._disk.sync(SNAPSHOT)
         self.snapshot = snapshot
         term = self.term_at(snapshot.index)
-        same = term == snapshot.term or (term is not None and self._bug is Bug.SNAPSHOT_KEEPS_CONFLICT)
+        same = term == snapshot.term or (term is not None and Bug.SNAPSHOT_KEEPS_CONFLICT in self._bugs)
         if same and not alone:
             base = max(self.base, snapshot.index - trailing)
             self._rebase(base, self.term_at(base) or 0, self.entries[base - self.base :])
@@ -165,7 +165,7 @@ class Storage:
         self._starts, self._size = ends[:-1], ends[-1]
 
     def _synced(self) -> None:
-        if self._bug is Bug.ACKNOWLEDGED_BEFORE_FSYNC:
+        if Bug.ACKNOWLEDGED_BEFORE_FSYNC in self._bugs:
             return
         self._disk.sync(LOG)
         self._move_mark(self.last)
@@ -177,8 +177,8 @@ class Storage:
 
     def _keep_promises(self) -> None:
         self._version += 1
-        term = 0 if self._bug is Bug.TERM_NOT_PERSISTED else self.term
-        vote = None if self._bug in {Bug.TERM_NOT_PERSISTED, Bug.VOTE_NOT_PERSISTED} else self.vote
+        term = 0 if Bug.TERM_NOT_PERSISTED in self._bugs else self.term
+        vote = None if {Bug.TERM_NOT_PERSISTED, Bug.VOTE_NOT_PERSISTED} & self._bugs else self.vote
         content = _sealed([self._version, term, vote, self._mark, self._mark_term])
         for name in PROMISES:
             self._disk.write(name, content)
@@ -194,7 +194,7 @@ class Storage:
             OSError: The disk is full, or has an error again.
         """
         names = self._disk.names()
-        if self._disk.errors and self._bug is not Bug.FAILED_SYNC_TRUSTED:
+        if self._disk.errors and Bug.FAILED_SYNC_TRUSTED not in self._bugs:
             for name in names:  # what a failed sync left can be read, and no later sync makes it durable
                 self._disk.write(name, self._disk.read(name))
         for name in names:
@@ -203,7 +203,7 @@ class Storage:
         unsealed = _unsealed(self._read(SNAPSHOT))
         if unsealed is not None:
             self.snapshot = Snapshot(unsealed[0], unsealed[1], unsealed[2].encode())
-        if self._bug not in {Bug.LOG_END_NOT_RESTORED, Bug.LOST_ENTRIES_NOT_NOTICED}:
+        if not {Bug.LOG_END_NOT_RESTORED, Bug.LOST_ENTRIES_NOT_NOTICED} & self._bugs:
             self.repairs_until = self._mark  # `_load_log` must not lower the mark
         mark, mark_term = self._mark, self._mark_term
         self._load_log()
@@ -219,15 +219,15 @@ class Storage:
     def _load_promises(self, names: list[str]) -> None:
         copies = [copy for copy in (_unsealed(self._read(name)) for name in PROMISES) if copy is not None]
         if copies:
-            newest = copies[0] if self._bug is Bug.OLDER_PROMISES_TRUSTED else max(copies, key=lambda copy: copy[0])
+            newest = copies[0] if Bug.OLDER_PROMISES_TRUSTED in self._bugs else max(copies, key=lambda copy: copy[0])
             self._version, self.term, self.vote, self._mark, self._mark_term = newest
         elif names:
             raise DamagedDiskError(f"{' and '.join(PROMISES)} cannot be read, so this node cannot take part any more")
 
     def _load_log(self) -> None:
         content = self._read(LOG)
-        records = _records(content, checked=self._bug is not Bug.CHECKSUM_NOT_VERIFIED)
-        if self._bug is Bug.LOG_END_NOT_RESTORED and len(records) > 1:
+        records = _records(content, checked=Bug.CHECKSUM_NOT_VERIFIED not in self._bugs)
+        if Bug.LOG_END_NOT_RESTORED in self._bugs and len(records) > 1:
             records.pop()
         snapshot = self.snapshot or Snapshot(0, 0, b"")
         if not records or records[0][0] > snapshot.index:  # its start, or the snapshot before it, is damaged

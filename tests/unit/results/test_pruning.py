@@ -11,6 +11,7 @@ import pytest
 
 import cli
 from harness.errors import InputError
+from results.causes.needed import SMALLEST
 from results.store.pruning import FITS, NEWEST, NOT_VALID, RUNNING, Plan, Rule, planned, remove
 from results.store.store import Store
 from tests.unit.results.test_causes import changed, stored
@@ -103,13 +104,30 @@ def test_the_oldest_runs_go_until_the_size_is_kept(store: Store) -> None:
     assert (whole.goes, whole.kept[FITS]) == ([], 2)
     one = kept(Rule(older_than_s=None, keep_bytes=whole.size - 1))
     assert [entry.run.stamp[:8] for entry in one.goes] == ["20261124"]
-    assert one.freed > 1000
-    both = kept(Rule(older_than_s=4.5 * DAY_S, keep_bytes=whole.size - one.freed - 1))
+    [first] = one.goes
+    assert first.size > 1000
+    both = kept(Rule(older_than_s=4.5 * DAY_S, keep_bytes=whole.size - first.size - 1))
     assert [entry.run.stamp[:8] for entry in both.goes] == ["20261125", "20261124"]
     all_of_them = kept(Rule(older_than_s=None, keep_bytes=0))
     assert len(all_of_them.goes) == 2
     assert all_of_them.kept == {NEWEST: 2, NOT_VALID: 2}
     assert len(kept(Rule(older_than_s=None, keep_bytes=0, any_verdict=True)).goes) == 4
+
+
+def test_causes_are_read_only_if_a_run_would_go(store: Store) -> None:
+    """A rule that removes nothing reads no causes; one that removes runs reads them once, and keeps what they need."""
+    reads: list[int] = []
+    oldest = planned([store], Rule(), NOW).goes[-1].run
+
+    def needed() -> dict[Path, str]:
+        reads.append(1)
+        return {oldest.path.resolve(): SMALLEST}
+
+    for rule in (Rule(keep=9), Rule(older_than_s=30 * DAY_S), Rule(older_than_s=None, keep_bytes=10**9)):
+        assert planned([store], rule, NOW, needed).goes == []
+    assert reads == []
+    plan = planned([store], Rule(any_verdict=True, keep_bytes=0), NOW, needed)
+    assert (len(reads), plan.kept[SMALLEST], len(plan.goes)) == (1, 1, 3)
 
 
 def test_nights_are_pruned_together(store: Store, tmp_path: Path) -> None:

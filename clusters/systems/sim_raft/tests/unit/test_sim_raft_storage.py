@@ -7,15 +7,14 @@ from random import Random
 import pytest
 
 from clusters.sim.disk import SimDisk
-from clusters.systems.sim_raft.bugs import Bug
 from clusters.systems.sim_raft.messages import Entry, Snapshot
 from clusters.systems.sim_raft.storage import LOG, PROMISES, SNAPSHOT, DamagedDiskError, Storage
 from harness.damage import Damaging, How
 
 
-def started(disk: SimDisk, bug: Bug = Bug.NONE) -> Storage:
+def started(disk: SimDisk) -> Storage:
     """Returns the storage of a process that starts on this disk."""
-    storage = Storage(disk, bug)
+    storage = Storage(disk, frozenset())
     storage.load()
     return storage
 
@@ -25,9 +24,9 @@ def entries(*terms: int) -> tuple[Entry, ...]:
     return tuple(Entry(term, f"body {index} of {term}".encode()) for index, term in enumerate(terms))
 
 
-def filled(disk: SimDisk, bug: Bug = Bug.NONE) -> Storage:
+def filled(disk: SimDisk) -> Storage:
     """Returns the storage of a node with five entries, in the terms 1, 1, 2, 2, 2."""
-    storage = started(disk, bug)
+    storage = started(disk)
     storage.promise(2, "n3")
     storage.append(entries(1, 1, 2, 2, 2))
     return storage
