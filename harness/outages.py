@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from harness.service import Service
     from harness.workload import Workload
 
-    _Left = tuple[str | None, int | str | None]  # a key with a value that a change left there; None: with whatever value
+    _Left = tuple[
+        str | None, int | str | None
+    ]  # a key with a value that a change left there; None: with whatever value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,20 +74,22 @@ class Serving:
             outages: The outages.
             operations: The operations of the clients that count.
         """
-        reads = [each for each in operations if each.type is OpType.OK and each.f in self.reads]
-        changes = [each for each in operations if each.type is not OpType.FAIL and each.f not in self.reads]
-        found: set[int] = set()
+        reads = [operation for operation in operations if operation.type is OpType.OK and operation.f in self.reads]
+        changes = [
+            operation for operation in operations if operation.type is not OpType.FAIL and operation.f not in self.reads
+        ]
+        observed: set[int] = set()
         for outage in outages:
-            acknowledged: set[_Left] = set()  # what acknowledged changes before the outage left
-            since_ns: dict[_Left, int] = {}  # the begin of the first change that leaves this, and may have happened since
+            # What acknowledged changes before the outage left, and the first begin of one that may have happened since.
+            acknowledged: set[_Left] = set()
+            since_ns: dict[_Left, int] = {}
             for change in changes:
                 lefts = (change.key, None), (change.key, _value_left(change))
                 if change.end_ns is None or change.end_ns > outage.start_ns:
                     since_ns |= {left: min(change.start_ns, since_ns.get(left, change.start_ns)) for left in lefts}
                 elif change.type is OpType.OK:
                     acknowledged.update(lefts)
-
-            found |= {
+            observed |= {
                 read.invoke_index
                 for read in reads
                 if read.start_ns >= outage.end_ns
@@ -94,12 +98,12 @@ class Serving:
                     for left in ((read.key, None), (read.key, _scalar(read.result)))
                 )
             }
-        return len(found)
+        return len(observed)
 
 
 def _value_left(change: Operation) -> int | str | None:
     """Returns the value that a write or a compare-and-set of a register leaves; None for another change."""
-    if change.f == "cas" and isinstance(change.value, list) and len(change.value) == 2:  # noqa: PLR2004 - old and new
+    if change.f == "cas" and isinstance(change.value, list) and len(change.value) == 2:
         return _scalar(change.value[1])
     return _scalar(change.value) if change.f == "write" else None
 

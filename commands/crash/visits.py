@@ -199,15 +199,15 @@ class Crashing:
             [
                 self.fault(
                     settled,
-                    each.step.node,
-                    each.nth,
-                    _losing(each.losing),
-                    call=SYNCING if each.step.call == SYNCING else ANY_STEP,
-                    starts=each.starts,
+                    loss.step.node,
+                    loss.nth,
+                    _losing(loss.losing),
+                    call=SYNCING if loss.step.call == SYNCING else ANY_STEP,
+                    starts=loss.starts,
                     before=before,
-                    down_s=each.down_s,
+                    down_s=loss.down_s,
                 )
-                for before, each in enumerate(state.losses)
+                for before, loss in enumerate(state.losses)
             ],
         )
 

@@ -58,23 +58,23 @@ def report(run: str, store: Path, *, edn: bool, for_authors: bool, known: Path) 
     from results.stored.document import build
     from results.stored.load import load_record
 
-    found = Store(store).open_run(run)
-    if found.is_running():
+    stored_run = Store(store).open_run(run)
+    if stored_run.is_running():
         raise InputError(
-            f"{found.path} is still running, and writes its report at the end; `labrys serve` shows it live at /live"
+            f"{stored_run.path} is still running, and writes its report at the end; `labrys serve` shows it live at /live"
         )
-    record = load_record(found)
+    record = load_record(stored_run)
     if for_authors:
-        found.write_text(found.for_authors_md, for_the_authors(found, record, read_known(known)))
-        echo(near(found.for_authors_md))
+        stored_run.write_text(stored_run.for_authors_md, for_the_authors(stored_run, record, read_known(known)))
+        echo(near(stored_run.for_authors_md))
         return
-    document = build(record, warnings=warning_classes(found, record.test.nodes))
-    draw(found, record, document)
+    document = build(record, warnings=warning_classes(stored_run, record.test.nodes))
+    draw(stored_run, record, document)
     if edn:
-        problems = write_edn(found, read_history(found.history_jsonl, within=found.path).ops, document)
+        problems = write_edn(stored_run, read_history(stored_run.history_jsonl, within=stored_run.path).ops, document)
         if problems:
             raise InputError("; ".join(problems))
-    path = near(found.report_html)
+    path = near(stored_run.report_html)
     print_summary(open_console(), document, report=path)
     echo(path)
 
@@ -85,11 +85,13 @@ def for_the_authors(run: Run, record: RunRecord, known: Sequence[Known]) -> str:
     Args:
         run: The folder of the run, in its store.
         record: Its record.
-        known: The known causes; the steps are those of the one that the run matches.
+        known: The known causes; the steps and the patch are those of the one that the run matches.
 
     Raises:
         InputError: The run is not invalid, or the page with the steps cannot be read.
     """
+    from commands.options.recorded import recorded_options
+    from harness.option_values import patch_of
     from harness.verdict import Verdict, verdict_of
     from results.causes.grouping import Group
     from results.causes.known import of_group, steps_of
@@ -102,7 +104,10 @@ def for_the_authors(run: Run, record: RunRecord, known: Sequence[Known]) -> str:
     seen = alike(run, record.test.reproduce)
     entry = None if seen.case is None else of_group(Group(cases=[seen.case]), known)
     steps = "" if entry is None else steps_of(entry)
-    return authors_report(run, record, rate=seen.rate, shorter=seen.shorter, steps=steps)
+    patch = ""
+    if entry is not None and entry.cause is not None and (options := recorded_options(record.test)) is not None:
+        patch = patch_of(options, entry.cause)
+    return authors_report(run, record, rate=seen.rate, shorter=seen.shorter, steps=steps, patch=patch)
 
 
 @click.command(cls=DefaultsCommand)

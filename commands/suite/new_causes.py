@@ -6,13 +6,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.console.plain import one_line
 from harness.errors import ExitCode, worst_code
 from results.causes.grouping import grouped
 from results.causes.known import read_known
 from results.causes.reading import read_stores
 from results.causes.standing import causes_of
-from results.causes.texts import rate_of, state_of
+from results.causes.texts import rate_of, state_of, told
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -57,4 +56,4 @@ def exit_code(causes: Sequence[Cause], results: Sequence[CaseResult]) -> ExitCod
 def lines_of(causes: Sequence[Cause]) -> Iterator[str]:
     """Yields a line for each cause, what is new first."""
     for cause in causes:
-        yield f"{state_of(cause)}  {one_line(cause.sentence)}  {rate_of(cause)}"
+        yield f"{state_of(cause)}  {told(cause)}  {rate_of(cause)}"

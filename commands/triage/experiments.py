@@ -11,10 +11,11 @@ import time
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from commands.run.in_time import Deadline
 from commands.run.trial import attempt
 from harness.console.plain import counted, one_line
-from harness.declare import repairs
 from harness.errors import InputError, InterruptedEarly, LabrysError
+from harness.option_values import repairs
 from harness.outcome import RunOutcome
 from results.causes.grouping import Decided
 
@@ -41,7 +42,7 @@ class Replays:
 
         Args:
             settled_of: Returns the options that carry out a run again.
-            budget_s: The most seconds for all experiments; an experiment that has begun goes on to its end.
+            budget_s: The most seconds for all experiments. A run that goes on at their end is ended, and decides nothing.
             say: Is called with a sentence for each experiment.
         """
         self.runs = 0
@@ -50,16 +51,23 @@ class Replays:
         self._settled_of = settled_of
         self._budget_s = budget_s
         self._say = say
-        self._ended_early = False
+        self._deadline = Deadline(0.0)
 
     def decide(self, case: Case, first: Sequence[str]) -> Decided | None:
-        """Returns the result for a run; see `results.causes.grouping.Experiments`."""
-        if self.seconds >= self._budget_s:
-            self._ended_early = True
-            return None
+        """Returns the result for a run; see `results.causes.grouping.Experiments`.
+
+        Raises:
+            KeyboardInterrupt: A person ended a run.
+        """
         began_s = time.monotonic()
+        self._deadline.until_s = began_s + self._budget_s - self.seconds
+        if self._deadline.enough(0.0):
+            return None
         try:
             decided = self._decide(case, first)
+        except _Ended:
+            self._say(f"{case.name}: the budget ended during its experiment, so it is not decided")
+            return None
         finally:
             self.seconds += time.monotonic() - began_s
         self._say(decided.why)
@@ -97,27 +105,40 @@ class Replays:
 
         Raises:
             InputError: The options do not fit together.
-            InterruptedEarly: A person ended the run.
+            KeyboardInterrupt: A person ended the run.
+            _Ended: The budget ended it.
         """
         self.runs += 1
-        try:
-            outcome = attempt(settled).outcome
-        except (InputError, InterruptedEarly):
-            raise
-        except LabrysError as error:
-            outcome = RunOutcome(judged=None, error=str(error))
-        return shows(outcome, case)
+        outcome = self._deadline.carry_out(lambda: _outcome(settled))
+        if outcome is not None:
+            return shows(outcome, case)
+        if self._deadline.interrupted:
+            raise KeyboardInterrupt
+        raise _Ended
 
     def sentence(self) -> str:
         """Returns what the experiments took; empty if there were none."""
         if not self.runs and not self.refused:
             return ""
         text = f"Experiments took {counted(self.runs, 'run')} and {self.seconds:.0f} s of {self._budget_s:.0f} s."
-        if self._ended_early:
+        if self._deadline.ended_early:
             text += " The budget ended before all doubts were decided."
         for why, number in self.refused.most_common(2):
             text += f" {counted(number, 'experiment')} decided nothing: {why}."
         return text
+
+
+class _Ended(Exception):  # noqa: N818 - no error: the caller has its answer
+    """The budget ended a run."""
+
+
+def _outcome(settled: Settled) -> RunOutcome:
+    try:
+        return attempt(settled).outcome
+    except (InputError, InterruptedEarly):
+        raise
+    except LabrysError as error:
+        return RunOutcome(judged=None, error=str(error))
 
 
 def shows(outcome: RunOutcome, case: Case) -> bool:

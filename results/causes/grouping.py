@@ -15,14 +15,17 @@ The groups depend only on the runs and on the results of experiments, not on the
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol
 
+from results.causes.symptoms import weight_of
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from results.causes.cases import Case
+    from results.causes.symptoms import Symptom
 
 ALIKE: Final = 0.75  # symptoms from this likeness on are of one group
 SAME: Final = (
@@ -92,10 +95,10 @@ def grouped(cases: Iterable[Case], experiments: Experiments | None = None) -> li
         cases: The runs.
         experiments: Carries out experiments; None: symptoms alone decide.
     """
-    found = [Group(cases=each) for each in _by_symptoms(cases)]
+    groups = [Group(cases=alike) for alike in _by_symptoms(cases)]
     if experiments is not None:
-        found = _by_experiments(found, experiments)
-    return sorted(found, key=lambda group: (-len(group.cases), group.name, group.cases[0].name))
+        groups = _by_experiments(groups, experiments)
+    return sorted(groups, key=lambda group: (-len(group.cases), group.name, group.cases[0].name))
 
 
 def _smallest_first(cases: Iterable[Case]) -> list[Case]:
@@ -103,36 +106,58 @@ def _smallest_first(cases: Iterable[Case]) -> list[Case]:
 
 
 def _by_symptoms(cases: Iterable[Case]) -> list[list[Case]]:
-    """Returns the runs with alike symptoms: by keys, then by the likeness of the typical runs of two keys."""
+    """Returns the runs with alike symptoms: by keys, then by the likeness of the typical runs of two keys.
+
+    Algorithm: prefix filtering (S. Chaudhuri, V. Ganti, R. Kaushik, "A primitive operator for similarity joins in data
+    cleaning", ICDE 2006). Alike symptoms share one of the rarest traits of either, if these have more than the share of the
+    weight that they may lack. So most keys are never compared.
+    """
     by_key: dict[str, list[Case]] = defaultdict(list)
     for case in _smallest_first(cases):
         by_key[case.symptom.key].append(case)
-    joined: list[list[list[Case]]] = []
+    typical = {key: {case.symptom.traits: case for case in own[:SMALL]} for key, own in by_key.items()}
+    numbers = Counter(trait for shown in typical.values() for traits in shown for trait in traits)
+    joined: list[list[str]] = []
+    having: dict[str, set[int]] = defaultdict(set)  # the numbers of the groups with a trait
     for key in sorted(by_key, key=lambda key: (-len(by_key[key]), key)):
-        own = by_key[key]
-        home = next((each for each in joined if all(_alike(own, other) for other in each)), None)
-        if home is None:
-            joined.append([own])
-        else:
-            home.append(own)
-    return [_smallest_first(case for own in each for case in own) for each in joined]
+        own = typical[key]
+        rarest = {trait for case in own.values() for trait in _rarest(case.symptom, numbers)}
+        near = sorted({number for trait in rarest for number in having[trait]})
+        home = next((one for one in near if all(_alike(own, typical[other]) for other in joined[one])), len(joined))
+        if home == len(joined):
+            joined.append([])
+        joined[home].append(key)
+        for trait in {trait for traits in own for trait in traits}:
+            having[trait].add(home)
+    return [_smallest_first(case for key in keys for case in by_key[key]) for keys in joined]
 
 
-def _alike(cases: Sequence[Case], others: Sequence[Case]) -> bool:
+def _rarest(symptom: Symptom, numbers: Mapping[str, int]) -> Iterator[str]:
+    """Yields the rarest traits of a symptom, one of which each alike symptom has."""
+    left = symptom.weight
+    for trait in sorted(symptom.traits, key=lambda trait: (numbers[trait], trait)):
+        if left < ALIKE * symptom.weight:
+            return
+        yield trait
+        left -= weight_of(trait)
+
+
+def _alike(ours: Mapping[frozenset[str], Case], theirs: Mapping[frozenset[str], Case]) -> bool:
     """Returns whether the runs of two keys are alike: they end alike, and their most alike smallest runs are."""
-    if cases[0].signature.ended != others[0].signature.ended or cases[0].trial.software != others[0].trial.software:
+    one, two = next(iter(ours.values())), next(iter(theirs.values()))
+    if one.signature.ended != two.signature.ended or one.trial.software != two.trial.software:
         return False
-    return max(a.symptom.likeness(b.symptom) for a in cases[:SMALL] for b in others[:SMALL]) >= ALIKE
+    return any(a.symptom.likeness(b.symptom) >= ALIKE for a in ours.values() for b in theirs.values())
 
 
 def _by_experiments(groups: Sequence[Group], experiments: Experiments) -> list[Group]:
     causes: dict[tuple[str, str], list[Case]] = defaultdict(list)
     decided: dict[str, Decided] = {}
-    found: list[Group] = []
+    divided: list[Group] = []
     for group in sorted(groups, key=lambda group: (-len(group.cases), group.name)):
         own = _decided(group, experiments, known=[cause for _, cause in causes])
         decided |= own
-        shown = {name: each.cause for name, each in own.items() if each.cause is not None}
+        shown = {name: decision.cause for name, decision in own.items() if decision.cause is not None}
         left = []
         for case in group.cases:
             cause = shown.get(case.name) if case.name in own else _nearest(case, group.cases, shown)
@@ -141,12 +166,12 @@ def _by_experiments(groups: Sequence[Group], experiments: Experiments) -> list[G
             else:
                 causes[case.trial.software, cause].append(case)
         if left:
-            found.append(Group(cases=left, decided={name: own[name] for name in own if name not in shown}))
+            divided.append(Group(cases=left, decided={name: own[name] for name in own if name not in shown}))
     for (_, cause), cases in causes.items():
         names = {case.name for case in cases}
-        kept = {name: each for name, each in decided.items() if name in names}
-        found.append(Group(cases=_smallest_first(cases), cause=cause, decided=kept))
-    return found
+        kept = {name: decision for name, decision in decided.items() if name in names}
+        divided.append(Group(cases=_smallest_first(cases), cause=cause, decided=kept))
+    return divided
 
 
 def _decided(group: Group, experiments: Experiments, known: Sequence[str]) -> dict[str, Decided]:
@@ -154,7 +179,7 @@ def _decided(group: Group, experiments: Experiments, known: Sequence[str]) -> di
 
     Runs of builds with the same defects are decided together: a few of them if these have one cause, else all.
     """
-    found: dict[str, Decided] = {}
+    decisions: dict[str, Decided] = {}
     by_build: dict[tuple[str, ...], list[Case]] = defaultdict(list)
     for case in group.cases:
         if case.repairs:
@@ -163,16 +188,22 @@ def _decided(group: Group, experiments: Experiments, known: Sequence[str]) -> di
         cases = by_build[repairs]
         needed = SAME if len(cases) > SMALL and len(repairs) > 1 else SAME - 1
         open_cases, own = list(cases), dict[str, Decided]()
-        while open_cases and not (len(own) >= needed and len({each.cause for each in own.values()}) == 1):
-            case = _least_alike(open_cases, [each for each in cases if each.name in own])
-            shown = [each.cause for each in reversed([*found.values(), *own.values()]) if each.cause is not None]
-            result = experiments.decide(case, [each for each in dict.fromkeys([*shown, *known]) if each in repairs])
+        while open_cases and not (len(own) >= needed and len({decision.cause for decision in own.values()}) == 1):
+            case = _least_alike(open_cases, [member for member in cases if member.name in own])
+            shown = [
+                decision.cause
+                for decision in reversed([*decisions.values(), *own.values()])
+                if decision.cause is not None
+            ]
+            result = experiments.decide(
+                case, [repair for repair in dict.fromkeys([*shown, *known]) if repair in repairs]
+            )
             if result is None:
-                return found | own
+                return decisions | own
             own[case.name] = result
             open_cases.remove(case)
-        found |= own
-    return found
+        decisions |= own
+    return decisions
 
 
 def _least_alike(cases: Sequence[Case], decided: Sequence[Case]) -> Case:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from harness.console.plain import plain
-from results.causes.texts import head_of, named, rate_of, seen_of, state_of
+from results.causes.texts import head_of, named, rate_of, seen_of, state_of, told
 from results.page.pages import environment
 
 if TYPE_CHECKING:
@@ -50,4 +50,5 @@ def html_of(page: Page, link: Callable[[str], str | None], *, served: bool = Fal
         rate_of=rate_of,
         seen_of=seen_of,
         state_of=state_of,
+        told=told,
     )

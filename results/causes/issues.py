@@ -24,7 +24,7 @@ from harness.console.plain import counted, one_line
 from harness.errors import InputError
 from results.causes.cases import night_of
 from results.causes.symptoms import DIGITS
-from results.causes.texts import facts_of, rate_of
+from results.causes.texts import facts_of, rate_of, told
 from results.words.markdown import quoted
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ def read_issues(path: Path) -> list[Issue]:
         raise InputError(f"{path}: expected JSON: {one_line(str(error))}") from error
     if not isinstance(document, list) or len(document) > MAX_ISSUES:
         raise InputError(f"{path}: expected a list of at most {MAX_ISSUES} issues")
-    return [_issue(each, f"{path}[{index}]") for index, each in enumerate(document)]
+    return [_issue(issue, f"{path}[{index}]") for index, issue in enumerate(document)]
 
 
 def _issue(document: Any, where: str) -> Issue:
@@ -279,13 +279,13 @@ def _facts(cause: Cause, link: str) -> Iterator[str]:
 
 
 def _title(cause: Cause) -> str:
-    sentence = one_line(cause.sentence)
+    sentence = told(cause)
     return f"Labrys: {sentence}" if len(sentence) <= MAX_TITLE else f"Labrys: {sentence[:MAX_TITLE]}…"
 
 
 def _opening(cause: Cause, report: str, link: str) -> str:
     """Returns the text of a new issue."""
-    lines = [mark_of(cause), quoted(cause.sentence, MAX_FACT), "", *_facts(cause, link), "", *_ABOUT, "", report]
+    lines = [mark_of(cause), quoted(told(cause), MAX_FACT), "", *_facts(cause, link), "", *_ABOUT, "", report]
     whole = "\n".join(lines)
     return whole if len(whole) <= MAX_BODY else whole[: whole.rfind("\n", 0, MAX_BODY - len(_CUT))] + _CUT
 

@@ -10,13 +10,16 @@ from __future__ import annotations
 import hashlib
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from harness.ends import PROCESSES
 from harness.indexes import RAFT_INVARIANTS
+from harness.leaders import LEADER
 from harness.parts import LOG_PATTERNS
 from harness.reached import RECOVERED
 from harness.states import ONE_LEADER, REPLICAS_EQUAL
+from results.record.signatures import SILENT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -28,8 +31,9 @@ DIGITS: Final = 12  # of a key
 # The sentences of these parts tell of a violation that another part explains better, if that is invalid too.
 _FOLLOWING: Final = frozenset({"order-agrees", REPLICAS_EQUAL, "final-reads", RECOVERED, LOG_PATTERNS, PROCESSES})
 
-# Parts that are invalid or not by the state of the nodes, and not by the operations that happened to look.
-_OF_STATE: Final = frozenset({REPLICAS_EQUAL, RAFT_INVARIANTS, ONE_LEADER})
+# Parts that are invalid or not by the state of the nodes, and not by the operations that happened to look. The first ones are
+# nearer to a cause: two leaders in a term can make nodes lose entries, and then replicas differ.
+_OF_STATE: Final = (ONE_LEADER, RAFT_INVARIANTS, REPLICAS_EQUAL)
 
 # What a user lost, from the words of first sentences; `results.circumstances.losses` has them.
 _LOST: Final = ("seen before", "never seen again", "gone", "missed")
@@ -73,7 +77,13 @@ class Symptom:
         """
         if self.traits == other.traits:
             return 1.0
-        return _weight(self.traits & other.traits) / _weight(self.traits | other.traits)
+        common = sum(map(weight_of, self.traits & other.traits))
+        return common / (self.weight + other.weight - common)
+
+    @property
+    def weight(self) -> float:
+        """Returns the weight of its traits."""
+        return _weight(self.traits)
 
 
 def symptom_of(signature: Signature, software: str, telling: Iterable[str] = ()) -> Symptom:
@@ -88,9 +98,9 @@ def symptom_of(signature: Signature, software: str, telling: Iterable[str] = ())
     decisive = [software, signature.ended, said]
     traits = {f"software:{software}", f"ended:{signature.ended}"}
     traits |= {f"part:{part}" for part in signature.parts}
-    traits |= {f"said:{bare(each)}" for each in signature.sentences}
-    traits |= {f"warning:{each}" for each in telling}
-    traits |= {f"node:{_node(each)}" for each in signature.nodes if each.answered}
+    traits |= {f"said:{bare(sentence)}" for sentence in signature.sentences}
+    traits |= {f"warning:{warning}" for warning in telling}
+    traits |= {f"node:{_node(node)}" for node in signature.nodes if node.answered}
     for kind, word in (
         ("anomaly", signature.anomaly), ("lost", bare(signature.lost)), ("when", signature.when), ("phase", signature.phase),
         ("leaders", "" if signature.leaders is None else str(min(signature.leaders, 2))),
@@ -112,27 +122,37 @@ def bare(sentence: str) -> str:
 def _said(signature: Signature) -> str:
     """Returns the words that decide the groups.
 
-    Of an invalid run, these are the first part that explains itself, its anomaly or the first clause of its sentence, what a
-    user lost, and the parts about the state of the nodes that are invalid too.
+    Of an invalid run, these are the first part that explains itself, and the parts about the state of nodes that are invalid
+    too. If it has an anomaly, the state of the nodes decides beside it. Without such a part, these are the anomaly, what a user
+    lost, and whether a leader or a silent node gave the decisive answer.
     """
     if signature.ended == "broken off":
         return f"{signature.phase or 'no phase'}: {bare(_first(signature.sentences))}"
     if signature.ended != "invalid":
         return f"{', '.join(signature.parts)}: {bare(_first(signature.sentences))}"
-    part = next((each for each in signature.parts if each not in _FOLLOWING), _first(signature.parts))
-    beside = [each for each in signature.parts if each in _OF_STATE and each != part]
-    also = f"; also {', '.join(beside)}" if beside else ""
+    part = next((candidate for candidate in signature.parts if candidate not in _FOLLOWING), _first(signature.parts))
+    beside = [candidate for candidate in signature.parts if candidate in _OF_STATE and candidate != part]
     if signature.anomaly:
+        anomaly = f"{signature.anomaly}{_outcome(signature.sentences)}"
+        if beside:
+            return f"{min(beside, key=_OF_STATE.index)}: {anomaly}"
         lost = next((word for word in _LOST if word in signature.lost.lower()), bare(signature.lost))
-        return f"{part}: {signature.anomaly}{_outcome(signature.sentences)}{f', {lost}' if lost else ''}{also}"
+        return f"{part}: {anomaly}{f', {lost}' if lost else ''}{_answered(signature.nodes)}"
     sentences = signature.sentences[len(signature.sentences) - len(signature.parts) :]
     own = bare(dict(zip(signature.parts, sentences, strict=False)).get(part, ""))
+    also = f"; also {', '.join(beside)}" if beside else ""
     return f"{part}: {own if part == LOG_PATTERNS else _CLAUSE.split(own)[0]}{also}"
+
+
+def _answered(nodes: Iterable[NodeThen]) -> str:
+    """Returns whether leaders alone, or a silent node, gave the decisive answer; empty for others."""
+    roles = {node.role for node in nodes if node.answered}
+    return "; a silent node answered" if SILENT in roles else "; a leader answered" if roles == {LEADER} else ""
 
 
 def _outcome(sentences: Iterable[str]) -> str:
     """Returns the code in brackets with which an operation had ended, such as ` (no-leader)`; empty if no sentence has one."""
-    codes = (re.search(r"failed at # \(([a-z][a-z-]{0,40})\)", each) for each in sentences)
+    codes = (re.search(r"failed at # \(([a-z][a-z-]{0,40})\)", sentence) for sentence in sentences)
     return next((f" ({code[1]})" for code in codes if code is not None), "")
 
 
@@ -144,5 +164,12 @@ def _node(node: NodeThen) -> str:
     return " ".join(filter(None, [node.role, node.term, node.log, node.cut]))
 
 
-def _weight(traits: Iterable[str]) -> float:
-    return sum(_WEIGHTS.get(trait.partition(":")[0], 1.0) for trait in traits)
+@lru_cache(maxsize=1 << 16)
+def _weight(traits: frozenset[str]) -> float:
+    return sum(map(weight_of, traits))
+
+
+@lru_cache(maxsize=1 << 16)
+def weight_of(trait: str) -> float:
+    """Returns the weight of a trait."""
+    return _WEIGHTS.get(trait.partition(":")[0], 1.0)

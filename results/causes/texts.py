@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
@@ -22,6 +23,18 @@ VERSION: Final = 1
 MAX_NAMED: Final = 3
 MAX_UNREAD: Final = 20
 MAX_COMMAND: Final = 2_000
+
+# The words for what a stripped sentence lacks.
+_WORDS: Final = (
+    (re.compile(r"\bProcess #"), "A process"),
+    (re.compile(r"\bprocess #"), "a process"),
+    (re.compile(r"\b(all|other) node\b"), r"\1 nodes"),
+    (re.compile(r"(?<![\w#])# (fault|key|node|replica|read|write|value|line|message|operation)s?\b"), r"some \1s"),
+    (re.compile(r"\bwas some\b"), "were some"),
+    (re.compile(r"^NODE\b"), "A node"),
+    (re.compile(r"\bNODE\b"), "a node"),
+    (re.compile(r"#"), "…"),
+)
 
 
 class Page(Struct, frozen=True, kw_only=True):
@@ -99,6 +112,14 @@ def head_of(page: Page) -> Iterator[str]:
         yield f"{counted(page.left_out, 'run')} left out; the first: {first}"
 
 
+def told(cause: Cause) -> str:
+    """Returns the first sentence of a cause for people: with words for its nodes and numbers, and each clause once."""
+    sentence, full_stop, _ = one_line(cause.sentence).partition(". ")
+    for stripped, words in _WORDS:
+        sentence = stripped.sub(words, sentence)
+    return "; ".join(dict.fromkeys(sentence.split("; "))) + full_stop.strip()
+
+
 def rate_of(cause: Cause) -> str:
     """Returns the rate of a cause with its confidence interval."""
     return rate_text(cause.runs, cause.trials)
@@ -127,8 +148,8 @@ def named(words: list[str]) -> str:
 def seen_of(cause: Cause) -> str:
     """Returns when a cause was first and last seen."""
     sights = [
-        f"{word} {sight.night}{f' in {one_line(sight.release)}' if sight.release else ''} with seed {one_line(sight.seed)}"
-        for word, sight in (("first", cause.first), ("last", cause.last))
+        f"{word} {seen.night}{f' in {one_line(seen.release)}' if seen.release else ''} with seed {one_line(seen.seed)}"
+        for word, seen in (("first", cause.first), ("last", cause.last))
     ]
     return "; ".join(sights[: 1 if cause.first == cause.last else 2])
 
@@ -153,7 +174,7 @@ def text_of(page: Page) -> Iterator[str]:
     for number, cause in enumerate(page.causes, 1):
         yield ""
         yield f"{number}. {state_of(cause)}"
-        yield f"   {one_line(cause.sentence)}"
+        yield f"   {told(cause)}"
         for word, fact in facts_of(cause):
             yield f"   {word + ':':<12} {fact}"
 
@@ -170,7 +191,7 @@ def markdown_of(page: Page) -> Iterator[str]:
         yield "| state | what it shows | in | runs | seen | run again |"
         yield "|---|---|---|---|---|---|"
     for cause in page.causes:
-        shown = quoted(one_line(cause.sentence))
+        shown = quoted(told(cause))
         if cause.blame is not None:
             shown = f"{shown} Put down to the {cause.blame}: {cause.why}."
         if cause.defect is not None:

@@ -6,9 +6,14 @@ of anyone.
 
 from __future__ import annotations
 
+from collections import Counter
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from harness.console.plain import counted, one_line
+from harness.op import OpType
+from harness.reached import RECOVERED
+from harness.units import NS_PER_S
 from harness.verdict import CONTROL_NODE, Verdict
 from results.circumstances.fault_clauses import happened
 from results.circumstances.losses import reason as reason_of
@@ -23,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from harness.faults import FaultRecord
+    from harness.watch import Sighting
     from results.logs.lines import Logs
     from results.page.story import Scene
     from results.record.record import RunRecord
@@ -31,12 +37,19 @@ if TYPE_CHECKING:
 MAX_TEXT: Final = 2_000
 MAX_FILES: Final = 30
 MAX_FAULTS: Final = 40
-# Parts that say what the fault of the test itself would be: none of them is about the system.
-OF_THE_TEST: Final = ("faults-effective", "client-errors", CONTROL_NODE, "completed", "progress")
+MAX_ERRORS: Final = 6
+# Parts that say what the fault of the test itself would be, in words: none of them is about the system.
+OF_THE_TEST: Final = {
+    "faults-effective": "The faults had their effect",
+    "client-errors": "The client knows each error",
+    CONTROL_NODE: "The machine of the test kept up",
+    "completed": "The run went through its phases",
+    "progress": "Operations succeeded while and after faults were on",
+}
 
 
 def authors_report(
-    run: Run, record: RunRecord, *, rate: tuple[int, int] | None, shorter: str = "", steps: str = ""
+    run: Run, record: RunRecord, *, rate: tuple[int, int] | None, shorter: str = "", steps: str = "", patch: str = ""
 ) -> str:
     """Returns the report of a run.
 
@@ -46,6 +59,7 @@ def authors_report(
         rate: How many runs of the same case and release show the same, and of how many; None if it is not known.
         shorter: The command of a smaller run that shows the same, as `labrys shrink` found it; empty if there is none.
         steps: Steps with the tools of the system alone, as Markdown of this repository; empty if there are none.
+        patch: A patch of this repository that repairs the cause of the run; empty if there is none.
     """
     program = f"{record.test.software} {record.test.system_version or ''}".rstrip()
     lines = [
@@ -59,6 +73,7 @@ def authors_report(
         *_section("How often", _often(rate)),
         *_section("What was ruled out", _ruled_out(record)),
         *_section("Steps with the system's own tools", iter(steps.splitlines())),
+        *_section("A patch", _patched(patch)),
         *_section("How to run it again", _again(record, shorter, has_steps=bool(steps))),
         *_section("Files", _files(run)),
     ]
@@ -77,9 +92,10 @@ def _subject(record: RunRecord) -> Iterator[str]:
     artifact = test.artifact
     if artifact is not None:
         program = f"{quoted(artifact.name)} {quoted(artifact.version)}"
-        commit = "" if artifact.commit is None else f", commit {quoted(artifact.commit)}"
+        # Of a released program, Labrys builds what starts it: the commit is that of these sources.
+        commit = "" if artifact.commit is None else f"; the sources of its build have commit {quoted(artifact.commit)}"
         changes = ", as released" if not artifact.patches else ""
-        yield f"- The program: {program}{commit}{changes}; SHA-256 {quoted(artifact.digest)}"
+        yield f"- The program: {program}{changes}; SHA-256 {quoted(artifact.digest)}{commit}"
         for patch in artifact.patches:
             yield f"  - changed: {quoted(patch)}"
     yield f"- {counted(len(test.nodes), 'node')}: {quoted(', '.join(test.nodes))}; the workload is {quoted(test.workload)}"
@@ -103,18 +119,54 @@ def _promise(record: RunRecord) -> Iterator[str]:
 def _violations(record: RunRecord) -> Iterator[str]:
     for part in record.parts:
         if part.verdict is Verdict.INVALID:
-            yield f"- {quoted(part.name)}: {quoted(part.reason, MAX_TEXT)}"
+            yield f"- {quoted(part.reason, MAX_TEXT)} (Labrys calls this check {quoted(part.name)}.)"
 
 
 def _happened(run: Run, record: RunRecord) -> list[str]:
     """Returns the section with the events around the first violation, in the order of time."""
-    found = evidence(record)
-    logs = logs_of(run, record, found)
+    pieces = evidence(record)
+    logs = logs_of(run, record, pieces)
     examples = counterexamples_of(record, "")
-    scene = scene_of(examples[0]) if examples else next((each.scene for each in found if each.scene), None)
+    scene = scene_of(examples[0]) if examples else next((piece.scene for piece in pieces if piece.scene), None)
     if scene is None:
-        return []
+        return _section("After the last fault", _aftermath(record))
     return _section("What happened", _timeline(scene, record, logs))
+
+
+def _aftermath(record: RunRecord) -> Iterator[str]:
+    """Yields what clients and nodes did in the longest time without a success after the last fault.
+
+    This is for a violation that is no single moment.
+    """
+    healed_ns = max((fault.end_ns for fault in record.faults), default=0)
+    yield f"- The last fault ended at {_time(healed_ns)}." if record.faults else "- The run had no fault."
+    end_ns = max(
+        [healed_ns, *(seen.last_ns for seen in record.sightings), *(each.last_ns for each in record.operations)]
+    )
+    successes = sorted(each.last_ns for each in record.operations if each.type is OpType.OK)
+    around = [0, *successes, end_ns]
+    gaps = [(later - earlier, earlier, later) for earlier, later in pairwise(around) if later > healed_ns]
+    _, from_ns, until_ns = max(gaps, default=(0, healed_ns, end_ns))
+    ended = "to the end" if not successes or until_ns > successes[-1] else f"to {_time(until_ns)}"
+    yield f"- The longest time without a success: from {_time(from_ns)} {ended}."
+    failed = [each for each in record.operations if from_ns < each.last_ns < until_ns and each.type is not OpType.OK]
+    errors = Counter(operation.error or "no answer" for operation in failed)
+    for error, number in errors.most_common(MAX_ERRORS):
+        yield f"- In this time, {counted(number, 'operation')} ended with {quoted(error)}."
+    longest: dict[str, tuple[int, Sighting]] = {}
+    for seen in record.sightings:
+        length_ns = min(seen.last_ns, until_ns) - max(seen.time_ns, from_ns)
+        if length_ns >= 0 and length_ns > longest.get(seen.node, (-1, seen))[0]:
+            longest[seen.node] = length_ns, seen
+    for node, (_, seen) in sorted(longest.items()):
+        term = "" if seen.term is None else f" in term {seen.term}"
+        leader = "" if seen.leader is None else f", with {quoted(seen.leader)} as the leader"
+        times = f"from {_time(seen.time_ns)} to {_time(seen.last_ns)}"
+        yield f"- The state of {quoted(node)} that lasted longest: {quoted(seen.role or 'no answer')}{term}{leader}, {times}."
+
+
+def _time(time_ns: int) -> str:
+    return f"{time_ns / NS_PER_S:.3f} s"
 
 
 def _timeline(scene: Scene, record: RunRecord, logs: Logs) -> Iterator[str]:
@@ -131,7 +183,7 @@ def _timeline(scene: Scene, record: RunRecord, logs: Logs) -> Iterator[str]:
 def _faults(record: RunRecord) -> Iterator[str]:
     began = [fault for fault in record.faults if fault.end_ns > fault.start_ns]
     for fault in began[:MAX_FAULTS]:
-        yield f"- {at(fault.start_ns)} to {at(fault.end_ns)}: {quoted(happened(fault), MAX_TEXT)}. {_proof(fault)}"
+        yield f"- {_time(fault.start_ns)} to {_time(fault.end_ns)}: {quoted(happened(fault), MAX_TEXT)}. {_proof(fault)}"
     if len(began) > MAX_FAULTS:
         yield f"- {counted(len(began) - MAX_FAULTS, 'later fault')} are left out."
 
@@ -151,11 +203,23 @@ def _often(rate: tuple[int, int] | None) -> Iterator[str]:
 
 def _ruled_out(record: RunRecord) -> Iterator[str]:
     by_name = {part.name: part for part in record.parts}
-    for name in OF_THE_TEST:
+    is_down = RECOVERED in by_name and by_name[RECOVERED].verdict is Verdict.INVALID
+    for name, words in OF_THE_TEST.items():
         part = by_name.get(name)
-        if part is not None:
+        if part is not None and not (
+            is_down and name == "progress"
+        ):  # the violation itself keeps operations from success
             known = "" if part.verdict is Verdict.VALID else " **not ruled out:**"
-            yield f"- {quoted(part.name)}:{known} {quoted(part.reason, MAX_TEXT)}"
+            yield f"- {words}:{known} {quoted(part.reason, MAX_TEXT)}"
+
+
+def _patched(patch: str) -> Iterator[str]:
+    if patch:
+        yield "This patch of the released sources repairs the known cause of the run. `git apply --unidiff-zero` applies it."
+        yield ""
+        yield "```diff"
+        yield from patch.splitlines()
+        yield "```"
 
 
 def _again(record: RunRecord, shorter: str, *, has_steps: bool) -> Iterator[str]:

@@ -16,6 +16,7 @@ MAX_LISTED: Final = 64
 MAX_SENTENCE: Final = 400
 MAX_CLASS: Final = 160
 MAX_CLASSES: Final = 60  # of warning lines in a run
+SILENT: Final = "silent"  # the role of a node that did not answer
 
 Sentence = Annotated[str, Meta(max_length=MAX_SENTENCE)]
 Word = Annotated[str, Meta(max_length=MAX_CLASS)]

@@ -13,6 +13,7 @@ import shutil
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from harness.verdict import Verdict
@@ -82,11 +83,6 @@ class Plan:
     kept: Mapping[str, int] = field(default_factory=Counter)
     size: int | None = None
 
-    @property
-    def freed(self) -> int:
-        """Returns the bytes of the runs that go."""
-        return sum(each.size for each in self.goes)
-
 
 def planned(
     stores: Sequence[Store], rule: Rule, now: datetime, needed: Callable[[], Mapping[Path, str]] = dict
@@ -97,20 +93,19 @@ def planned(
         stores: The stores. The newest run of a test is that of all of them.
         rule: The rule.
         now: The present time, in UTC.
-        needed: Reads the stores, and returns the resolved folders of runs that stay in any case, with the reason.
+        needed: Reads the stores, and returns the resolved folders of runs that stay in any case, with the reason. It is called
+            only if a run would go.
     """
     runs = _newest_first(run for store in stores for run in store.runs())
     why_kept = {run.path: _why_kept(run) for run in runs}
-    by_need = needed()
     newer: Counter[str] = Counter()
     kept: Counter[str] = Counter()
     oldest = "" if rule.older_than_s is None else f"{now - timedelta(seconds=rule.older_than_s):%Y%m%dT%H%M%S}"
-    goes: list[Doomed] = []
+    old: list[Doomed] = []
     others: list[Doomed] = []
     for run in runs:
         newer[run.test_name] += 1
-        is_newest = newer[run.test_name] <= max(1, rule.keep)
-        why = NEWEST if is_newest else why_kept[run.path] or by_need.get(run.path.resolve(), "")
+        why = NEWEST if newer[run.test_name] <= max(1, rule.keep) else why_kept[run.path]
         valid = None if why else summarize(run).valid
         if not why and not rule.any_verdict and Verdict.from_json(valid) is not Verdict.VALID:
             why = NOT_VALID
@@ -118,16 +113,31 @@ def planned(
         if why or (not is_old and rule.keep_bytes is None):
             kept[why or YOUNG] += 1
         else:
-            (goes if is_old else others).append(Doomed(run=run, valid=valid, size=_size(run.path)))
+            (old if is_old else others).append(Doomed(run=run, valid=valid, size=_size(run.path)))
+    reasons = cache(needed)
+    goes = _spare(old, reasons, kept)
     if rule.keep_bytes is None:
         return Plan(goes=goes, kept=kept)
     size = sum(_size(store.root) for store in stores)
-    left = size - sum(each.size for each in goes)
+    left = size - sum(run.size for run in goes)
+    if left > rule.keep_bytes:
+        others = _spare(others, reasons, kept)
     while others and left > rule.keep_bytes:
         left -= others[-1].size
         goes.append(others.pop())
     kept[FITS] += len(others)
     return Plan(goes=sorted(goes, key=_age, reverse=True), kept=+kept, size=size)
+
+
+def _spare(runs: Sequence[Doomed], needed: Callable[[], Mapping[Path, str]], kept: Counter[str]) -> list[Doomed]:
+    """Returns the runs that nobody needs, and counts the others by the reason."""
+    spare: list[Doomed] = []
+    for doomed in runs:
+        if why := needed().get(doomed.run.path.resolve(), ""):
+            kept[why] += 1
+        else:
+            spare.append(doomed)
+    return spare
 
 
 def _age(doomed: Doomed) -> tuple[str, str]:

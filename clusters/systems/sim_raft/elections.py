@@ -41,7 +41,7 @@ class Elections:
     def start(self) -> None:
         """Starts the election timer."""
         raft = self._raft
-        if raft.options.reads is Reads.LEASE and raft.bug is not Bug.RESTARTED_VOTER_BREAKS_LEASE:
+        if raft.options.reads is Reads.LEASE and Bug.RESTARTED_VOTER_BREAKS_LEASE not in raft.bugs:
             self._heard_ns = raft.now_ns()
         self._postpone()
         self._wait()
@@ -62,7 +62,7 @@ class Elections:
             return
         if message.term > storage.term:
             raft.follow(message.term, None)
-        free = storage.vote in {None, sender} or raft.bug is Bug.TWO_VOTES_IN_A_TERM
+        free = storage.vote in {None, sender} or Bug.TWO_VOTES_IN_A_TERM in raft.bugs
         granted = message.term == storage.term and free and self._approves(message)
         if granted:
             if storage.vote != sender:  # a candidate asks until it has an answer
@@ -80,12 +80,12 @@ class Elections:
             return
         if raft.role is not Role.CANDIDATE or message.pre is not self._pre:
             return
-        if message.term != self._term and raft.bug is not Bug.VOTE_OF_OLD_TERM:
+        if message.term != self._term and Bug.VOTE_OF_OLD_TERM not in raft.bugs:
             return
         self._answered.add(sender)
         if not message.granted:
             return
-        if sender not in self._votes or raft.bug is Bug.VOTE_COUNTED_TWICE:
+        if sender not in self._votes or Bug.VOTE_COUNTED_TWICE in raft.bugs:
             self._votes.append(sender)
         self._count()
 
@@ -102,12 +102,12 @@ class Elections:
         return self._heard_ns is not None and raft.now_ns() - self._heard_ns < self._timeout_ns
 
     def _approves(self, message: AskVote) -> bool:
-        storage, bug = self._raft.storage, self._raft.bug
+        storage, bugs = self._raft.storage, self._raft.bugs
         if storage.repairs_until:
             return False
-        if bug is Bug.VOTE_FOR_SHORTER_LOG or (bug is Bug.TRANSFER_UNCHECKED and message.transfer):
+        if Bug.VOTE_FOR_SHORTER_LOG in bugs or (Bug.TRANSFER_UNCHECKED in bugs and message.transfer):
             return True
-        if bug is Bug.VOTE_BY_LENGTH:
+        if Bug.VOTE_BY_LENGTH in bugs:
             return message.last_index >= storage.last
         return (message.last_term, message.last_index) >= (storage.last_term, storage.last)
 

@@ -37,9 +37,9 @@ class Following:
             return
         matched = message.prev_index + len(message.entries)
         self._store(message)
-        if (message.resets or raft.bug is Bug.STALE_APPEND_CUTS) and storage.last > max(matched, storage.base):
+        if (message.resets or Bug.STALE_APPEND_CUTS in raft.bugs) and storage.last > max(matched, storage.base):
             storage.cut(max(matched, storage.base) + 1)
-        known = storage.last if raft.bug is Bug.COMMIT_PAST_MATCH else matched
+        known = storage.last if Bug.COMMIT_PAST_MATCH in raft.bugs else matched
         raft.committed(min(message.commit, known))
         self._answer(sender, message, message.term, ok=True, index=matched)
 
@@ -48,7 +48,7 @@ class Following:
         raft, snapshot = self._raft, message.snapshot
         if not self._accept_leader(sender, message):
             return
-        if snapshot.index > raft.commit or raft.bug is Bug.OLD_SNAPSHOT_INSTALLED:
+        if snapshot.index > raft.commit or Bug.OLD_SNAPSHOT_INSTALLED in raft.bugs:
             raft.install(snapshot)
         self._answer(sender, message, message.term, ok=True, index=snapshot.index)
 
@@ -59,7 +59,7 @@ class Following:
         """Follows the leader of a term, or answers that its term is over. Returns whether the node follows it."""
         raft, storage, term = self._raft, self._raft.storage, message.term
         if term < storage.term:
-            if raft.bug is Bug.OLD_LEADER_OBEYED and raft.role is Role.FOLLOWER:
+            if Bug.OLD_LEADER_OBEYED in raft.bugs and raft.role is Role.FOLLOWER:
                 return True
             self._answer(sender, message, storage.term, ok=False, index=storage.last)
             return False
@@ -78,7 +78,7 @@ class Following:
         if index > storage.last:
             return storage.last
         term = storage.term_at(index)
-        if index < storage.base or term == message.prev_term or self._raft.bug is Bug.PREVIOUS_TERM_NOT_CHECKED:
+        if index < storage.base or term == message.prev_term or Bug.PREVIOUS_TERM_NOT_CHECKED in self._raft.bugs:
             return None
         while (
             index > storage.base and storage.term_at(index) == term
@@ -88,8 +88,8 @@ class Following:
 
     def _store(self, message: Append) -> None:
         storage = self._raft.storage
-        for place, entry in enumerate(message.entries):
-            index = message.prev_index + 1 + place
+        for position, entry in enumerate(message.entries):
+            index = message.prev_index + 1 + position
             if index <= storage.base:
                 continue
             term = storage.term_at(index)
@@ -97,5 +97,5 @@ class Following:
                 continue
             if term is not None:
                 storage.cut(index)
-            storage.append(message.entries[place:])
+            storage.append(message.entries[position:])
             return

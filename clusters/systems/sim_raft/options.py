@@ -61,6 +61,11 @@ class SimRaftOptions:
         needs={bug: planted.needs for bug, planted in TABLE.items()},
     )
 
+    @property
+    def bugs(self) -> frozenset[Bug]:
+        """Returns the planted bugs; at most one here."""
+        return frozenset({self.bug} - {Bug.NONE})
+
     def __post_init__(self) -> None:
         if self.election_ms < 2 * self.heartbeat_ms:
             raise ValueError(

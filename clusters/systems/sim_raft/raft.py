@@ -66,16 +66,16 @@ class Raft:
         """
         self.host = host
         self.options = options
-        self.bug = options.bug
+        self.bugs = options.bugs
         self.after = after
         self.name = host.name
         self.others = tuple(peer for peer in host.peers if peer != host.name)
-        self.quorum = _quorum(len(host.peers), self.bug)
+        self.quorum = _quorum(len(host.peers), self.bugs)
         self.role = Role.FOLLOWER
         self.leader: str | None = None
-        self.storage = Storage(host.disk, self.bug)
+        self.storage = Storage(host.disk, self.bugs)
         self.storage.load()
-        self.service = Service(workload, self.bug)
+        self.service = Service(workload, self.bugs)
         self.commit = 0
         if self.storage.snapshot is not None:
             self.service.load(self.storage.snapshot.body)
@@ -105,7 +105,7 @@ class Raft:
 
     def lease_clock_ns(self) -> int:
         """Returns the clock of the leases."""
-        return self.host.wall_ns() if self.bug is Bug.LEASE_ON_WALL_CLOCK else self.host.monotonic_ns()
+        return self.host.wall_ns() if Bug.LEASE_ON_WALL_CLOCK in self.bugs else self.host.monotonic_ns()
 
     def send(self, to: str, message: Any) -> None:
         """Sends a message to a node."""
@@ -187,7 +187,7 @@ class Raft:
         self.transfers.leadership_lost()
         pending, self._pending = self._pending, {}
         for client, request in pending.values():
-            if self.bug is Bug.LOST_LEADERSHIP_IS_FAIL:
+            if Bug.LOST_LEADERSHIP_IS_FAIL in self.bugs:
                 self.refuse(client, request)
             else:
                 self.answer(client, request, Answer(outcomes.LEADERSHIP_LOST))
@@ -207,11 +207,11 @@ class Raft:
         if index <= self.commit:
             return
         storage = self.storage
-        for each in range(self.commit + 1, index + 1):
-            self.commit = each
-            result = self.service.apply(each, storage.at(each).body)
-            if each in self._pending:
-                self.answer(*self._pending.pop(each), Answer(*result))
+        for number in range(self.commit + 1, index + 1):
+            self.commit = number
+            result = self.service.apply(number, storage.at(number).body)
+            if number in self._pending:
+                self.answer(*self._pending.pop(number), Answer(*result))
         if 0 < storage.repairs_until <= index:
             storage.repaired()
         every, previous = self.options.snapshot_entries, storage.snapshot.index if storage.snapshot else 0
@@ -223,7 +223,7 @@ class Raft:
     def install(self, snapshot: Snapshot) -> None:
         """Replaces the state by a leader's snapshot."""
         self.host.log(f"installs a snapshot up to {snapshot.index}")
-        self.storage.keep_snapshot(snapshot, trailing=0, alone=self.bug is Bug.OLD_SNAPSHOT_INSTALLED)
+        self.storage.keep_snapshot(snapshot, trailing=0, alone=Bug.OLD_SNAPSHOT_INSTALLED in self.bugs)
         self.service.load(snapshot.body)
         self.commit = snapshot.index
         if 0 < self.storage.repairs_until <= snapshot.index:
@@ -238,10 +238,10 @@ class Raft:
         """
         storage, own = self.storage, ONLY_KEY if key is None else key
         entries = []
-        for place, entry in enumerate(storage.entries, storage.base + 1):
+        for index, entry in enumerate(storage.entries, storage.base + 1):
             text = described(entry.body, own)
             if text is not None:
-                entries.append(HeldEntry(index=place, term=entry.term, text=text))
+                entries.append(HeldEntry(index=index, term=entry.term, text=text))
         value = self.service.dump().get(f"object {own}")
         return replace(
             process,
@@ -269,10 +269,10 @@ class Raft:
         )
 
 
-def _quorum(nodes: int, bug: Bug) -> int:
+def _quorum(nodes: int, bugs: frozenset[Bug]) -> int:
     """Returns the size of a majority of so many nodes."""
-    if bug is Bug.HALF_IS_MAJORITY:
+    if Bug.HALF_IS_MAJORITY in bugs:
         return max(1, nodes // 2)
-    if bug is Bug.HALF_OF_EVEN_IS_MAJORITY:
+    if Bug.HALF_OF_EVEN_IS_MAJORITY in bugs:
         return (nodes + 1) // 2
     return nodes // 2 + 1

@@ -42,15 +42,15 @@ class ReadService:
     def ask(self, client: str, request: int, query: Query) -> None:
         """Answers a query, at once or after the leadership is confirmed."""
         raft = self._raft
-        if raft.bug is Bug.FOLLOWER_READS:
+        if Bug.FOLLOWER_READS in raft.bugs:
             self._answer(client, request, query)
         elif raft.role is not Role.LEADER:
             raft.refuse(client, request)
         elif raft.options.reads is Reads.LOG:
             raft.propose(client, request, encoded(Command("", 0, *query)))
-        elif raft.bug is Bug.READ_WITHOUT_QUORUM:
+        elif Bug.READ_WITHOUT_QUORUM in raft.bugs:
             self._answer(client, request, query)
-        elif not raft.serves() and raft.bug is not Bug.READ_BEFORE_OWN_ENTRY:
+        elif not raft.serves() and Bug.READ_BEFORE_OWN_ENTRY not in raft.bugs:
             raft.answer(client, request, Answer(outcomes.NOT_READY))
         elif raft.options.reads is Reads.LEASE and not raft.transfers.breaks_lease() and raft.replication.has_lease():
             self._answer(client, request, query)
@@ -63,16 +63,16 @@ class ReadService:
         if not self._waiting:
             return
         number = self._raft.replication.confirmed_round()
-        ready = [each for each in self._waiting if each.round <= number]
-        self._waiting = [each for each in self._waiting if each.round > number]
-        for each in ready:
-            self._answer(each.client, each.request, each.query)
+        ready = [read for read in self._waiting if read.round <= number]
+        self._waiting = [read for read in self._waiting if read.round > number]
+        for read in ready:
+            self._answer(read.client, read.request, read.query)
 
     def leadership_lost(self) -> None:
         """Refuses all waiting queries, because the node is not the leader any more."""
         waiting, self._waiting = self._waiting, []
-        for each in waiting:
-            self._raft.refuse(each.client, each.request)
+        for read in waiting:
+            self._raft.refuse(read.client, read.request)
 
     def _answer(self, client: str, request: int, query: Query) -> None:
         self._raft.answer(client, request, Answer(*self._raft.service.read(query)))

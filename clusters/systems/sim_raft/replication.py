@@ -63,15 +63,15 @@ class Replication:
     def begin(self) -> None:
         """Begins the leadership of a term."""
         raft, storage, now_ns = self._raft, self._raft.storage, self._raft.now_ns()
-        resets = raft.bug is Bug.COMMITTED_ENTRIES_CUT
-        old = self._peers if raft.bug is Bug.MATCH_OF_OLD_TERM else {}
+        resets = Bug.COMMITTED_ENTRIES_CUT in raft.bugs
+        old = self._peers if Bug.MATCH_OF_OLD_TERM in raft.bugs else {}
         self._peers = {}
         for peer in raft.others:
             following = min(storage.last, max(self._first_last, storage.base)) + 1 if resets else storage.last + 1
             match = old[peer].match if peer in old else 0
             self._peers[peer] = Progress(next=following, match=match, round=0, heard_ns=now_ns, resets=resets)
         self._began_ns.clear()
-        if raft.bug is not Bug.OLD_TERM_COMMITTED_BY_COUNT:
+        if Bug.OLD_TERM_COMMITTED_BY_COUNT not in raft.bugs:
             storage.append((Entry(storage.term, b""),))
         self._commit()
         self._beat(storage.term)
@@ -90,7 +90,7 @@ class Replication:
     def handle_appended(self, sender: str, message: Appended) -> None:
         """Handles a follower's answer."""
         raft, storage = self._raft, self._raft.storage
-        if message.term > storage.term and raft.bug is not Bug.HIGHER_TERM_IGNORED:
+        if message.term > storage.term and Bug.HIGHER_TERM_IGNORED not in raft.bugs:
             raft.follow(message.term, None)
             return
         if raft.role is not Role.LEADER or message.term < storage.term:
@@ -136,7 +136,7 @@ class Replication:
         raft, confirmed = self._raft, self.confirmed_round()
         for number in [number for number in self._began_ns if number < confirmed]:
             del self._began_ns[number]
-        share = LONG_LEASE if raft.bug is Bug.LEASE_TOO_LONG else LEASE_SHARE
+        share = LONG_LEASE if Bug.LEASE_TOO_LONG in raft.bugs else LEASE_SHARE
         began_ns = self._began_ns.get(confirmed)
         return began_ns is not None and raft.lease_clock_ns() < began_ns + share * raft.options.election_ms * 1_000_000
 
@@ -180,6 +180,6 @@ class Replication:
         ends = sorted([storage.last, *(progress.match for progress in self._peers.values())], reverse=True)
         index = ends[raft.quorum - 1]
         if index > raft.commit and (
-            storage.term_at(index) == storage.term or raft.bug is Bug.OLD_TERM_COMMITTED_BY_COUNT
+            storage.term_at(index) == storage.term or Bug.OLD_TERM_COMMITTED_BY_COUNT in raft.bugs
         ):
             raft.committed(min(index, storage.last))

@@ -51,10 +51,10 @@ def described(body: bytes, key: str) -> str | None:
 class Service:
     """A state machine and its sessions."""
 
-    def __init__(self, workload: str, bug: Bug) -> None:
+    def __init__(self, workload: str, bugs: frozenset[Bug]) -> None:
         self._machine = MACHINES[workload]()
         self._sessions: dict[str, list[Any]] = {}  # the last sequence number and result by name
-        self._bug = bug
+        self._bugs = bugs
 
     def apply(self, index: int, body: bytes) -> Result:
         """Carries out the command in an entry, and returns its result. A repeated command returns its first result."""
@@ -64,7 +64,7 @@ class Service:
         if f == "read":  # a read through the log changes nothing, and needs no session
             return self._machine.read(f, key, value)
         last, result = self._sessions.get(session, (0, None))
-        if sequence <= last and self._bug is not Bug.RETRY_APPLIED_TWICE:
+        if sequence <= last and Bug.RETRY_APPLIED_TWICE not in self._bugs:
             return Result(*result) if sequence == last and result is not None else Result(outcomes.OLD_REQUEST)
         if f == CLOSE:
             self._machine.closed(session)
@@ -80,7 +80,7 @@ class Service:
 
     def saved(self) -> bytes:
         """Returns the whole state for a snapshot."""
-        sessions = {} if self._bug is Bug.SNAPSHOT_WITHOUT_SESSIONS else self._sessions
+        sessions = {} if Bug.SNAPSHOT_WITHOUT_SESSIONS in self._bugs else self._sessions
         return _COMPACT.encode([self._machine.saved(), sessions]).encode()
 
     def load(self, body: bytes) -> None:

@@ -54,9 +54,9 @@ class Storage:
         repairs_until: The mark while the node is repairing; 0 if no entry is lost.
     """
 
-    def __init__(self, disk: Disk, bug: Bug) -> None:
+    def __init__(self, disk: Disk, bugs: frozenset[Bug]) -> None:
         self._disk = disk
-        self._bug = bug
+        self._bugs = bugs
         self._starts: list[int] = []  # the offset of each record in the file
         self._size = 0
         self._mark = 0
@@ -84,10 +84,10 @@ class Storage:
 
     def term_at(self, index: int) -> int | None:
         """Returns the term of the entry at an index; None if the log does not have it."""
-        place = index - self.base
-        if 0 < place <= len(self.entries):
-            return self.entries[place - 1].term
-        return self.base_term if place == 0 else None
+        position = index - self.base
+        if 0 < position <= len(self.entries):
+            return self.entries[position - 1].term
+        return self.base_term if position == 0 else None
 
     def at(self, index: int) -> Entry:
         """Returns the entry at an index above `base`."""
@@ -95,8 +95,8 @@ class Storage:
 
     def after(self, index: int, limit: int) -> tuple[Entry, ...]:
         """Returns at most `limit` entries after an index, which must not be below `base`."""
-        place = index - self.base
-        return tuple(self.entries[place : place + limit])
+        position = index - self.base
+        return tuple(self.entries[position : position + limit])
 
     # -- durable changes -----------------------------------------------------------------------------------------------------
 
@@ -118,10 +118,10 @@ class Storage:
 
     def cut(self, index: int) -> None:
         """Drops the entry at an index, and all later entries."""
-        place = index - self.base - 1
+        position = index - self.base - 1
         self._move_mark(index - 1)
-        self._size = self._starts[place]
-        del self.entries[place:], self._starts[place:]
+        self._size = self._starts[position]
+        del self.entries[position:], self._starts[position:]
         self._disk.truncate(LOG, self._size)
         self._disk.sync(LOG)
 
@@ -139,7 +139,7 @@ class Storage:
         self._disk.sync(SNAPSHOT)
         self.snapshot = snapshot
         term = self.term_at(snapshot.index)
-        same = term == snapshot.term or (term is not None and self._bug is Bug.SNAPSHOT_KEEPS_CONFLICT)
+        same = term == snapshot.term or (term is not None and Bug.SNAPSHOT_KEEPS_CONFLICT in self._bugs)
         if same and not alone:
             base = max(self.base, snapshot.index - trailing)
             self._rebase(base, self.term_at(base) or 0, self.entries[base - self.base :])
@@ -155,7 +155,7 @@ class Storage:
         self.base, self.base_term, self.entries = base, base_term, list(entries)
         self._move_mark(min(self._mark, self.last))
         records = [_record(base, Entry(base_term, b""))]
-        records += [_record(base + 1 + place, entry) for place, entry in enumerate(self.entries)]
+        records += [_record(base + 1 + index, entry) for index, entry in enumerate(self.entries)]
         self._place(records)
         self._disk.write(LOG, b"".join(records))
         self._synced()
@@ -165,7 +165,7 @@ class Storage:
         self._starts, self._size = ends[:-1], ends[-1]
 
     def _synced(self) -> None:
-        if self._bug is Bug.ACKNOWLEDGED_BEFORE_FSYNC:
+        if Bug.ACKNOWLEDGED_BEFORE_FSYNC in self._bugs:
             return
         self._disk.sync(LOG)
         self._move_mark(self.last)
@@ -177,8 +177,8 @@ class Storage:
 
     def _keep_promises(self) -> None:
         self._version += 1
-        term = 0 if self._bug is Bug.TERM_NOT_PERSISTED else self.term
-        vote = None if self._bug in {Bug.TERM_NOT_PERSISTED, Bug.VOTE_NOT_PERSISTED} else self.vote
+        term = 0 if Bug.TERM_NOT_PERSISTED in self._bugs else self.term
+        vote = None if {Bug.TERM_NOT_PERSISTED, Bug.VOTE_NOT_PERSISTED} & self._bugs else self.vote
         content = _sealed([self._version, term, vote, self._mark, self._mark_term])
         for name in PROMISES:
             self._disk.write(name, content)
@@ -194,16 +194,16 @@ class Storage:
             OSError: The disk is full, or has an error again.
         """
         names = self._disk.names()
-        if self._disk.errors and self._bug is not Bug.FAILED_SYNC_TRUSTED:
+        if self._disk.errors and Bug.FAILED_SYNC_TRUSTED not in self._bugs:
             for name in names:  # what a failed sync left can be read, and no later sync makes it durable
                 self._disk.write(name, self._disk.read(name))
         for name in names:
             self._disk.sync(name)  # a killed process may have left writes without a sync
         self._load_promises(names)
-        found = _unsealed(self._read(SNAPSHOT))
-        if found is not None:
-            self.snapshot = Snapshot(found[0], found[1], found[2].encode())
-        if self._bug not in {Bug.LOG_END_NOT_RESTORED, Bug.LOST_ENTRIES_NOT_NOTICED}:
+        unsealed = _unsealed(self._read(SNAPSHOT))
+        if unsealed is not None:
+            self.snapshot = Snapshot(unsealed[0], unsealed[1], unsealed[2].encode())
+        if not {Bug.LOG_END_NOT_RESTORED, Bug.LOST_ENTRIES_NOT_NOTICED} & self._bugs:
             self.repairs_until = self._mark  # `_load_log` must not lower the mark
         mark, mark_term = self._mark, self._mark_term
         self._load_log()
@@ -219,23 +219,23 @@ class Storage:
     def _load_promises(self, names: list[str]) -> None:
         copies = [copy for copy in (_unsealed(self._read(name)) for name in PROMISES) if copy is not None]
         if copies:
-            newest = copies[0] if self._bug is Bug.OLDER_PROMISES_TRUSTED else max(copies, key=lambda copy: copy[0])
+            newest = copies[0] if Bug.OLDER_PROMISES_TRUSTED in self._bugs else max(copies, key=lambda copy: copy[0])
             self._version, self.term, self.vote, self._mark, self._mark_term = newest
         elif names:
             raise DamagedDiskError(f"{' and '.join(PROMISES)} cannot be read, so this node cannot take part any more")
 
     def _load_log(self) -> None:
         content = self._read(LOG)
-        found = _records(content, checked=self._bug is not Bug.CHECKSUM_NOT_VERIFIED)
-        if self._bug is Bug.LOG_END_NOT_RESTORED and len(found) > 1:
-            found.pop()
+        records = _records(content, checked=Bug.CHECKSUM_NOT_VERIFIED not in self._bugs)
+        if Bug.LOG_END_NOT_RESTORED in self._bugs and len(records) > 1:
+            records.pop()
         snapshot = self.snapshot or Snapshot(0, 0, b"")
-        if not found or found[0][0] > snapshot.index:  # its start, or the snapshot before it, is damaged
+        if not records or records[0][0] > snapshot.index:  # its start, or the snapshot before it, is damaged
             self._rebase(snapshot.index, snapshot.term, [])
             return
-        (self.base, (self.base_term, _), _), *others = found
+        (self.base, (self.base_term, _), _), *others = records
         self.entries = [entry for _, entry, _ in others]
-        self._place([record for _, _, record in found])
+        self._place([record for _, _, record in records])
         if self.term_at(snapshot.index) != snapshot.term:
             self._rebase(snapshot.index, snapshot.term, [])
         elif self._size < len(content):
@@ -250,13 +250,13 @@ class Storage:
 
 
 def _record(index: int, entry: Entry) -> bytes:
-    place = _PLACE.pack(index, entry.term)
-    return _HEADER.pack(len(entry.body), zlib.crc32(entry.body, zlib.crc32(place)), index, entry.term) + entry.body
+    head = _PLACE.pack(index, entry.term)
+    return _HEADER.pack(len(entry.body), zlib.crc32(entry.body, zlib.crc32(head)), index, entry.term) + entry.body
 
 
 def _records(content: bytes, *, checked: bool) -> list[tuple[int, Entry, bytes]]:
     """Returns index, entry and bytes of each record, up to the first that is torn, damaged, or has a wrong index."""
-    found: list[tuple[int, Entry, bytes]] = []
+    records: list[tuple[int, Entry, bytes]] = []
     start = 0
     while start + _HEADER.size <= len(content):
         length, checksum, index, term = _HEADER.unpack_from(content, start)
@@ -266,11 +266,11 @@ def _records(content: bytes, *, checked: bool) -> list[tuple[int, Entry, bytes]]
         body = content[start + _HEADER.size : end]
         if checked and zlib.crc32(body, zlib.crc32(_PLACE.pack(index, term))) != checksum:
             break
-        if found and index != found[-1][0] + 1:
+        if records and index != records[-1][0] + 1:
             break
-        found.append((index, Entry(term, body), content[start:end]))
+        records.append((index, Entry(term, body), content[start:end]))
         start = end
-    return found
+    return records
 
 
 def _sealed(document: Any) -> bytes:

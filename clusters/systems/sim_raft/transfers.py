@@ -52,7 +52,7 @@ class Transfers:
         raft = self._raft
         if self._to is None or raft.role is not Role.LEADER or self._sent:
             return
-        if raft.replication.match_of(self._to) >= raft.storage.last or raft.bug is Bug.TRANSFER_UNCHECKED:
+        if raft.replication.match_of(self._to) >= raft.storage.last or Bug.TRANSFER_UNCHECKED in raft.bugs:
             self._sent, self._sent_term = True, raft.storage.term
             raft.send(self._to, TimeoutNow(raft.storage.term))
 
@@ -67,4 +67,4 @@ class Transfers:
 
     def breaks_lease(self) -> bool:
         """Returns whether a follower may have begun an election during this leader's lease."""
-        return self._sent_term == self._raft.storage.term and self._raft.bug is not Bug.LEASE_KEPT_IN_TRANSFER
+        return self._sent_term == self._raft.storage.term and Bug.LEASE_KEPT_IN_TRANSFER not in self._raft.bugs

@@ -15,8 +15,8 @@ from commands.suite.new_causes import causes_of_suite, exit_code
 from commands.suite.rates import with_rates
 from commands.triage.experiments import Replays
 from harness.console import plugins
-from harness.declare import repairs
 from harness.errors import ExitCode
+from harness.option_values import repairs
 from harness.suites.case import Case
 from harness.suites.suite import Suite
 from harness.verdict import Verdict
@@ -58,7 +58,7 @@ def test_a_store_has_a_page_of_causes(tmp_path: Path, capsys: pytest.CaptureFixt
     code, text, _ = labrys(capsys, *words, "--html", str(tmp_path / "page.html"))
     assert code == ExitCode.VALID
     assert "2 runs of 1 night; 1 not as expected, of 1 cause." in text
-    assert "A read missed an acknowledged write after the fault kill hit NODE." in text
+    assert "A read missed an acknowledged write after the fault kill hit a node." in text
     _, markdown, _ = labrys(capsys, *words, "--format", "markdown")
     assert "| new |" in markdown
     _, document, _ = labrys(capsys, *words, "--format", "json")
@@ -113,6 +113,19 @@ def test_an_experiment_shows_the_cause_of_a_run() -> None:
     assert "decided nothing: a replay does not show it" in replays.sentence()
     spent = Replays(lambda _: settled, 0.0)
     assert spent.decide(unexpected(settled, "linearizable"), []) is None
+
+
+def test_an_experiment_ends_with_the_budget() -> None:
+    """A run that goes on at the end of the budget is ended, decides nothing, and is said."""
+    said: list[str] = []
+    with settled_by(*STALE, "--seed", "1") as settled:
+        long = settled.having({"time_limit": 600.0})
+        case = unexpected(long, "linearizable")
+        replays = Replays(lambda _: long, 0.4, said.append)
+        assert [group.cause for group in grouped([case], replays)] == [None]
+    assert replays.runs == 1
+    assert said == [f"{case.name}: the budget ended during its experiment, so it is not decided"]
+    assert "The budget ended before all doubts were decided." in replays.sentence()
 
 
 SEEN = Case(reproduce="labrys suite s.toml", name="reads", test="reads", options={}, seed=7, expect=Verdict.VALID)

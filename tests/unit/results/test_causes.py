@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 from harness.errors import InputError
 from results.causes.cases import Case, Trial, night_of
-from results.causes.grouping import Decided, grouped
+from results.causes.grouping import ALIKE, SMALL, Decided, grouped
 from results.causes.html import html_of, links_from
 from results.causes.known import read_known
 from results.causes.reading import Seen, read_stores
@@ -95,6 +96,36 @@ def test_the_order_of_runs_makes_no_difference(said: list[str], draw: random.Ran
     assert shape(grouped(other)) == groups
     assert sorted(name for _, names in groups for name in names) == [each.name for each in cases]
     assert len(groups) == len(set(said))
+
+
+def by_definition(cases: Sequence[Case]) -> list[set[str]]:
+    """Returns the names of the runs of each group: a key joins the first group that has only keys with alike runs."""
+    keys = sorted({case.symptom.key for case in cases})
+    runs = {key: [case for case in cases if case.symptom.key == key] for key in keys}
+    groups: list[list[str]] = []
+    for key in sorted(keys, key=lambda key: (-len(runs[key]), key)):
+        for group in groups:
+            pairs = [[(one, two) for one in runs[key][:SMALL] for two in runs[other][:SMALL]] for other in group]
+            if all(max(one.symptom.likeness(two.symptom) for one, two in each) >= ALIKE for each in pairs):
+                group.append(key)
+                break
+        else:
+            groups.append([key])
+    return [{case.name for key in group for case in runs[key]} for group in groups]
+
+
+WORDS = st.lists(st.sampled_from(["a", "b", "c", "d", "e"]), max_size=4, unique=True)
+
+
+@given(st.lists(st.tuples(st.sampled_from(["x", "y", "z"]), WORDS, WORDS), max_size=30))
+def test_keys_with_alike_runs_are_one_group(shown: list[tuple[str, list[str], list[str]]]) -> None:
+    """The rarest traits miss no pair of keys that are alike."""
+    cases = []
+    for number, (said, parts, more) in enumerate(shown):
+        signature = Signature(ended="invalid", parts=["p", *parts], sentences=["s", said, *parts, *more])
+        cases.append(replace(case(number, said), signature=signature, symptom=symptom_of(signature, "s")))
+    groups = [{each.name for each in group.cases} for group in grouped(cases)]
+    assert sorted(map(sorted, groups)) == sorted(map(sorted, by_definition(cases)))
 
 
 def test_runs_of_two_programs_are_never_one_group() -> None:

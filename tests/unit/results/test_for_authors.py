@@ -12,8 +12,11 @@ from click.testing import CliRunner
 
 import cli
 from harness.errors import InputError
+from harness.op import OpType
 from harness.promise import PromiseTested
-from harness.verdict import Verdict
+from harness.reached import RECOVERED
+from harness.verdict import Part, Verdict
+from harness.watch import Sighting
 from results.causes.known import Known, steps_of
 from results.causes.reading import alike
 from results.store.store import Store
@@ -51,6 +54,35 @@ def test_it_tells_what_happened_and_how_often(tmp_path: Path, stale_record: RunR
     assert alike(run, later.reproduce).rate == (1, 2)
     assert "1 of 2 runs, 50.0 %" in text
     assert f"    {later.reproduce}" in text
+
+
+def test_a_violation_without_a_moment_has_what_came_after_the_faults(tmp_path: Path, valid_record: RunRecord) -> None:
+    """It tells when operations succeeded, and with what they ended until then; progress was no other cause."""
+    down = Part(name=RECOVERED, verdict=Verdict.INVALID, reason="The system did not work again.", details={})
+    progress = Part(name="progress", verdict=Verdict.UNKNOWN, reason="No operation succeeded.", details={})
+    others = [part for part in valid_record.parts if part.name not in {RECOVERED, "progress"}]
+    [fault] = valid_record.faults[:1]
+    failed = [
+        replace(each, type=OpType.FAIL, error="no-leader") if each.start_ns >= fault.start_ns else each
+        for each in valid_record.operations
+    ]
+    seen = [Sighting(time_ns=0, node="n1", role="follower", term=3, leader="n2", until_ns=fault.end_ns)]
+    record = replace(
+        valid_record, parts=[*others, down, progress], operations=failed, faults=[replace(fault, end_ns=fault.start_ns + 1)],
+        sightings=seen,
+    )  # fmt: skip
+    run = store_run(Store(tmp_path), record)
+    assert reported(tmp_path).exit_code == 0
+    text = run.for_authors_md.read_text()
+    assert "(Labrys calls this check <code>recovered</code>.)" in text
+    section = text.partition("## After the last fault\n\n")[2].partition("\n\n##")[0]
+    assert " to the end." in section
+    assert "ended with <code>no-leader</code>." in section
+    assert (
+        "The state of <code>n1</code> that lasted longest: <code>follower</code> in term 3, with <code>n2</code>"
+        in section
+    )
+    assert "not ruled out" not in text
 
 
 def test_foreign_text_stays_text(tmp_path: Path, stale_record: RunRecord) -> None:
@@ -107,6 +139,45 @@ def test_steps_come_from_the_known_cause_that_the_run_matches(tmp_path: Path, st
     for bad in ("../finding.md", "/etc/passwd", "missing.md"):
         (known / "one.toml").write_text(entry.format(bad))
         assert isinstance(CliRunner().invoke(cli.labrys, words).exception, InputError), bad
+
+
+@pytest.mark.parametrize(
+    ("system", "options", "patch"),
+    [
+        ("dledger", {}, "dledger/patches/0.4.0/8.patch"),
+        ("dledger-log", {"library_version": "0.3.1.2"}, "dledger/patches/0.3.1.2/8.patch"),
+        ("rocketmq-controller", {}, ""),
+        ("sim-raft", {}, ""),
+        ("gone", {}, ""),
+    ],
+)
+def test_the_patch_is_that_of_the_known_cause(
+    tmp_path: Path, stale_record: RunRecord, system: str, options: dict[str, str], patch: str
+) -> None:
+    """A cause that the system has no patch for, and a system that is not installed, have none."""
+    test = replace(stale_record.test, system=system, options=options)
+    run = store_run(Store(tmp_path / "store"), replace(stale_record, test=test))
+    case = alike(run, "").case
+    assert case is not None
+    (tmp_path / "known").mkdir()
+    (tmp_path / "known" / "one.toml").write_text(
+        'link = "x"\nexpires = "2027-01-01"\ncause = "--mend 8"\nsignatures = ["' + case.symptom.key + '"]\n'
+    )
+    words = [
+        "report",
+        "latest",
+        "--for-authors",
+        "--store",
+        str(tmp_path / "store"),
+        "--known",
+        str(tmp_path / "known"),
+    ]
+    assert CliRunner().invoke(cli.labrys, words).exit_code == 0
+    text = run.for_authors_md.read_text()
+    assert ("## A patch" in text) is bool(patch)
+    if patch:
+        content = (Path(cli.__file__).parent / "clusters/systems" / patch).read_text()
+        assert text.partition("```diff\n")[2].partition("```\n")[0] == content
 
 
 def test_the_reports_of_findings_have_steps() -> None:

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from clusters.systems.sim_raft import outcomes
-from clusters.systems.sim_raft.bugs import Bug
 from clusters.systems.sim_raft.machines import MACHINES, Result
 from clusters.systems.sim_raft.messages import Command, Query
 from clusters.systems.sim_raft.service import CLOSE, Service, encoded
@@ -36,26 +35,26 @@ SCRIPTS: dict[str, tuple[list[tuple[str, Any, str, Any]], Any, Any]] = {
 def test_a_machine_does_what_its_commands_say(workload: str) -> None:
     """The order of a change is the index of its entry; the order of a read is that of the last change."""
     commands, asked, read = SCRIPTS[workload]
-    service = Service(workload, Bug.NONE)
+    service = Service(workload, frozenset())
     last = 0
     for number, (f, value, code, answer) in enumerate(commands, 1):
-        found = service.apply(number * 10, encoded(Command("c", number, f, "k", value)))
+        result = service.apply(number * 10, encoded(Command("c", number, f, "k", value)))
         last = number * 10 if code == outcomes.OK else last
-        assert found == Result(code, answer, number * 10 if code == outcomes.OK else None)
+        assert result == Result(code, answer, number * 10 if code == outcomes.OK else None)
     assert service.read(Query("read", "k", asked)) == Result(outcomes.OK, read, last)
 
 
 @pytest.mark.parametrize("workload", MACHINES)
 def test_what_was_never_touched_is_there(workload: str) -> None:
     """An object before its first change has the order 0."""
-    found = Service(workload, Bug.NONE).read(Query("read", "k", 3 if workload == "log" else None))
-    assert found.order == 0
-    assert found.value == {"set": [], "counter": 0}.get(workload)
+    answer = Service(workload, frozenset()).read(Query("read", "k", 3 if workload == "log" else None))
+    assert answer.order == 0
+    assert answer.value == {"set": [], "counter": 0}.get(workload)
 
 
 def test_a_lock_is_its_holders() -> None:
     """Only one client can acquire it; its holder can release it, and closing the holder's session frees it."""
-    service = Service("lock", Bug.NONE)
+    service = Service("lock", frozenset())
 
     def asked(index: int, session: str, sequence: int, f: str, value: Any = None) -> tuple[str, Any]:
         return service.apply(index, encoded(Command(session, sequence, f, "k", value)))[:2]
@@ -74,7 +73,7 @@ def test_a_lock_is_its_holders() -> None:
 
 def test_a_repeated_request_gets_its_first_answer() -> None:
     """A request takes effect once, for any copies in the log. A copy of an older request does not get the newer answer."""
-    service = Service("counter", Bug.NONE)
+    service = Service("counter", frozenset())
     first = encoded(Command("c", 1, "add", "k", 5))
     assert service.apply(1, first) == Result("ok", 5, 1)
     assert service.apply(2, first) == Result("ok", 5, 1)
@@ -87,7 +86,7 @@ def test_a_repeated_request_gets_its_first_answer() -> None:
 def test_a_snapshot_has_the_whole_state(workload: str) -> None:
     """A replica from a snapshot has the same objects, orders and sessions."""
     commands = SCRIPTS[workload][0] if workload in SCRIPTS else [("acquire", None, "ok", 1)]
-    service, other = Service(workload, Bug.NONE), Service(workload, Bug.NONE)
+    service, other = Service(workload, frozenset()), Service(workload, frozenset())
     bodies = [encoded(Command("c", number, f, "k", value)) for number, (f, value, _, _) in enumerate(commands, 1)]
     for number, body in enumerate(bodies, 1):
         service.apply(number, body)
@@ -99,7 +98,7 @@ def test_a_snapshot_has_the_whole_state(workload: str) -> None:
 
 def test_a_leaders_first_entry_changes_nothing() -> None:
     """A leader's first entry has no body, and changes nothing."""
-    service = Service("register", Bug.NONE)
+    service = Service("register", frozenset())
     before = service.saved()
     assert service.apply(1, b"") == Result("ok")
     assert service.saved() == before

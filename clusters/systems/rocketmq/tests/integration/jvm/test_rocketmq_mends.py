@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
+from clusters.systems.rocketmq.controller import RocketMQController
+from clusters.systems.rocketmq.mends import CONTROLLER
+from clusters.systems.rocketmq.options import ControllerOptions
 from harness.verdict import Verdict
+from tests.recompiled import assert_compiles_alike
 from tests.trials import trial
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 pytestmark = pytest.mark.integration
 
@@ -34,7 +43,15 @@ def test_a_mend_removes_its_finding(finding: str, words: tuple[str, ...], seed: 
     """The released controllers have the finding in this run, and mended ones do not."""
 
     def verdict(*mend: str) -> Verdict:
-        return next(each.verdict for each in trial(*words, *mend, seed=seed).outcome.parts if each.name == part)
+        return next(
+            candidate.verdict for candidate in trial(*words, *mend, seed=seed).outcome.parts if candidate.name == part
+        )
 
     assert verdict() is Verdict.INVALID
     assert verdict("--mend", finding) is Verdict.VALID
+
+
+@pytest.mark.night
+def test_another_compiler_makes_the_released_code(tmp_path: Path) -> None:
+    """Without a patch, the compiler of the mends makes the released instructions of all classes that have one."""
+    assert_compiles_alike(CONTROLLER, RocketMQController.build(ControllerOptions(), print), tmp_path)
