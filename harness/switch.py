@@ -58,6 +58,61 @@ class Rule:
     cut: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Awaited:
+    """A packet between nodes that somebody waits for. Right after it, the packets between nodes stand still for a moment.
+
+    A packet counts as its sender hands it over, so a large write may be one, and a repeated one counts again.
+
+    Attributes:
+        links: The links on which packets count.
+        nth: Its number among those that count, from 1.
+        port: The port of one end; 0: any.
+        least_bytes: The least number of bytes that it carries, without its headers.
+        has: What these bytes contain; empty: anything.
+        hold_ns: How long the packets stand still.
+    """
+
+    links: tuple[Pair, ...]
+    nth: int
+    port: int
+    least_bytes: int
+    has: bytes
+    hold_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passed:
+    """The packet that somebody waited for.
+
+    Attributes:
+        link: Its link.
+        ports: Its ports: that of the sender, and that of the receiver.
+        bytes: How many bytes it carries.
+        ago_ns: How long ago it passed.
+    """
+
+    link: Pair
+    ports: tuple[int, int]
+    bytes: int
+    ago_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What came of a wait so far.
+
+    Attributes:
+        count: How many packets counted.
+        held: How many frames stood still after the one.
+        passed: The one; None: it has not passed yet.
+    """
+
+    count: int
+    held: int
+    passed: Passed | None
+
+
 class Switch(Protocol):
     """A switch. Its methods block, and can be called from several threads.
 
@@ -94,6 +149,30 @@ class Switch(Protocol):
 
     def clear(self, links: Iterable[Pair] | None = None) -> None:
         """Takes the rules of these links, or of all links. Packets that wait go out at once.
+
+        Raises:
+            SwitchEnded: It has ended.
+        """
+        ...
+
+    def wait_for(self, awaited: Awaited) -> int:
+        """Begins to wait for a packet. Returns the number of the wait.
+
+        Raises:
+            SwitchEnded: It has ended.
+        """
+        ...
+
+    def seen(self, wait: int) -> Seen:
+        """Returns what came of a wait.
+
+        Raises:
+            SwitchEnded: It has ended.
+        """
+        ...
+
+    def end_wait(self, wait: int) -> None:
+        """Ends a wait.
 
         Raises:
             SwitchEnded: It has ended.

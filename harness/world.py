@@ -82,6 +82,21 @@ class RareMessage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PassedMessage:
+    """A message between nodes that somebody waited for.
+
+    Attributes:
+        source: The node that sends it.
+        target: The node that it goes to.
+        content: Its bytes, or the form of an object as text.
+    """
+
+    source: str
+    target: str
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Lost:
     """The data that a power loss, or a new disk, took on one node.
 
@@ -297,6 +312,13 @@ class World(Protocol):
 
         Returns:
             The message; None if there was none within `wait_s`.
+        """
+        ...
+
+    async def message(self, links: AbstractSet[Pair], *, nth: int, has: bytes) -> PassedMessage:
+        """Waits for the n-th message from now on these links whose content has these bytes.
+
+        Right after it, the network holds the messages between nodes for a moment. A message counts when a process sends it.
         """
         ...
 

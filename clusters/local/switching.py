@@ -23,14 +23,14 @@ from clusters.local import namespaces
 from harness.builds import Build
 from harness.children import own_environment
 from harness.slowness import slowed
-from harness.switch import CONTROL, SwitchEnded
+from harness.switch import CONTROL, Passed, Seen, SwitchEnded
 from harness.system import Program
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from clusters.local.state import State
-    from harness.switch import Rule
+    from harness.switch import Awaited, Rule
     from harness.world import Pair
 
 SOURCES: Final = Path(__file__).parent / "switch"
@@ -82,6 +82,7 @@ class LocalSwitch:
         self._lock = threading.RLock()
         self._process: subprocess.Popen[bytes] | None = None
         self._rest = b""
+        self._waits = 0
 
     @property
     def is_on(self) -> bool:
@@ -121,6 +122,37 @@ class LocalSwitch:
         with self._lock:
             for request in ["clear"] if links is None else [f"clear {source} {target}" for source, target in links]:
                 self._ask(request)
+
+    def wait_for(self, awaited: Awaited) -> int:
+        """Begins to wait for a packet; see `harness.switch.Switch`."""
+        links = ",".join(f"{source}>{target}" for source, target in awaited.links)
+        has = f" has={awaited.has.hex()}" if awaited.has else ""
+        with self._lock:
+            self._waits += 1
+            self._ask(
+                f"watch {self._waits} nth={awaited.nth} port={awaited.port} least={awaited.least_bytes} "
+                f"hold_us={awaited.hold_ns // NS_PER_US}{has} links={links}"
+            )
+            return self._waits
+
+    def seen(self, wait: int) -> Seen:
+        """Returns what came of a wait; see `harness.switch.Switch`."""
+        with self._lock:
+            said = json.loads(self._ask(f"watched {wait}"))
+        passed = None
+        if "source" in said:
+            passed = Passed(
+                link=(said["source"], said["target"]),
+                ports=(said["source_port"], said["target_port"]),
+                bytes=said["bytes"],
+                ago_ns=said["ago_us"] * NS_PER_US,
+            )
+        return Seen(count=said["count"], held=said["held"], passed=passed)
+
+    def end_wait(self, wait: int) -> None:
+        """Ends a wait; see `harness.switch.Switch`."""
+        with self._lock:
+            self._ask(f"unwatch {wait}")
 
     def counts(self) -> dict[Pair, dict[str, int]]:
         """Returns the counters; see `harness.switch.Switch`."""

@@ -24,7 +24,7 @@ from clusters.sim.linux.steps import ProgramSteps, step_of
 from clusters.sim.steps import HELD_NS
 from harness.clock import VIRTUAL_WALL_START_S, run_virtual
 from harness.ends import shell_status
-from harness.errors import InputError, NodeError
+from harness.errors import InfrastructureError, InputError, NodeError
 from harness.randomness import stream
 from harness.units import NS_PER_MS, NS_PER_S
 from harness.world import Arrival, DiskSteps, Execution, Lost
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from clusters.sim.threads import Threads
     from harness.daemon import Daemon
     from harness.damage import Changed, Damaging
-    from harness.world import DiskStep, Disturbance, Failed, Failing, Losing, Pair, RareMessage
+    from harness.world import DiskStep, Disturbance, Failed, Failing, Losing, Pair, PassedMessage, RareMessage
 
 T = TypeVar("T")
 
@@ -307,6 +307,14 @@ class LinuxWorld:
         """Waits, and returns None: Labrys does not know the messages of programs."""
         await asyncio.sleep(wait_s)
         return None
+
+    async def message(self, links: AbstractSet[Pair], *, nth: int, has: bytes) -> PassedMessage:  # noqa: ARG002
+        """Refuses: the controller shows no messages.
+
+        Raises:
+            InfrastructureError: Always; the trigger `packet` is refused before the run.
+        """
+        raise InfrastructureError("programs by seed show Labrys no messages, so nothing can wait for one")
 
     async def log_line(self, nodes: AbstractSet[str], pattern: str) -> tuple[str, str]:
         """Waits for a line in the log of one of these nodes; see `harness.world.World`."""

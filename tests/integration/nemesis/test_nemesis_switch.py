@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -15,13 +17,19 @@ import pytest
 
 from clusters.local import LocalCluster
 from harness.capabilities import NETEM, TBF
+from harness.clock import Clock
+from harness.faults import Sight
+from harness.history import MemoryHistory
 from harness.switch import CONTROL, Rule, SwitchEnded
+from harness.targets import AtTrigger
 from nemesis.conductor import Conductor
+from nemesis.triggers import parse_trigger
 from tests.integration.nemesis.bench import planned
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
+    from harness.faults import Begun, Fired
     from tests.integration.nemesis.bench import Bench
 
 pytestmark = pytest.mark.integration
@@ -130,6 +138,45 @@ def test_a_cut_link_and_a_killed_run_and_a_killed_switch(tmp_path: Path) -> None
         assert masters(cluster) == before
         assert knocked() == "open"
         again.close()
+
+
+SENDER = """
+import socket, time
+out = socket.socket(socket.AF_INET6 if ":" in ADDRESS else socket.AF_INET, socket.SOCK_DGRAM)
+for text in ["beat", "vote 1", "beat", "vote 2", "vote 3", "late"]:
+    out.sendto(text.encode(), (ADDRESS, 4711))
+    time.sleep(0.02)
+"""
+
+
+def test_a_fault_waits_for_a_packet(switched: Bench) -> None:
+    """The switch counts the packets of a sort, names the n-th one, and lets those after it stand still."""
+    trigger = parse_trigger("packet:2:n2:n3:vote:4711", 10.0)
+    fault = replace(planned("pause", ["n2"]), target=AtTrigger(), trigger=trigger)
+    script = SENDER.replace("ADDRESS", repr(switched.node("n3").address))
+
+    async def work() -> tuple[Fired | None, Begun, Mapping[str, int]]:
+        conductor = switched.conductor()
+        await conductor.prepare([fault])
+        sight = Sight(clock=Clock(asyncio.get_running_loop()), history=MemoryHistory())
+        waiting = asyncio.ensure_future(conductor.wait(fault, sight))
+        await asyncio.sleep(0.1)
+        await asyncio.to_thread(switched.shell, "n2", f"python3 -c {shlex.quote(script)}")
+        fired = await waiting
+        begun = await conductor.begin(fault)
+        counts = switched.cluster.switch.counts()["n2", "n3"]
+        await conductor.end(fault)
+        await conductor.heal()
+        return fired, begun, counts
+
+    fired, begun, counts = switched.run(work())
+    assert fired is not None
+    assert fired.what.startswith("right after packet 2 from n2 to n3: 6 bytes, port ")
+    assert fired.measured["counted"] == 2
+    assert begun.targets == ("n2",)
+    assert counts["frames"] >= 6
+    assert counts["held_max_us"] > 50_000
+    switched.assert_clean()
 
 
 def test_a_run_learns_that_its_switch_has_ended(switched: Bench) -> None:
