@@ -284,8 +284,18 @@ class World(Protocol):
         """Lets each node drop the packets of the nodes that it has a grudge against."""
         ...
 
-    def disturb(self, key: int, node: str, disturbance: Disturbance, *, arriving: bool) -> None:
-        """Disturbs the packets between a node and the others: those that arrive at it, or those that leave it."""
+    def disturb(
+        self, key: int, node: str, disturbance: Disturbance, *, arriving: bool, others: AbstractSet[str] | None = None
+    ) -> None:
+        """Disturbs the packets between a node and the others: those that arrive at it, or those that leave it.
+
+        Args:
+            key: The number of the fault.
+            node: The node.
+            disturbance: What happens to them.
+            arriving: Whether they are those that arrive.
+            others: The other nodes; None: all.
+        """
         ...
 
     def mend(self, key: int) -> None:

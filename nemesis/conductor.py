@@ -85,7 +85,8 @@ class Conductor:
                 self._world.prepare_loss()
             return
         planned = [(find_kind(fault.kind).fault, fault.role) for fault in plan]
-        if any(condition.ON_SWITCH for condition in conditions):
+        on_switch = any(find_kind(fault.kind).fault.on_switch(fault.options) for fault in plan)
+        if on_switch or any(condition.ON_SWITCH for condition in conditions):
             await self._field.switch()
         perhaps_switched = [kind for kind, _ in planned if SWITCH in kind.INSTEAD.values()]
         if perhaps_switched:

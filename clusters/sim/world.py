@@ -249,9 +249,11 @@ class SimWorld:
         """Applies a grudge: each node drops the packets of the nodes that it has a grudge against."""
         self.network.cut(key, grudge)
 
-    def disturb(self, key: int, node: str, disturbance: Disturbance, *, arriving: bool) -> None:
+    def disturb(
+        self, key: int, node: str, disturbance: Disturbance, *, arriving: bool, others: AbstractSet[str] | None = None
+    ) -> None:
         """Disturbs the packets between a node and the others."""
-        self.network.disturb(key, node, disturbance, arriving=arriving)
+        self.network.disturb(key, node, disturbance, arriving=arriving, others=others)
 
     def mend(self, key: int) -> None:
         """Removes the cut and the disturbances of a key."""

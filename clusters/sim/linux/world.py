@@ -274,11 +274,13 @@ class LinuxWorld:
                 if source in grudge.get(node, ()):
                     self.controller.cut(key, source, node)
 
-    def disturb(self, key: int, node: str, disturbance: Disturbance, *, arriving: bool) -> None:
+    def disturb(
+        self, key: int, node: str, disturbance: Disturbance, *, arriving: bool, others: AbstractSet[str] | None = None
+    ) -> None:
         """Disturbs the packets between a node and the others: those that arrive at it, or those that leave it."""
         self._keys.add(key)
         for other in self.names:
-            if other != node:
+            if other != node and (others is None or other in others):
                 self.controller.disturb(key, *((other, node) if arriving else (node, other)), disturbance)
 
     def mend(self, key: int) -> None:

@@ -23,6 +23,7 @@ from harness.history import MemoryHistory
 from harness.switch import CONTROL, Rule, SwitchEnded
 from harness.targets import AtTrigger
 from nemesis.conductor import Conductor
+from nemesis.real.loss import DATAGRAMS
 from nemesis.triggers import parse_trigger
 from tests.integration.nemesis.bench import planned
 
@@ -66,6 +67,22 @@ def test_the_receivers_and_the_switch_see_each_kind(
     assert begun.details["discipline"] == "rules of the switch"
     assert proof.effective, proof.reason
     assert proof.measured["n3"]["switch"][counter] > 0
+
+
+def test_single_links_of_one_direction(switched: Bench) -> None:
+    """A delay hits what n3 sends to n1 and nothing else; a loss hits what n3 receives from n1, by rules for n1 alone."""
+    begun, proof, _ = switched.through(planned("packet-delay", ["n3"], delay_ms=60, jitter_ms=0, peers="n1"))
+    assert begun.details is not None
+    assert begun.details["discipline"] == "rules of the switch"
+    assert proof.effective, proof.reason
+    counts = switched.cluster.switch.counts()
+    assert counts["n3", "n1"]["delayed"] > 100
+    assert [link for link, each in counts.items() if each["ruled"] and link != ("n3", "n1")] == []
+    _, proof, ended = switched.through(planned("packet-loss", ["n3"], probability=0.5, peers="n1"))
+    assert proof.effective, proof.reason
+    assert proof.measured["delivery"]["n3"]["sent"] == DATAGRAMS
+    assert ended is not None
+    assert ended.effective
 
 
 HOLDER = """
