@@ -8,12 +8,14 @@ the same rule has the same fate.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol, cast
 
+from harness.console.members import TimeNs, Whole  # noqa: TC001 - members are read by their annotations
 from harness.errors import InfrastructureError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from harness.cluster import Cluster
@@ -113,14 +115,46 @@ class Seen:
     passed: Passed | None
 
 
+class Happened(StrEnum):
+    """What can happen to the connections on a link, as the switch counts it."""
+
+    OPENED = "opened"  # a first packet of a connection (SYN)
+    REFUSED = "refused"  # a refusal of a connection (RST to a SYN)
+    RESET = "reset"  # an end by force (RST)
+    RESENT = "resent"  # a packet that takes a place in the stream, for another time
+    STALLED = "stalled"  # the same, a second or longer after its first time
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionNote:
+    """What happened to the connections on a link within 0.1 s.
+
+    Attributes:
+        time_ns: The start of the 0.1 s.
+        source: The node whose packets these were.
+        target: The node that they went to.
+        what: What happened.
+        count: How often.
+    """
+
+    time_ns: TimeNs
+    source: str
+    target: str
+    what: Happened
+    count: Whole
+
+
 class Switch(Protocol):
     """A switch. Its methods block, and can be called from several threads.
 
     Attributes:
         recording: The file that `stop` writes with the last packets that went out, as pcap; None: none. It must not be there.
+        noted: What happened to connections between nodes up to the last `stop`, on CLOCK_MONOTONIC. None: it was not on, or it
+            ended by itself.
     """
 
     recording: Path | None
+    noted: Sequence[ConnectionNote] | None
 
     @property
     def is_on(self) -> bool:

@@ -23,11 +23,11 @@ from clusters.local import namespaces
 from harness.builds import Build
 from harness.children import own_environment
 from harness.slowness import slowed
-from harness.switch import CONTROL, Passed, Seen, SwitchEnded
+from harness.switch import CONTROL, ConnectionNote, Happened, Passed, Seen, SwitchEnded
 from harness.system import Program
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from clusters.local.state import State
     from harness.switch import Awaited, Rule
@@ -44,6 +44,7 @@ ANSWER_TIMEOUT_S: Final = 5.0
 MAX_ANSWER: Final = 1 << 20
 MILLIONTHS: Final = 1_000_000
 NS_PER_US: Final = 1000
+NOTE_STEP_NS: Final = 100_000_000  # of switch/src/flows.rs
 
 logger = logging.getLogger(__name__)
 
@@ -78,6 +79,7 @@ class LocalSwitch:
 
     def __init__(self, state: State) -> None:
         self.recording: Path | None = None
+        self.noted: Sequence[ConnectionNote] | None = None
         self._state = state
         self._lock = threading.RLock()
         self._process: subprocess.Popen[bytes] | None = None
@@ -106,6 +108,7 @@ class LocalSwitch:
                     start_new_session=True,
                 )  # fmt: skip
             self._rest = b""
+            self.noted = None
             said = self._read()
             if said != "ready":
                 self._end()
@@ -175,9 +178,19 @@ class LocalSwitch:
                 if missed:
                     logger.warning("the switch had no room for frames of %s", missed)
                 self._record()
+                self.noted = self._connections()
                 self._ask("quit")
             finally:
                 self._end()
+
+    def _connections(self) -> list[ConnectionNote]:
+        said = json.loads(self._ask("connections"))
+        if said["dropped"]:
+            logger.warning("the switch had no room for %d notes about connections", said["dropped"])
+        return [
+            ConnectionNote(time_ns=step * NOTE_STEP_NS, source=source, target=target, what=Happened(what), count=count)
+            for step, source, target, what, count in said["notes"]
+        ]
 
     def _record(self) -> None:
         """Writes the last packets. Without room for them, the run goes on without them, and says so."""
