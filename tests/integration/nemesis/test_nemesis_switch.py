@@ -20,7 +20,7 @@ from harness.capabilities import NETEM, TBF
 from harness.clock import Clock
 from harness.faults import Sight
 from harness.history import MemoryHistory
-from harness.switch import CONTROL, Rule, SwitchEnded
+from harness.switch import CONTROL, Happened, Rule, SwitchEnded
 from harness.targets import AtTrigger
 from nemesis.conductor import Conductor
 from nemesis.real.loss import DATAGRAMS
@@ -115,11 +115,11 @@ def ended(pid: int) -> bool:
 def test_a_cut_link_and_a_killed_run_and_a_killed_switch(tmp_path: Path) -> None:
     """A cut stops one direction; a recording has the packets; the switch ends with its run; a killed one is repaired."""
     with LocalCluster.up(f"test-switch-{os.getpid()}", nodes=2) as cluster:
-        knock = f"timeout 1 bash -c '</dev/tcp/{cluster.nodes[1].address}/22' && echo open || echo silent"
+        knock = f"timeout 1.5 bash -c '</dev/tcp/{cluster.nodes[1].address}/22' && echo open || echo silent"
 
-        def knocked() -> str:
+        def knocked(port: int = 22) -> str:
             with cluster.entered():
-                return cluster.remote(cluster.nodes[0]).run(knock).stdout.strip()
+                return cluster.remote(cluster.nodes[0]).run(knock.replace("/22'", f"/{port}'")).stdout.strip()
 
         before = masters(cluster)
         cluster.switch.start()
@@ -130,12 +130,16 @@ def test_a_cut_link_and_a_killed_run_and_a_killed_switch(tmp_path: Path) -> None
         assert cluster.switch.counts()["n1", "n2"]["cut"] > 0
         cluster.switch.clear()
         assert knocked() == "open"
+        assert knocked(9) == "silent"  # nobody listens there
         cluster.switch.recording = recording = tmp_path / "the last.pcap"
         cluster.switch.stop()
         assert masters(cluster) == before
         recorded = recording.read_bytes()
         assert recorded[:4] == bytes.fromhex("4d3cb2a1")
         assert b"SSH-2.0-OpenSSH" in recorded
+        noted = {(note.source, note.target, note.what) for note in cluster.switch.noted}
+        assert {("n1", "n2", Happened.OPENED), ("n2", "n1", Happened.REFUSED)} <= noted
+        assert ("n1", "n2", Happened.STALLED) in noted  # the attempt over the cut link, after a second
 
         for victim in ("run", "switch"):
             with subprocess.Popen(
