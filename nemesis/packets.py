@@ -43,20 +43,14 @@ class PacketPassed(Condition):
     counts packets of TCP and UDP as their senders' kernels hand them over, and they stand still for 0.1 s.
     """
 
-    SUMMARY = "The n-th packet of a sort from or to a possible target; it names the node that sent it."
+    SUMMARY = "The n-th packet from or to a possible target; it names the sender."
     OPTIONS: ClassVar[Mapping[str, Option]] = {
-        "n": integer(1, 1, MAX_COUNT, "The number of the packet after the planned start of the fault."),
-        "from": text(ANY, "The node that sends it."),
-        "to": text(ANY, "The node that it goes to."),
-        "has": text(None, "A text in its bytes; in the simulator also in a message that is an object.", needed=False),
-        "port": integer(None, 1, MAX_PORT, "A port of one end; only on real nodes.", needed=False),
-        "bytes": integer(
-            None,
-            0,
-            LARGEST,
-            "The least number of bytes that it carries, 1 if not given; only on real nodes.",
-            needed=False,
-        ),
+        "n": integer(1, 1, MAX_COUNT, "Its number after the planned start."),
+        "from": text(ANY, "The sender."),
+        "to": text(ANY, "The receiver."),
+        "has": text("", "A text in it."),
+        "port": integer(0, 0, MAX_PORT, "A port of one end; 0: any; not in the simulator."),
+        "bytes": integer(1, 0, LARGEST, "The least data; not in the simulator."),
     }
     NAMES_NODE = True
     ONLY_SIMULATED = True  # the packets of real nodes count too, but those of a run by seed have other numbers there
@@ -84,7 +78,7 @@ class PacketPassed(Condition):
         Raises:
             InputError: They are not, or a parameter is only for real nodes.
         """
-        ends = trigger.parameters.get("from", ANY), trigger.parameters.get("to", ANY)
+        ends = trigger.parameters["from"], trigger.parameters["to"]
         for end in ends:
             if end not in {ANY, *field.names}:
                 raise InputError(
@@ -94,7 +88,8 @@ class PacketPassed(Condition):
             raise InputError(
                 f"the trigger {trigger} waits for a packet of {ends[0]} to itself, and no link carries one"
             )
-        only_real = [each for each in ("port", "bytes") if each in trigger.parameters]
+        usual = {name: cls.OPTIONS[name].default for name in ("port", "bytes")}
+        only_real = [name for name, value in usual.items() if trigger.parameters.get(name, value) != value]
         if world is not None and only_real:
             raise InputError(
                 f"the trigger {trigger} has {only_real[0]!r}, which the messages of simulated nodes do not; leave it out"
@@ -103,7 +98,7 @@ class PacketPassed(Condition):
     async def fires(self) -> Fired:
         """Waits for the packet."""
         asked = self.trigger.parameters
-        has = asked.get("has", "")
+        has = asked["has"]
         if self.world is not None:
             message = await self.world.message(frozenset(self.links()), nth=asked["n"], has=has.encode())
             shown = name(message.content.decode(errors="replace"), MAX_LINE)
@@ -116,8 +111,8 @@ class PacketPassed(Condition):
             Awaited(
                 links=tuple(self.links()),
                 nth=asked["n"],
-                port=asked.get("port", 0),
-                least_bytes=asked.get("bytes", 1),
+                port=asked["port"],
+                least_bytes=asked["bytes"],
                 has=has.encode(),
                 hold_ns=HOLD_NS,
             ),
@@ -130,7 +125,7 @@ class PacketPassed(Condition):
 
     def links(self) -> list[Pair]:
         """Returns the links on which packets count."""
-        source, target = self.trigger.parameters.get("from", ANY), self.trigger.parameters.get("to", ANY)
+        source, target = self.trigger.parameters["from"], self.trigger.parameters["to"]
         pairs = [(one, other) for one in self.field.names for other in self.field.names if one != other]
         named = {source, target} != {ANY}
         return [

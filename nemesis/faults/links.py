@@ -26,7 +26,7 @@ class OnLinks(Fault):
 
     LEAST_NODES: ClassVar[int] = 2
     OPTIONS: ClassVar[Mapping[str, opt.Option]] = {
-        PEERS: opt.text(None, "The nodes at the other end of the links, e.g. n2+n3; if not given, all.")
+        PEERS: opt.text(None, "The nodes at the other end, e.g. n2+n3; else all.")
     }
 
     def __init__(self, *, planned: PlannedFault, targets: tuple[str, ...], field: Field) -> None:

@@ -137,6 +137,7 @@ def test_a_cut_link_and_a_killed_run_and_a_killed_switch(tmp_path: Path) -> None
         recorded = recording.read_bytes()
         assert recorded[:4] == bytes.fromhex("4d3cb2a1")
         assert b"SSH-2.0-OpenSSH" in recorded
+        assert cluster.switch.noted is not None
         noted = {(note.source, note.target, note.what) for note in cluster.switch.noted}
         assert {("n1", "n2", Happened.OPENED), ("n2", "n1", Happened.REFUSED)} <= noted
         assert ("n1", "n2", Happened.STALLED) in noted  # the attempt over the cut link, after a second

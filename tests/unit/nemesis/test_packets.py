@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import pytest
 
-from clusters.sim.awaited import HELD_NS
 from clusters.sim.host import Request
+from clusters.sim.rarity import HELD_NS
 from clusters.sim.world import SimWorld
 from harness.capabilities import SIMULATED, SIMULATED_MESSAGES, SWITCH, Capabilities
 from harness.clock import Clock, run_virtual

@@ -132,6 +132,19 @@ def test_an_error_of_a_call_needs_a_system_that_knows_it() -> None:
     assert lacking.endswith("Labrys lets system calls fail in the simulator only")
 
 
+def test_the_transactional_store_survives_an_error_of_its_disks() -> None:
+    """A node ends by the error, which is the proof, and starts again at the end of the fault."""
+    own = ("--cluster", "sim", "--system", "sim-txn", "--workload", "list-append", "--time-limit", "8", "--rate", "10")
+    times = ("--in-turn", "--fault-quiet", "1-2", "--fault-on", "2-3", "--fault-off", "1-2")
+    found = trial(*own, "--nemesis", "disk-error:n1", *times, "--fault-options", "disk-error.file=commit-*")
+    (record, *_) = found.result.faults
+    assert record.proof is not None
+    assert record.proof.effective, record.proof.reason
+    assert "its process ended, and was started again" in record.proof.reason
+    assert found.result.recovery is not None
+    assert found.result.recovery.error is None
+
+
 @pytest.mark.parametrize("option", ["after", "stall"])
 def test_a_simulated_process_does_not_outlive_its_disk(option: str) -> None:
     """A power loss with such an option has no effect, and the error says why."""
