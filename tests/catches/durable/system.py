@@ -15,7 +15,8 @@ from harness.daemon import Daemon
 from harness.declare import Needs, option
 from harness.op import Ok
 from harness.promise import Promise
-from harness.system import OneServiceSystem, Program
+from harness.system import OneServiceSystem
+from harness.traits import Program
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
