@@ -77,7 +77,7 @@ class Daemon:
         java_packages: If it is a JVM, the packages of its program, e.g. `org.example`. Faults of threads act only there.
         makes_objects_in_loops: If it is a JVM, whether its threads may wait in loops that make objects. In virtual time, such
             loops then take time.
-        archived_jars: If it is a JVM, its jars as files of this machine. In virtual time, it gets an archive of their classes.
+        archived_jars: If it is a JVM, its jars on this machine. In virtual time, it gets an archive of their classes.
         log_clock: How one of its logs tells the time, so that a clock fault can be proven by it; None: it does not.
     """
 
