@@ -22,7 +22,7 @@ def main(arguments: list[str]) -> int:
     Args:
         arguments: Names, followed by options for the named ones, from the first word with a dash on.
     """
-    first = next((place for place, text in enumerate(arguments) if text.startswith("-")), len(arguments))
+    first = next((index for index, text in enumerate(arguments) if text.startswith("-")), len(arguments))
     names, options = arguments[:first], arguments[first:]
     if options and not names:
         print(f"expected the name of a benchmark before {options[0]}", file=sys.stderr)

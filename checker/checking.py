@@ -40,7 +40,7 @@ from harness.verdict import Verdict
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from checker.decide.history import History as Decidable
+    from checker.decide.history import Decidable
     from checker.formats.plain import Plain
     from checker.formats.source import Source
     from checker.judging.judged import Judged
@@ -206,14 +206,14 @@ def _check_each(
     histories: list[History], decider: Decider, request: Request, began_s: float
 ) -> Iterator[Checked | Judged | Refused]:
     for history in histories:
-        found: Checked | Judged | Refused
+        checked: Checked | Judged | Refused
         try:
-            found = _check_one(history, decider, request, began_s)
+            checked = _check_one(history, decider, request, began_s)
         except BaseException as error:
             if len(histories) == 1:
                 raise
-            found = Refused(name=history.name, error=refusal(error))
-        yield found
+            checked = Refused(name=history.name, error=refusal(error))
+        yield checked
         began_s = time.perf_counter()
 
 
@@ -306,9 +306,9 @@ def _check_long(path: Path, file: str, cls: type[Model], request: Request, began
     return Checked(history=history, conventions=conventions, analysis=analysis, weakened=table.weakened, read_s=read_s)
 
 
-def conventions_of(found: str) -> Mapping[str, str]:
+def conventions_of(format_name: str) -> Mapping[str, str]:
     """Returns the default conventions of a format."""
-    return _CONVENTIONS.get(found, OWN)
+    return _CONVENTIONS.get(format_name, OWN)
 
 
 def make_model(chosen: type[Model] | str, initial: str | None, conventions: Mapping[str, str]) -> Model:

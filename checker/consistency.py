@@ -224,7 +224,7 @@ ANOMALIES: Final[Mapping[str, str]] = MappingProxyType(
 
 def _implied() -> dict[str, set[str]]:
     """Returns what each anomaly implies directly."""
-    found: dict[str, set[str]] = {
+    relation: dict[str, set[str]] = {
         "G1a": {"G1"},
         "G1b": {"G1"},
         "incompatible-order": {"G1a"},
@@ -243,7 +243,7 @@ def _implied() -> dict[str, set[str]]:
         "G-prefix": {"G-nonadjacent-item"},
     }
     for suffix in ("", f"-{PROCESS}", f"-{REALTIME}"):
-        found |= {
+        relation |= {
             f"G0{suffix}": {f"G1c{suffix}"},
             f"G1c{suffix}": {f"G1{suffix}"},
             f"G1{suffix}": set(),
@@ -255,16 +255,16 @@ def _implied() -> dict[str, set[str]]:
             f"G-nonadjacent{suffix}": {f"G2{suffix}"},
             f"G2{suffix}": set(),
         }
-    for name, implied in found.items():
+    for name, implied in relation.items():
         for weaker, stronger in (("", f"-{PROCESS}"), (f"-{PROCESS}", f"-{REALTIME}")):
             base = name.removesuffix(weaker)
             if (
                 name.endswith(weaker)
                 and not base.endswith((f"-{PROCESS}", f"-{REALTIME}"))
-                and base + stronger in found
+                and base + stronger in relation
             ):
                 implied.add(base + stronger)
-    return found
+    return relation
 
 
 IMPLIED: Final[Mapping[str, Collection[str]]] = MappingProxyType(_implied())
@@ -315,7 +315,7 @@ def find(name: str) -> ConsistencyModel:
                 f"the consistency model {other} is {what}, and no anomaly of transactions decides it; name one of "
                 f"{', '.join(model.name for model in MODELS)}"
             )
-    known = [each for model in MODELS for each in (model.name, *model.aliases)]
+    known = [alias for model in MODELS for alias in (model.name, *model.aliases)]
     raise InputError(
         f"expected a consistency model, found {plain_name(name)}; there are {', '.join(model.name for model in MODELS)}. "
         f"{did_you_mean(name, known)}".rstrip()
@@ -323,13 +323,13 @@ def find(name: str) -> ConsistencyModel:
 
 
 def _closed(names: Iterable[str], next_of: Mapping[str, Collection[str]]) -> frozenset[str]:
-    found, left = set[str](), list(names)
+    closed, left = set[str](), list(names)
     while left:
         name = left.pop()
-        if name not in found:
-            found.add(name)
+        if name not in closed:
+            closed.add(name)
             left += next_of.get(name, ())
-    return frozenset(found)
+    return frozenset(closed)
 
 
 @cache
@@ -344,14 +344,14 @@ def find_anomalies(names: str) -> tuple[str, ...]:
     Raises:
         InputError: A name is none of an anomaly that Labrys finds.
     """
-    found = sorted({name.strip() for name in names.split(",")} - {""})
+    kinds = sorted({name.strip() for name in names.split(",")} - {""})
     known = sorted({*IMPLIED, *ANOMALIES})
-    for name in found:
+    for name in kinds:
         if name not in known:
             raise InputError(
                 f"expected names of anomalies with commas between them, found {plain_name(name)}. {did_you_mean(name, known)}"
             )
-    return tuple(found)
+    return tuple(kinds)
 
 
 @cache
@@ -369,7 +369,7 @@ def searched(name: str, more: tuple[str, ...] = ()) -> tuple[str, ...]:
     They refine the types that are always found, so they are of use only if the model allows those.
     """
     bad = prohibited(name, more)
-    return tuple(each for each in ON_DEMAND if each in bad and bad.isdisjoint(_closed(IMPLIED[each], IMPLIED)))
+    return tuple(kind for kind in ON_DEMAND if kind in bad and bad.isdisjoint(_closed(IMPLIED[kind], IMPLIED)))
 
 
 @cache
@@ -390,7 +390,7 @@ def class_of(name: str, more: tuple[str, ...] = ()) -> tuple[str, str]:
     orders transactions besides their data.
     """
     bad = prohibited(name, more)
-    strongest = next(each for each in CLASSES if each in bad)
+    strongest = next(candidate for candidate in CLASSES if candidate in bad)
     orders = (order for order in (REALTIME, PROCESS) if f"{strongest}-{order}" in bad)
     return strongest, next(orders, NONE)
 

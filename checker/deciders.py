@@ -129,13 +129,13 @@ def of_workload(
         InputError: There is no such workload, it cannot be loaded or does not take its options, or its model is missing.
     """
     from harness.console.plugins import WORKLOADS, find  # noqa: PLC0415
-    from harness.declare import assigned, build, recorded  # noqa: PLC0415 - only for workloads
+    from harness.option_values import assigned, build, recorded  # noqa: PLC0415 - only for workloads
 
     workload = find(WORKLOADS, name, by_place=by_place).load()
     chosen = recorded(workload.Options, options or {}, source)
     chosen |= assigned(workload.Options, settings, flag=OPTION_FLAG, owner=f"the workload {plain_name(name)}")
     if workload.model is None:
-        takes_initial = INITIAL in {str(each.name) for each in fields(workload.Options)}
+        takes_initial = INITIAL in {str(field.name) for field in fields(workload.Options)}
         if takes_initial and initial is not None:
             chosen[INITIAL] = initial
         text = ", ".join(f"{option}={value}" for option, value in sorted(chosen.items()))
@@ -148,5 +148,5 @@ def of_workload(
 
 
 def _of_model(name: str, *, by_place: bool) -> Decider:
-    found = find_model(name, by_place=by_place)
-    return Decider(name=found.name, model=found)
+    model = find_model(name, by_place=by_place)
+    return Decider(name=model.name, model=model)

@@ -30,10 +30,10 @@ def members(result: Judged) -> list[tuple[Any, Any]]:
         return []
     examples: dict[str, list[EdnMap]] = {}
     told = result.part.details.get("counterexamples", [])
-    for each, example in zip(told, result.part.counterexamples, strict=True):
-        examples.setdefault(each["kind"], []).append(_example(each, example))
-    names = [(each, tuple(map(Keyword, figures[each]))) for each in ("anomaly-types", "allowed-anomaly-types")]
-    models = [(each, {Keyword(_NAMES.get(model, model)) for model in figures[each]}) for each in ("not", "also-not")]
+    for anomaly, example in zip(told, result.part.counterexamples, strict=True):
+        examples.setdefault(anomaly["kind"], []).append(_example(anomaly, example))
+    names = [(name, tuple(map(Keyword, figures[name]))) for name in ("anomaly-types", "allowed-anomaly-types")]
+    models = [(name, {Keyword(_NAMES.get(model, model)) for model in figures[name]}) for name in ("not", "also-not")]
     return [
         *((Keyword(name), value) for name, value in (*names, *models)),
         (Keyword("anomalies"), EdnMap((Keyword(kind), tuple(some)) for kind, some in examples.items())),
@@ -47,32 +47,36 @@ def members(result: Judged) -> list[tuple[Any, Any]]:
 
 def transaction(operation: Operation) -> Mapping[Any, Any]:
     """Returns the completion of a transaction, with the functions of its micro-operations as keywords."""
-    found = dict((completion(operation) or {}).items())
-    found[Keyword("value")] = micro_operations(found[Keyword("value")])
-    return EdnMap(found.items())
+    completed = dict((completion(operation) or {}).items())
+    completed[Keyword("value")] = micro_operations(completed[Keyword("value")])
+    return EdnMap(completed.items())
 
 
 def _example(told: Mapping[str, Value], example: Counterexample) -> EdnMap:
     by_index = {operation.invoke_index: operation for operation in example.operations}
-    found: list[tuple[Any, Any]] = [(Keyword("type"), Keyword(str(told["kind"])))]
+    entries: list[tuple[Any, Any]] = [(Keyword("type"), Keyword(str(told["kind"])))]
     edges = [(by_index[first], by_index[second], why) for first, second, why in example.edges]
     is_cycle = bool(edges) and all(one[1] is other[0] for one, other in zip(edges, [*edges[1:], edges[0]], strict=True))
     if is_cycle:
         around = [*(first for first, _, _ in edges), edges[0][0]]
-        found.append((Keyword("cycle"), tuple(map(transaction, around))))
-        found.append((Keyword("steps"), tuple(_step(*edge) for edge in edges)))
+        entries.append((Keyword("cycle"), tuple(map(transaction, around))))
+        entries.append((Keyword("steps"), tuple(_step(*edge) for edge in edges)))
     else:
-        found.append((Keyword("ops"), tuple(map(transaction, example.operations))))
-    found.append((Keyword("explanation"), told["explanation"]))
-    return EdnMap(found)
+        entries.append((Keyword("ops"), tuple(map(transaction, example.operations))))
+    entries.append((Keyword("explanation"), told["explanation"]))
+    return EdnMap(entries)
 
 
 def _step(first: Operation, second: Operation, why: str) -> EdnMap:
     kind, _, text = why.partition(" ")
-    found: list[tuple[Any, Any]] = [(Keyword("type"), Keyword(kind))]
-    keys = [mop[1] for each in (first, second) for mop in each.value if value_text(mop[1]) == text] if text else []
+    entries: list[tuple[Any, Any]] = [(Keyword("type"), Keyword(kind))]
+    keys = (
+        [mop[1] for operation in (first, second) for mop in operation.value if value_text(mop[1]) == text]
+        if text
+        else []
+    )
     if keys:
-        found.append((Keyword("key"), keys[0]))
+        entries.append((Keyword("key"), keys[0]))
     if kind == "process":
-        found.append((Keyword("process"), first.process))
-    return EdnMap(found)
+        entries.append((Keyword("process"), first.process))
+    return EdnMap(entries)

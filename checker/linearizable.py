@@ -66,29 +66,29 @@ def linearizability(
             limits=Limits(time_limit_s=CHECK_LIMIT_S),
             explaining=Explaining(most=MAX_EXPLAINED, limit_s=EXPLAIN_S),
         )
-        found = decide(OfObjects.of(operations), question)
-        part = _linearizable(chosen, found, operations, faults)
-    order = order_part(found)
+        keyed = decide(OfObjects.of(operations), question)
+        part = _linearizable(chosen, keyed, operations, faults)
+    order = order_part(keyed)
     return [part, *([] if order is None else [order])]
 
 
 def _linearizable(
-    model: Model, found: KeyedAnalysis, operations: Sequence[Operation], faults: Sequence[FaultRecord]
+    model: Model, keyed: KeyedAnalysis, operations: Sequence[Operation], faults: Sequence[FaultRecord]
 ) -> Part:
-    reason = found.explanation
+    reason = keyed.explanation
     details: dict[str, Value] = {
-        "model": found.model,
-        "operations": found.operations,
-        "keys": len(found.keys),
-        "analyzers": dict(Counter(result.analyzer for result in found.keys.values())),
-        "seconds": found.seconds,
+        "model": keyed.model,
+        "operations": keyed.operations,
+        "keys": len(keyed.keys),
+        "analyzers": dict(Counter(result.analyzer for result in keyed.keys.values())),
+        "seconds": keyed.seconds,
     }
     examples: Sequence[Counterexample] = ()
-    if found.valid is Verdict.UNKNOWN:
-        undecided = [key for key, result in found.keys.items() if result.valid is Verdict.UNKNOWN]
+    if keyed.valid is Verdict.UNKNOWN:
+        undecided = [key for key, result in keyed.keys.items() if result.valid is Verdict.UNKNOWN]
         details["unknown_keys"] = undecided[:MAX_NAMED_KEYS]
-    if found.valid is Verdict.INVALID:
-        violations = ranked(of_keys(found), faults)
+    if keyed.valid is Verdict.INVALID:
+        violations = ranked(of_keys(keyed), faults)
         examples = counterexamples(violations[:MAX_EXPLAINED])
         documents = [violation.to_json() for violation in violations[:MAX_EXPLAINED]]
         details["invalid_keys"] = [violation.key for violation in violations[:MAX_LISTED_KEYS]]
@@ -96,20 +96,20 @@ def _linearizable(
         details["violations"] = count(violations)
         details["counterexample"], details["counterexamples"] = documents[0], documents
         first = violations[0]
-        of_key = [each for each in operations if each.key == first.key]
+        of_key = [operation for operation in operations if operation.key == first.key]
         missing = last_missing(model, first.operations, first.decisive, of_key)
         if missing is not None:
             details[MISSING] = missing.invoke_index
-        reason = _reason(violations, len(found.keys), faults)
-    return Part(name=PART, verdict=found.valid, reason=reason, details=details, counterexamples=examples)
+        reason = _reason(violations, len(keyed.keys), faults)
+    return Part(name=PART, verdict=keyed.valid, reason=reason, details=details, counterexamples=examples)
 
 
 def _further(violations: Sequence[Violation]) -> list[Value]:
     """Returns the violations without a counterexample that have a decisive operation: the key, and the index of its invoke."""
     return [
-        [each.key, each.decisive.invoke_index]
-        for place, each in enumerate(violations)
-        if (place >= MAX_EXPLAINED or not each.operations) and each.decisive is not None
+        [violation.key, violation.decisive.invoke_index]
+        for index, violation in enumerate(violations)
+        if (index >= MAX_EXPLAINED or not violation.operations) and violation.decisive is not None
     ]
 
 
@@ -125,21 +125,22 @@ def _reason(violations: Sequence[Violation], keys: int, faults: Sequence[FaultRe
     return f"{where}{first.explanation}{total}{'.' if total else ''}"
 
 
-def order_part(found: KeyedAnalysis) -> Part | None:
+def order_part(keyed: KeyedAnalysis) -> Part | None:
     """Returns the part of a run's verdict about the system's own order; None if no operation carries one.
 
     It is an extra part: the verdict on the operations themselves needs no order.
     """
-    agrees = found.order_agrees
+    agrees = keyed.order_agrees
     if agrees is None:
         return None
     by_verdict: Mapping[Verdict, list[str | None]] = {
-        each: [key for key, analysis in found.keys.items() if analysis.order_agrees is each] for each in Verdict
+        verdict: [key for key, analysis in keyed.keys.items() if analysis.order_agrees is verdict]
+        for verdict in Verdict
     }
-    details: dict[str, Value] = {str(each): len(keys) for each, keys in by_verdict.items()}
+    details: dict[str, Value] = {str(verdict): len(keys) for verdict, keys in by_verdict.items()}
     if agrees is not Verdict.VALID:
         details["keys"] = by_verdict[agrees][:MAX_NAMED_KEYS]
-        about = about_operations(found.keys[by_verdict[agrees][0]].order_against)
+        about = about_operations(keyed.keys[by_verdict[agrees][0]].order_against)
         if about is not None:
             details[MEMBER] = about.to_json()
-    return Part(name=ORDER_PART, verdict=agrees, reason=found.order_reason, details=details, extra=True)
+    return Part(name=ORDER_PART, verdict=agrees, reason=keyed.order_reason, details=details, extra=True)

@@ -154,11 +154,13 @@ def _edn(result: Result, *, alone: bool) -> EdnMap:
 
 def _judged_map(result: Judged) -> list[tuple[Any, Any]]:
     """Returns the result of a judge, with the names of knossos' result maps."""
-    found = result.to_json()
+    fields = result.to_json()
     valid = Keyword("unknown") if result.verdict is Verdict.UNKNOWN else result.verdict is Verdict.VALID
     entries: list[tuple[Any, Any]] = [(Keyword("valid?"), valid), (Keyword("analyzer"), Keyword(result.part.name))]
-    entries += [(Keyword(name), found[name]) for name in ("explanation", "kind", "cause", "failures") if name in found]
-    entries.append((Keyword("counts"), keywordized(found["counts"])))
+    entries += [
+        (Keyword(name), fields[name]) for name in ("explanation", "kind", "cause", "failures") if name in fields
+    ]
+    entries.append((Keyword("counts"), keywordized(fields["counts"])))
     of_transactions = elle.members(result)
     entries += of_transactions
     if result.part.counterexamples:

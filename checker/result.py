@@ -150,7 +150,7 @@ class Analysis:
         if self.valid is Verdict.UNKNOWN:
             result["cause"] = self.cause
             result["reached"] = operation_json(self.op)
-            result["hardness"] = [each.to_json() for each in self.hardness]
+            result["hardness"] = [finding.to_json() for finding in self.hardness]
         if self.valid is Verdict.INVALID:
             result["kind"] = self.kind
             result["op"] = operation_json(self.op)

@@ -128,20 +128,20 @@ class _Beginning:
 
 def counterexamples(violations: Iterable[Violation]) -> list[Counterexample]:
     """Returns the violations that have operations as counterexamples."""
-    found = (
+    examples = (
         counterexample_of(
-            each.operations,
-            explanation=each.explanation,
-            culprit=each.decisive,
-            subject=each.subject,
-            edges=each.edges,
+            violation.operations,
+            explanation=violation.explanation,
+            culprit=violation.decisive,
+            subject=violation.subject,
+            edges=violation.edges,
         )
-        for each in violations
+        for violation in violations
     )
-    return [example for example in found if example is not None]
+    return [example for example in examples if example is not None]
 
 
-def of_keys(found: KeyedAnalysis) -> list[Violation]:
+def of_keys(keyed: KeyedAnalysis) -> list[Violation]:
     """Returns the invalid keys of a run as violations; keys that the checker explained have counterexamples."""
     return [
         Violation(
@@ -151,7 +151,7 @@ def of_keys(found: KeyedAnalysis) -> list[Violation]:
             operations=analysis.counterexample,
             decisive=analysis.culprit or analysis.op,
         )
-        for key, analysis in found.keys.items()
+        for key, analysis in keyed.keys.items()
         if analysis.valid is Verdict.INVALID
     ]
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from clusters.local.namespaces import find_program
 from harness import capabilities as cap
 from harness.console.installation import command_for, is_installed
-from harness.system import Program
+from harness.traits import Program
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -146,8 +146,8 @@ def _program(program: Program, path: str | None, *, needed: bool) -> Finding:
     if program.least_version is not None:
         version = _version(path, program)
         if version is None or version < program.least_version:
-            found = version or "of an unknown version"
-            detail = f"{path} is {found}, not {program.least_version} or later; for {program.purpose}"
+            actual = version or "of an unknown version"
+            detail = f"{path} is {actual}, not {program.least_version} or later; for {program.purpose}"
             return Finding(what=program.name, ok=False, needed=needed, detail=detail, fix=fix)
     return Finding(what=program.name, ok=True, needed=needed, detail=f"{path}; for {program.purpose}")
 

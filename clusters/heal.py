@@ -40,11 +40,11 @@ def heal(remote: Remote, *, ours: bool) -> list[str]:
         ClusterError: Something cannot be healed.
         NodeError: The node cannot be reached.
     """
-    found = undo_everything(remote, more=SHAPERS if ours else "")
-    healed = [*found.healed]
+    undone = undo_everything(remote, more=SHAPERS if ours else "")
+    healed = [*undone.healed]
     if detach_volume(remote):
         healed.append("a volume under the data of a system")
     forget_environment(remote)
-    if found.failed:
-        raise ClusterError(f"{remote.node}: cannot be healed of {', '.join(found.failed)}: {found.reason}")
+    if undone.failed:
+        raise ClusterError(f"{remote.node}: cannot be healed of {', '.join(undone.failed)}: {undone.reason}")
     return healed

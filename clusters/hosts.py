@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from clusters.machines import MachineCluster
     from harness.node import Node
     from harness.remote.fabric import Endpoint
-    from harness.system import Program
+    from harness.traits import Program
 
 TIMEOUT_S = 30.0
 MAX_OFFSET_S = 1.0
@@ -84,8 +84,8 @@ def examine_hosts(cluster: MachineCluster, programs: Sequence[Program]) -> tuple
         elif isinstance(state, Exception):
             raise state
         else:
-            found = list(_problems(node.name, state, endpoint, programs))
-            for finding in found:
+            of_node = list(_problems(node.name, state, endpoint, programs))
+            for finding in of_node:
                 problems.setdefault(finding.what, []).append(finding)
             if state.is_root:
                 usable.append(node)
@@ -101,19 +101,19 @@ def examine_hosts(cluster: MachineCluster, programs: Sequence[Program]) -> tuple
 
 
 def _examine(cluster: MachineCluster, node: Node, programs: Sequence[Program]) -> HostState:
-    wanted = [" ".join([each.name, *each.version_arguments]) for each in programs if not each.build_only]
+    wanted = [" ".join([program.name, *program.version_arguments]) for program in programs if not program.build_only]
     remote = cluster.remote(node)
     remote.run("true", check=False)  # makes the connection, so that it does not widen the reading of the clock
     before_s = time.time()
     answer = remote.run(_with_arguments(wanted), timeout_s=TIMEOUT_S, check=False)
     after_s = time.time()
     values: dict[str, str] = {}
-    found: dict[str, str] = {}
+    versions: dict[str, str] = {}
     for line in answer.stdout.splitlines():
         what, _, rest = line.partition("\t")
         if what == "program":
             name, _, version = rest.partition("\t")
-            found[name] = version
+            versions[name] = version
         else:
             values[what] = rest
     if not values and answer.status != 0:  # `sudo` refused
@@ -127,7 +127,7 @@ def _examine(cluster: MachineCluster, node: Node, programs: Sequence[Program]) -
             node.name, f"expected a clock, a user and a disk, found {answer.stdout[:MAX_OUTPUT]!r}"
         ) from error
     offset_s = min(clock_s - before_s, 0.0) + max(clock_s - after_s, 0.0)
-    return HostState(offset_s=offset_s, is_root=is_root, free_kb=free_kb, programs=found)
+    return HostState(offset_s=offset_s, is_root=is_root, free_kb=free_kb, programs=versions)
 
 
 def _with_arguments(words: Sequence[str]) -> str:

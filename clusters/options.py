@@ -155,13 +155,13 @@ class PlaceOptions:
 
 
 def settle_nodes(
-    cluster: ClusterOptions, place: PlaceOptions, given: Mapping[str, Origin], *, assume: bool = False
+    cluster: ClusterOptions, where: PlaceOptions, given: Mapping[str, Origin], *, assume: bool = False
 ) -> tuple[ClusterOptions, tuple[str, ...], list[str]]:
     """Finds the names of the nodes, without starting or contacting any of them.
 
     Args:
         cluster: The kind of cluster, and its options.
-        place: Which cluster.
+        where: Which cluster.
         given: The origins of values that are not built-in defaults, by parameter name.
         assume: If Vagrant's nodes are unknown, assume n1 to nN.
 
@@ -185,11 +185,11 @@ def settle_nodes(
         cluster = replace(cluster, slowness=NORMAL)
     lines += [
         f"--{flag} has no effect with --cluster {kind}: its nodes end with their run"
-        for flag, value in (("cluster-name", place.cluster_name), ("keep-cluster", place.keep_cluster))
+        for flag, value in (("cluster-name", where.cluster_name), ("keep-cluster", where.keep_cluster))
         if value and kind in ALONE
     ]
     try:
-        names = _names(cluster, place)
+        names = _names(cluster, where)
     except InputError as error:
         if not assume or kind != "vagrant":
             raise
@@ -216,8 +216,8 @@ def _refuse_contradictions(cluster: ClusterOptions) -> None:
         )
 
 
-def _names(cluster: ClusterOptions, place: PlaceOptions) -> tuple[str, ...]:
-    kind, name = cluster.cluster_kind, place.cluster_name
+def _names(cluster: ClusterOptions, where: PlaceOptions) -> tuple[str, ...]:
+    kind, name = cluster.cluster_kind, where.cluster_name
     if kind == "ssh":
         from clusters.ssh import read_inventory  # noqa: PLC0415 - brings paramiko, which `--help` does not need
 
@@ -229,9 +229,9 @@ def _names(cluster: ClusterOptions, place: PlaceOptions) -> tuple[str, ...]:
     if name and kind == "local":
         from clusters.local import list_clusters  # noqa: PLC0415 - likewise
 
-        for found in list_clusters():
-            if found.name == name:
-                return tuple(node.name for node in found.nodes)
+        for existing in list_clusters():
+            if existing.name == name:
+                return tuple(node.name for node in existing.nodes)
     return _numbered(cluster)
 
 
@@ -248,40 +248,40 @@ def _inventory(cluster: ClusterOptions) -> Path:
 
 @contextlib.contextmanager
 def open_cluster(
-    cluster: ClusterOptions, place: PlaceOptions, seed: int, *, by_programs: bool = False
+    cluster: ClusterOptions, where: PlaceOptions, seed: int, *, by_programs: bool = False
 ) -> Iterator[Cluster]:
     """Opens the cluster that the options name. A cluster that this function starts is removed at the end.
 
     Args:
         cluster: The kind of cluster, and its options.
-        place: Which cluster.
+        where: Which cluster.
         seed: The root seed of the run, for simulated nodes.
         by_programs: In the simulator, whether the processes of the system are Linux programs.
     """
-    with nodes_slower_by(cluster.slowness), _opened(cluster, place, seed, by_programs=by_programs) as opened:
+    with nodes_slower_by(cluster.slowness), _opened(cluster, where, seed, by_programs=by_programs) as opened:
         yield opened
 
 
 @contextlib.contextmanager
-def _opened(cluster: ClusterOptions, place: PlaceOptions, seed: int, *, by_programs: bool) -> Iterator[Cluster]:
+def _opened(cluster: ClusterOptions, where: PlaceOptions, seed: int, *, by_programs: bool) -> Iterator[Cluster]:
     if cluster.cluster_kind == "local":
-        with _local(cluster, place) as local:
+        with _local(cluster, where) as local:
             yield local
         return
     opened: Cluster
     if by_programs:
         from clusters.sim.linux.cluster import LinuxCluster  # noqa: PLC0415 - `--help` needs no world
 
-        opened = LinuxCluster(_names(cluster, place), seed, threads=cluster.threads)
+        opened = LinuxCluster(_names(cluster, where), seed, threads=cluster.threads)
     elif cluster.cluster_kind == SIMULATED:
         from clusters.sim.cluster import SimCluster  # noqa: PLC0415 - `--help` needs no world
 
-        opened = SimCluster(_names(cluster, place), seed, threads=cluster.threads)
+        opened = SimCluster(_names(cluster, where), seed, threads=cluster.threads)
     elif cluster.cluster_kind == PIPES:
         from clusters.pipes.cluster import PipesCluster  # noqa: PLC0415 - likewise
 
         carried = cluster.threads if cluster.carried else None
-        opened = PipesCluster(_names(cluster, place), seed, virtual=cluster.virtual, carried=carried)
+        opened = PipesCluster(_names(cluster, where), seed, virtual=cluster.virtual, carried=carried)
     elif cluster.cluster_kind == "ssh":
         from clusters.ssh import SshCluster  # noqa: PLC0415 - brings paramiko, which `--help` does not need
 
@@ -297,11 +297,11 @@ def _opened(cluster: ClusterOptions, place: PlaceOptions, seed: int, *, by_progr
 
 
 @contextlib.contextmanager
-def _local(options: ClusterOptions, place: PlaceOptions) -> Iterator[Cluster]:
+def _local(options: ClusterOptions, where: PlaceOptions) -> Iterator[Cluster]:
     from clusters.local import LocalCluster, list_clusters  # noqa: PLC0415 - brings paramiko, which `--help` does not need
 
-    name = place.cluster_name or f"test-{os.getpid()}"
-    if place.cluster_name and any(cluster.name == name for cluster in list_clusters()):
+    name = where.cluster_name or f"test-{os.getpid()}"
+    if where.cluster_name and any(cluster.name == name for cluster in list_clusters()):
         attached = LocalCluster.attach(name, for_test=True)
         try:
             yield attached
@@ -312,7 +312,7 @@ def _local(options: ClusterOptions, place: PlaceOptions) -> Iterator[Cluster]:
     try:
         yield cluster
     finally:
-        if place.keep_cluster:
+        if where.keep_cluster:
             cluster.close()
         else:
             cluster.down()

@@ -68,9 +68,9 @@ class SshCluster(MachineCluster):
 class _Table:
     """A table of the file, with the shared values as defaults. Every error names the place of the value."""
 
-    def __init__(self, path: Path, place: str, own: Mapping[str, Any], shared: Mapping[str, Any]) -> None:
+    def __init__(self, path: Path, where: str, own: Mapping[str, Any], shared: Mapping[str, Any]) -> None:
         self._path = path
-        self._place = place
+        self._place = where
         self._own = own
         self._shared = shared
         self._defaults: Mapping[str, Any] = {}
@@ -85,9 +85,9 @@ class _Table:
                 raise InputError(f"{self._path}: unknown key {self._place}{key}. {did_you_mean(key, known)}")
 
     def error(self, key: str, expected: str, got: object) -> InputError:
-        place = self._place if key in self._own or key not in self._shared else ""
-        found = "nothing" if got is None else shown(got)
-        return InputError(f"{self._path}: {place}{key}: expected {expected}, not {found}")
+        where = self._place if key in self._own or key not in self._shared else ""
+        actual = "nothing" if got is None else shown(got)
+        return InputError(f"{self._path}: {where}{key}: expected {expected}, not {actual}")
 
     def text(self, key: str, default: str | None = None) -> str:
         value = self._get(key, default)

@@ -54,29 +54,29 @@ def about_operations(operations: Iterable[Operation]) -> About | None:
     shown = list(operations)[:MAX_EVENTS]
     if not shown:
         return None
-    nodes = dict.fromkeys(each.contact.node for each in shown if each.contact is not None)
+    nodes = dict.fromkeys(operation.contact.node for operation in shown if operation.contact is not None)
     return About(
-        from_ns=min(each.start_ns for each in shown),
-        to_ns=max(each.last_ns for each in shown),
+        from_ns=min(operation.start_ns for operation in shown),
+        to_ns=max(operation.last_ns for operation in shown),
         nodes=tuple(nodes),
-        events=tuple(each.invoke_index for each in shown),
+        events=tuple(operation.invoke_index for operation in shown),
     )
 
 
 def read_about(details: Mapping[str, Value]) -> About | None:
     """Returns what the details of a part say; None if they say nothing, or not in this form."""
-    found = details.get(MEMBER)
-    if not isinstance(found, dict):
+    stored = details.get(MEMBER)
+    if not isinstance(stored, dict):
         return None
-    from_ns, to_ns = _time(found.get("from_s")), _time(found.get("to_s"))
+    from_ns, to_ns = _time(stored.get("from_s")), _time(stored.get("to_s"))
     if from_ns is None or to_ns is None or to_ns < from_ns:
         return None
-    nodes, events = found.get("nodes"), found.get("events")
+    nodes, events = stored.get("nodes"), stored.get("events")
     return About(
         from_ns=from_ns,
         to_ns=to_ns,
-        nodes=tuple(each for each in nodes if isinstance(each, str))[:MAX_NODES] if isinstance(nodes, list) else (),
-        events=tuple(each for each in events if type(each) is int)[:MAX_EVENTS] if isinstance(events, list) else (),
+        nodes=tuple(node for node in nodes if isinstance(node, str))[:MAX_NODES] if isinstance(nodes, list) else (),
+        events=tuple(event for event in events if type(event) is int)[:MAX_EVENTS] if isinstance(events, list) else (),
     )
 
 

@@ -40,7 +40,8 @@ if TYPE_CHECKING:
     from harness.op import Op, Process
     from harness.phases import Phases
     from harness.recovery import Recovery
-    from harness.run import Observer, RunResult, Test
+    from harness.run import Observer, RunResult
+    from harness.test import Test
 
 FINAL_CONCURRENCY: Final = 5
 # Answers from before this time at the end of the workload do not show that clients are served now.

@@ -70,7 +70,7 @@ def _files_of_package(cls: type) -> frozenset[str | None]:
     return frozenset(map(_file_of, theirs | {name for name in sys.modules if name.startswith(packages)}))
 
 
-class Plugin(NamedTuple):
+class Blamable(NamedTuple):
     """A plug-in that is to blame for exceptions of its code.
 
     Attributes:
@@ -83,7 +83,7 @@ class Plugin(NamedTuple):
 
 
 @contextmanager
-def blaming(*plugins: Plugin) -> Iterator[None]:
+def blaming(*plugins: Blamable) -> Iterator[None]:
     """Raises an exception from the code of a plug-in as `PluginError`; other errors stay as they are.
 
     Args:
@@ -105,26 +105,26 @@ def blaming(*plugins: Plugin) -> Iterator[None]:
         raise blamed from error
 
 
-def blamed(error: ErrorT, *plugins: Plugin) -> ErrorT | PluginError:
+def blamed(error: ErrorT, *plugins: Blamable) -> ErrorT | PluginError:
     """Returns the sentence about an exception if it is from the code of a plug-in, and else the exception."""
     return error if isinstance(error, LabrysError) else blame(error, *plugins) or error
 
 
-def blame(error: BaseException, *plugins: Plugin) -> PluginError | None:
+def blame(error: BaseException, *plugins: Blamable) -> PluginError | None:
     """Returns the sentence about an exception from the code of a plug-in; None if it is from other code."""
-    files = [_files_of_package(each.cls) for each in plugins]
-    place = place_in(error, frozenset().union(*files))
-    if place is None:
+    files = [_files_of_package(plugin.cls) for plugin in plugins]
+    location = place_in(error, frozenset().union(*files))
+    if location is None:
         return None
     called = _whose(error, plugins, files).called
     kind = "" if isinstance(error, CalledExit) else f"{type(error).__name__}: "
     text = plain_name(one_line(sentence(error)), MAX_REASON)
-    return PluginError(f"{called}: {place} failed: {kind}{text}; correct the {called.partition(' ')[0]}")
+    return PluginError(f"{called}: {location} failed: {kind}{text}; correct the {called.partition(' ')[0]}")
 
 
-def _whose(error: BaseException, plugins: Sequence[Plugin], files: Sequence[Collection[str | None]]) -> Plugin:
+def _whose(error: BaseException, plugins: Sequence[Blamable], files: Sequence[Collection[str | None]]) -> Blamable:
     """Returns the plug-in whose method was called last; if none was, the first one with a file of the exception."""
-    names = [{base.__qualname__ for base in getattr(each.cls, "__mro__", (each.cls,))} for each in plugins]
+    names = [{base.__qualname__ for base in getattr(plugin.cls, "__mro__", (plugin.cls,))} for plugin in plugins]
     codes = [frame.f_code for frame, _ in traceback.walk_tb(error.__traceback__)]
     for code in reversed(codes):
         for plugin, own, methods in zip(plugins, files, names, strict=True):

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from harness.remote import Remote
-    from harness.system import Program
+    from harness.traits import Program
 
     Say = Callable[[str], object]
 
@@ -52,6 +52,10 @@ LAST_LINES = 15
 NAME = re.compile(r"[a-z0-9][a-z0-9.-]*")
 NUMBER = re.compile(r"\d+(?:\.\d+)+")
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+
+
+class BuildFailedError(InfrastructureError):
+    """The command of a build failed, did not end in time, or did not make what it should."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,37 +189,37 @@ class Build:
         shelf, by_sources = cache() / "builds", self._key()
         anything = f"{by_sources}-{'?' * KEY_DIGITS}/"  # whatever the tools
         own = None if by_tools is None else shelf / f"{by_sources}-{by_tools}"
-        others = [] if own is not None else sorted(shelf.glob(anything), key=lambda each: each.stat().st_mtime)
+        others = [] if own is not None else sorted(shelf.glob(anything), key=lambda path: path.stat().st_mtime)
         carried = [] if self.shelf is None else sorted(self.shelf.glob(anything))
         for entry, where in (
             *([(own, "the cache")] if own is not None else []),
-            *((each, "the package") for each in carried),
-            *((each, "the cache") for each in reversed(others)),
+            *((entry, "the package") for entry in carried),
+            *((other, "the cache") for other in reversed(others)),
         ):
-            found = _read(entry)
-            if found is not None:
-                return found, where
+            artifact = _read(entry)
+            if artifact is not None:
+                return artifact, where
         return None
 
     def _artifact(self, say: Say) -> Artifact:
         shelf = cache() / "builds"
         shelf.mkdir(exist_ok=True)
         by_tools = self._tools_key()
-        there = self._there(by_tools)
-        if there is not None:
-            say(f"{_called(there[0])} comes from {there[1]}")
-            return there[0]
+        ready = self._there(by_tools)
+        if ready is not None:
+            say(f"{_called(ready[0])} comes from {ready[1]}")
+            return ready[0]
         versions = self._tool_versions()
         own = shelf / f"{self._key()}-{by_tools or self._tools_key()}"  # a tool may have appeared this very moment
         lock = own.with_name(f"{own.name}.lock")
         wait_s = self.timeout_s + MORE_FOR_LOCK_S
         with locked(lock, timeout_s=wait_s, waits=lambda: say(f"waiting for another process that builds {self.name}")):
-            found = _read(own)  # the other process may have built it
-            if found is None:
+            artifact = _read(own)  # the other process may have built it
+            if artifact is None:
                 if own.exists():
                     say(f"{own} is damaged, so {self.name} is built again")
-                found = self._build(own, versions, say)
-        return found
+                artifact = self._build(own, versions, say)
+        return artifact
 
     def _key(self) -> str:
         """Returns the beginning of the names of entries: the name, and a digest of all but the tools."""
@@ -224,13 +228,13 @@ class Build:
 
     def _sources(self) -> Mapping[str, Path]:
         """Returns the source files by their path in the copy, in the order of their names, and then the parts."""
-        found = {path for pattern in self.files for path in self.sources.glob(pattern) if path.is_file()}
-        if not found:
+        paths = {path for pattern in self.files for path in self.sources.glob(pattern) if path.is_file()}
+        if not paths:
             raise InfrastructureError(
                 f"{self.name} cannot be built: {self.sources} has no files {' '.join(self.files)}, so this installation lacks "
                 "its sources"
             )
-        return {**{str(path.relative_to(self.sources)): path for path in sorted(found)}, **self.parts}
+        return {**{str(path.relative_to(self.sources)): path for path in sorted(paths)}, **self.parts}
 
     def _sources_digest(self) -> str:
         listed = [
@@ -245,7 +249,7 @@ class Build:
 
     def _tools_key(self) -> str | None:
         """Returns a digest of the program files of the tools; None if one is missing. It starts no program."""
-        said: list[Any] = [os.environ.get(each) for each in self.variables]
+        said: list[Any] = [os.environ.get(variable) for variable in self.variables]
         for tool in self.tools:
             path = shutil.which(tool.name)
             if path is None:
@@ -286,46 +290,59 @@ class Build:
         )
         with appearing(entry) as made:
             work = made / "work"
-            for name, path in self._sources().items():
-                copy = work / name
-                copy.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy(path, copy)
+            self._fill(work)
             self._run(work, entry.with_name(f"{entry.name}.log"), say)
-            product, tree = work / self.product, made / TREE
-            if not product.exists():
-                raise InfrastructureError(
+            product, tree = (work / self.product).resolve(), made / TREE
+            if not product.exists() or not product.is_relative_to(work.resolve()):
+                raise BuildFailedError(
                     f"`{shlex.join(self.command)}` ended without an error, but made no {self.product} for {self.name}"
                 )
             if product.is_dir():
                 product.rename(tree)
             else:
                 tree.mkdir()
-                product.rename(tree / product.name)
+                product.rename(tree / Path(self.product).name)
             shutil.rmtree(work)
             provenance = Provenance(
                 name=self.name,
                 version=self.version,
                 digest=digest(tree),
                 patches=list(self.patches),
-                commit=_commit(self.sources),
+                commit=self._commit(),
                 made=f"built from the sources {self._sources_digest()[:SHOWN_DIGITS]}"
                 f"{f' with {versions}' if versions else ''}",
             )
             (made / ABOUT).write_text(json.dumps(asdict(provenance), indent=2), encoding="utf-8")
         digest.cache_clear()  # it may know the folder that was damaged
-        found = _read(entry)
-        if found is None:
+        artifact = _read(entry)
+        if artifact is None:
             raise InfrastructureError(f"{entry} cannot be read again after the build of {self.name}; look at the disk")
-        say(f"{_called(found)} was built in {time.monotonic() - began_s:.0f} s")
-        return found
+        say(f"{_called(artifact)} was built in {time.monotonic() - began_s:.0f} s")
+        return artifact
+
+    def _fill(self, work: Path) -> None:
+        """Copies the sources into the folder of the build."""
+        for name, path in self._sources().items():
+            copy = work / name
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, copy)
+
+    def _commit(self) -> str | None:
+        """Returns the commit of the sources; None if git does not know them."""
+        return _commit(self.sources)
 
     def _run(self, work: Path, log: Path, say: Say) -> None:
         """Runs the command in a session of its own, which ends with this call in any case."""
         with log.open("wb") as output:
-            process = subprocess.Popen(
-                self.command, cwd=work, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )  # fmt: skip
+            try:
+                process = subprocess.Popen(
+                    self.command, cwd=work, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                )  # fmt: skip
+            except (FileNotFoundError, PermissionError) as error:
+                raise BuildFailedError(
+                    f"{self.name} cannot be built: `{shlex.join(self.command)}` cannot be started: {error.strerror}"
+                ) from error
             try:
                 self._wait(process, log, say)
             finally:
@@ -336,8 +353,8 @@ class Build:
         if status == 0:
             return
         how = f"ended with status {status}" if in_time else f"did not end within {self.timeout_s:g} s"
-        raise InfrastructureError(
-            f"{self.name} cannot be built: `{shlex.join(self.command)}` {how}; {log} has its output, and it ends with:\n"
+        raise BuildFailedError(
+            f"{self.name} cannot be built: `{shlex.join(self.command)}` {how}; {log} has its output, at its end:\n"
             f"{_last_lines(log, LAST_LINES)}"
         )
 

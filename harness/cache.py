@@ -30,14 +30,14 @@ def cache() -> Path:
         InfrastructureError: It cannot be made.
     """
     top = os.environ.get("XDG_CACHE_HOME", "")
-    place = (Path(top) if Path(top).is_absolute() else Path.home() / ".cache") / "labrys"
+    folder = (Path(top) if Path(top).is_absolute() else Path.home() / ".cache") / "labrys"
     try:
-        place.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InfrastructureError(
-            f"{place} cannot be made ({error.strerror}); set XDG_CACHE_HOME to a folder that this user can write"
+            f"{folder} cannot be made ({error.strerror}); set XDG_CACHE_HOME to a folder that this user can write"
         ) from error
-    return place
+    return folder
 
 
 @contextmanager
@@ -72,20 +72,20 @@ def locked(path: Path, *, timeout_s: float, waits: Callable[[], object] = lambda
 
 
 @contextmanager
-def appearing(place: Path) -> Iterator[Path]:
-    """Yields an empty folder, which becomes `place` if the block ends without an error; else it is removed.
+def appearing(path: Path) -> Iterator[Path]:
+    """Yields an empty folder, which becomes `path` if the block ends without an error; else it is removed.
 
-    The caller holds the lock of the entry. Folders of processes that were killed are removed first, and so is an old `place`.
+    The caller holds the lock of the entry. Folders of processes that were killed are removed first, and so is an old `path`.
     """
-    for left in place.parent.glob(f"{place.name}.part-*"):
+    for left in path.parent.glob(f"{path.name}.part-*"):
         shutil.rmtree(left, ignore_errors=True)
-    made = Path(tempfile.mkdtemp(prefix=f"{place.name}.part-", dir=place.parent))
+    made = Path(tempfile.mkdtemp(prefix=f"{path.name}.part-", dir=path.parent))
     try:
         made.chmod(0o755)
         yield made
-        if place.exists():
-            shutil.rmtree(place)
-        made.rename(place)
+        if path.exists():
+            shutil.rmtree(path)
+        made.rename(path)
     except BaseException:
         shutil.rmtree(made, ignore_errors=True)
         raise

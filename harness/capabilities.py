@@ -48,6 +48,13 @@ SIMULATED_CLOCK = "simulated-clock"
 # The system calls of the programs of a simulated node, which can fail. Likewise; and no real node has it.
 SIMULATED_CALLS = "simulated-calls"
 
+# The kernel of a simulated node, which gives its programs syncs that take time, and a network with bytes. Likewise; and no real
+# node has it.
+SIMULATED_KERNEL = "simulated-kernel"
+
+# The clocks of a simulated node and its waits, which can have another speed. Likewise; and no real node has it.
+SIMULATED_SPEED = "simulated-speed"
+
 # The steps of the disk of a simulated node, so that faults can begin at one of them. Likewise. A real node has no such name for
 # them: a tracer sees them, which needs root.
 SIMULATED_STEPS = "simulated-steps"

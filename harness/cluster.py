@@ -66,7 +66,7 @@ class Paper:
     name = "paper"
 
     def __init__(self, names: Sequence[str]) -> None:
-        self.nodes = tuple(Node(name=name, address=f"192.0.2.{place}") for place, name in enumerate(names, 1))
+        self.nodes = tuple(Node(name=name, address=f"192.0.2.{index}") for index, name in enumerate(names, 1))
 
 
 def on_nodes(nodes: Sequence[Node], action: Callable[[Node], T]) -> dict[str, T | Exception]:

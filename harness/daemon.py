@@ -328,12 +328,12 @@ def states(remote: Remote, daemons: Iterable[Daemon]) -> dict[str, tuple[int, st
         f"  read -r stat < /proc/$pid/stat && printf '%s %s\\n' {number} \"$stat\"\ndone"
         for number, daemon in enumerate(described)
     )
-    found: dict[str, tuple[int, str] | None] = {daemon.role: None for daemon in described}
+    by_role: dict[str, tuple[int, str] | None] = {daemon.role: None for daemon in described}
     for line in map(_STAT.match, remote.run(f"{script}\ntrue").stdout.splitlines()):
         if line and line["state"] != ZOMBIE:
             role = described[int(line["number"])].role
-            found[role] = found[role] or (int(line["pid"]), line["state"])
-    return found
+            by_role[role] = by_role[role] or (int(line["pid"]), line["state"])
+    return by_role
 
 
 def ends(remote: Remote, daemons: Iterable[Daemon]) -> list[End]:
@@ -347,18 +347,18 @@ def ends(remote: Remote, daemons: Iterable[Daemon]) -> list[End]:
     )
     now, *lines = remote.run(f"{script}\ntrue").stdout.splitlines() or [""]
     now_s = _seconds(now)
-    found: list[End] = []
+    listed: list[End] = []
     role = ""
     for line in lines:
         end = _END.fullmatch(line)
         if line.startswith("= "):
             role = line.removeprefix("= ")
         elif end is not None and now_s is not None:
-            found.append(End(role=role, ago_s=now_s - float(end["up"]), status=int(end["status"])))
-        elif line.startswith("> ") and found and found[-1].role == role:
-            said = [*found[-1].lines, line.removeprefix("> ")]
-            found[-1] = found[-1]._replace(lines=last_lines("\n".join(said).encode()))
-    return found
+            listed.append(End(role=role, ago_s=now_s - float(end["up"]), status=int(end["status"])))
+        elif line.startswith("> ") and listed and listed[-1].role == role:
+            said = [*listed[-1].lines, line.removeprefix("> ")]
+            listed[-1] = listed[-1]._replace(lines=last_lines("\n".join(said).encode()))
+    return listed
 
 
 def _seconds(text: str) -> float | None:

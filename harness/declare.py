@@ -22,9 +22,6 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import click
 
 from harness.console.parameters import Choice, Number, Whole, existing_file
-from harness.console.plain import name as plain_name
-from harness.console.plain import one_line
-from harness.console.suggest import did_you_mean
 from harness.errors import InputError
 
 if TYPE_CHECKING:
@@ -33,8 +30,7 @@ if TYPE_CHECKING:
 
     Command = TypeVar("Command", bound="Callable[..., Any] | click.Command")
 
-_META: Final = "labrys"
-_KINDS: Final[Mapping[Any, str]] = {str: "a text", bool: "true or false", (int, float): "a number"}
+META: Final = "labrys"
 
 
 class Topic(enum.StrEnum):
@@ -175,7 +171,7 @@ def option(
         main=main,
         early=early,
     )
-    return dataclasses.field(default=default, metadata={_META: declared})
+    return dataclasses.field(default=default, metadata={META: declared})
 
 
 def with_default(options: type, name: str, default: Any) -> Any:
@@ -186,8 +182,8 @@ def with_default(options: type, name: str, default: Any) -> Any:
         name: The name of its field.
         default: The default of the subclass.
     """
-    (found,) = (each for each in dataclasses.fields(options) if each.name == name)
-    return dataclasses.field(default=default, metadata=found.metadata)
+    (field,) = (field for field in dataclasses.fields(options) if field.name == name)
+    return dataclasses.field(default=default, metadata=field.metadata)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,7 +215,7 @@ def with_option(options: type, name: str, **more: Any) -> Callable[[Command], Co
         name: The field.
         more: Further arguments of `click.option`.
     """
-    ((_, flags, attributes),) = (each for each in _declarations(options) if each[0] == name)
+    ((_, flags, attributes),) = (declaration for declaration in _declarations(options) if declaration[0] == name)
     return click.option(flags, name, cls=DeclaredOption, **attributes, **more)
 
 
@@ -227,7 +223,9 @@ def with_options(*options: type) -> Callable[[Command], Command]:
     """Returns a decorator that gives a click command the options of dataclasses, in their order."""
 
     def decorate(command: Command) -> Command:
-        for name, flags, attributes in reversed([each for part in options for each in _declarations(part)]):
+        for name, flags, attributes in reversed(
+            [declaration for part in options for declaration in _declarations(part)]
+        ):
             command = click.option(flags, name, cls=DeclaredOption, **attributes)(command)
         return command
 
@@ -244,7 +242,7 @@ def _declarations(options: type, *, judging: bool = False) -> Iterator[tuple[str
         raise TypeError(f"expected a dataclass of options, found {options!r}")
     kinds = typing.get_type_hints(options)
     for field in dataclasses.fields(options):
-        declared = field.metadata.get(_META)
+        declared = field.metadata.get(META)
         if declared is None:
             raise TypeError(f"{options.__qualname__}.{field.name} has no help; declare it with harness.declare.option")
         if not judging or declared.judges:
@@ -253,69 +251,6 @@ def _declarations(options: type, *, judging: bool = False) -> Iterator[tuple[str
             )
             topic = declared.topic or getattr(options, "TOPIC", None)
             yield field.name, flags, attributes | {"topic": topic, "main": declared.main}
-
-
-def hunted(options: type) -> dict[str, Sequence[Any]]:
-    """Returns the values that the runs of a hunt draw from, by the names of the fields that have such values."""
-    declared = {field.name: field.metadata.get(_META) for field in dataclasses.fields(options)}
-    return {name: each.hunted for name, each in declared.items() if each is not None and each.hunted}
-
-
-def shrinking(options: type) -> dict[str, float]:
-    """Returns the numbers that `labrys shrink` makes smaller, each with the value of the smallest run."""
-    declared = {field.name: field.metadata.get(_META) for field in dataclasses.fields(options)}
-    return {
-        name: each.shrinks_to for name, each in declared.items() if each is not None and each.shrinks_to is not None
-    }
-
-
-def planted(options: type, values: Mapping[str, Any]) -> dict[str, Needs]:
-    """Returns what the planted bugs among the values need, by the names of the fields that plant them.
-
-    Args:
-        options: The dataclass.
-        values: The values of a run by parameter name.
-    """
-    declared = {field.name: field.metadata.get(_META) for field in dataclasses.fields(options)}
-    return {
-        name: each.needs[values[name]]
-        for name, each in declared.items()
-        if each is not None and values.get(name) in each.needs
-    }
-
-
-def released(options: type) -> dict[str, Sequence[str]]:
-    """Returns the releases of a program that runs can choose from, by the name of the field that chooses; usually one field."""
-    kinds = typing.get_type_hints(options)
-    declared = {field.name: field.metadata.get(_META) for field in dataclasses.fields(options)}
-    return {
-        name: tuple(str(each) for each in typing.get_args(kinds[name]))
-        for name, each in declared.items()
-        if each is not None and each.releases
-    }
-
-
-def repairs(options: type, values: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Returns the known defects of the program that a run has and that other values repair, e.g. `--mend 4`.
-
-    Args:
-        options: The dataclass.
-        values: The values of the run by parameter name.
-
-    Returns:
-        For each defect, the changed values by parameter name. The repair of a planted bug is the default of its option.
-    """
-    found: dict[str, dict[str, Any]] = {}
-    for field in dataclasses.fields(options):
-        declared = field.metadata.get(_META)
-        if declared is None or field.name not in values:
-            continue
-        value, flag = values[field.name], declared.flag or f"--{field.name.replace('_', '-')}"
-        if value in declared.needs and declared.needs[value].plants:
-            found[f"{flag} {value}"] = {field.name: field.default}
-        if declared.repairs is not None:
-            found |= {f"{flag} {name}": {field.name: other} for name, other in declared.repairs(value).items()}
-    return found
 
 
 def _declaration(name: str, kind: Any, default: Any, declared: Declared, owner: str) -> tuple[str, dict[str, Any]]:
@@ -338,13 +273,13 @@ def _declaration(name: str, kind: Any, default: Any, declared: Declared, owner: 
 
 
 def _click_type(kind: Any, declared: Declared, where: str) -> click.ParamType[Any]:
-    kinds = [each for each in typing.get_args(kind) if each is not type(None)]
+    kinds = [get_arg for get_arg in typing.get_args(kind) if get_arg is not type(None)]
     if type(None) in typing.get_args(kind) and len(kinds) == 1:
         kind = kinds[0]
     if typing.get_origin(kind) is Literal:
         return Choice(list(typing.get_args(kind)))
     if isinstance(kind, type) and issubclass(kind, enum.StrEnum):
-        return Choice([str(each) for each in kind])
+        return Choice([str(choice) for choice in kind])
     if kind in {int, float}:
         if declared.low is None or declared.high is None:
             raise TypeError(f"{where} is a number without bounds; declare `low` and `high`")
@@ -360,29 +295,6 @@ def _click_type(kind: Any, declared: Declared, where: str) -> click.ParamType[An
     raise TypeError(f"{where} has the type {kind!r}, which no option can have")
 
 
-def build(options: type, values: Mapping[str, Any]) -> Any:
-    """Returns an object of the dataclass with the values of a command line, and defaults for missing ones.
-
-    Args:
-        options: The dataclass.
-        values: Values by parameter name; values that are not its fields are ignored.
-
-    Raises:
-        InputError: The dataclass refuses the values together.
-    """
-    kinds = typing.get_type_hints(options)
-    given = {}
-    for field in dataclasses.fields(options):
-        if field.name in values:
-            kind, value = kinds[field.name], values[field.name]
-            is_enum = isinstance(kind, type) and issubclass(kind, enum.Enum)
-            given[field.name] = kind(value) if is_enum else value
-    try:
-        return options(**given)
-    except ValueError as error:
-        raise InputError(f"{error}") from error
-
-
 def hold_bounds(options: object) -> None:
     """Refuses a number outside of the bounds of its option. Options that Python code makes pass no command line.
 
@@ -393,7 +305,7 @@ def hold_bounds(options: object) -> None:
         InputError: There is such a number.
     """
     for field in dataclasses.fields(options):  # type: ignore[arg-type]  # a dataclass
-        declared, value = field.metadata.get(_META), getattr(options, field.name)
+        declared, value = field.metadata.get(META), getattr(options, field.name)
         if not isinstance(declared, Declared) or not isinstance(value, int | float) or isinstance(value, bool):
             continue
         low, high = declared.low, declared.high
@@ -405,73 +317,3 @@ def hold_bounds(options: object) -> None:
                 f"{field.name.replace('_', '-')}: expected a number {least}{', and at most' if declared.above else ' to'} "
                 f"{high:,}, not {value:,}"
             )
-
-
-def recorded(options: type, values: Mapping[str, Any], source: str) -> dict[str, Any]:
-    """Returns the options of a file that a verdict depends on, and checks their types and ranges.
-
-    The file may come from anyone. Other options are ignored, because they change no verdict.
-
-    Args:
-        options: The dataclass.
-        values: The values in the file, by field name.
-        source: The file, for errors.
-
-    Raises:
-        InputError: A value has another type than its option, or is out of range.
-    """
-    found = {}
-    for each in click_options(options, judging=True):
-        name = str(each.name)
-        if name not in values or (values[name] is None and each.default is None):
-            continue
-        found[name] = _from_document(each, values[name], f"{source}: the option {name.replace('_', '-')}")
-    return found
-
-
-def assigned(options: type, settings: Sequence[str], *, flag: str, owner: str) -> dict[str, Any]:
-    """Returns the values of settings `NAME=VALUE` on the command line, for options that a verdict depends on.
-
-    Args:
-        options: The dataclass.
-        settings: The settings; of two with the same name, the later one counts.
-        flag: The flag of the settings, for errors.
-        owner: The owner of the options, for errors, e.g. `the workload set`.
-
-    Raises:
-        InputError: A setting has another form, names no such option, or has a value that does not fit.
-    """
-    known = {str(each.name).replace("_", "-"): each for each in click_options(options, judging=True)}
-    found = {}
-    for setting in settings:
-        key, equals, text = setting.partition("=")
-        if not key or not equals:
-            raise InputError(f"{flag}: expected NAME=VALUE, found {plain_name(setting)}")
-        each = known.get(key.replace("_", "-"))
-        if each is None:
-            hint = did_you_mean(key, known) if known else "It has no option that a verdict depends on."
-            raise InputError(f"{flag}: {owner} has no option {plain_name(key)} that a verdict depends on. {hint}")
-        found[str(each.name)] = _of_type(each, text, f"{flag} {plain_name(key)}")
-    return found
-
-
-def _from_document(option_of: click.Option, value: Any, where: str) -> Any:
-    """Returns a value of a document, converted for its option. A text does not count as a number, nor a number as a text."""
-    if isinstance(option_of.type, click.Path):
-        raise InputError(f"{where} is a path, and labrys accepts paths only on the command line")
-    kind: type | tuple[type, ...] = str
-    if option_of.is_flag:
-        kind = bool
-    elif isinstance(option_of.type, click.IntRange | click.FloatRange):
-        kind = (int, float)
-    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-        raise InputError(f"{where}: expected {_KINDS[kind]}, found {plain_name(repr(value))}")
-    return _of_type(option_of, value, where)
-
-
-def _of_type(option_of: click.Option, value: Any, where: str) -> Any:
-    kind = click.BOOL if option_of.is_flag else option_of.type
-    try:
-        return kind.convert(value, option_of, None)
-    except click.BadParameter as error:
-        raise InputError(f"{where}: {one_line(error.message)}") from error

@@ -380,5 +380,5 @@ def _described(code: str, error: BaseException, foreign: object = None) -> str:
         text = str(error)
     except Exception as worse:  # noqa: BLE001 - even the text of an exception may raise one
         text = f"(its text could not be read: {type(worse).__name__})"
-    place = None if foreign is None else place_in(error, files_of(type(getattr(foreign, "__self__", foreign)), OURS))
-    return f"{code}: {type(error).__name__}: {text}"[:MAX_ERROR_CHARACTERS] + (f", in {place}" if place else "")
+    location = None if foreign is None else place_in(error, files_of(type(getattr(foreign, "__self__", foreign)), OURS))
+    return f"{code}: {type(error).__name__}: {text}"[:MAX_ERROR_CHARACTERS] + (f", in {location}" if location else "")

@@ -91,10 +91,10 @@ def ends_since(began_s: float, now_s: float, node: str, ends: Iterable[End]) -> 
         node: The name of the node.
         ends: What the node said.
     """
-    for each in ends:
-        time_s = now_s - each.ago_s
+    for end in ends:
+        time_s = now_s - end.ago_s
         if time_s >= began_s:
-            yield Ended(node=node, role=each.role, time_ns=int(time_s * NS_PER_S), status=each.status, lines=each.lines)
+            yield Ended(node=node, role=end.role, time_ns=int(time_s * NS_PER_S), status=end.status, lines=end.lines)
 
 
 def processes(ends: Sequence[Ended], faults: Sequence[FaultRecord]) -> Part | None:
@@ -106,18 +106,18 @@ def processes(ends: Sequence[Ended], faults: Sequence[FaultRecord]) -> Part | No
     """
     if not ends:
         return None
-    ordered = sorted(ends, key=lambda each: each.time_ns)
+    ordered = sorted(ends, key=lambda end: end.time_ns)
     first = ordered[0]
     listed: list[Value] = [
         {
-            "node": each.node,
-            "role": each.role,
-            "time_s": each.time_ns / NS_PER_S,
-            "status": each.status,
-            "how": each.how,
-            "lines": list(each.lines),
+            "node": end.node,
+            "role": end.role,
+            "time_s": end.time_ns / NS_PER_S,
+            "status": end.status,
+            "how": end.how,
+            "lines": list(end.lines),
         }
-        for each in ordered[:MAX_ENDS]
+        for end in ordered[:MAX_ENDS]
     ]
     on = sorted({fault.planned.called for fault in faults if _is_on(fault, first)})
     during = f" while {' and '.join(map(name, on))} was on" if on else ""

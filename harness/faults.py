@@ -220,7 +220,7 @@ class FaultRecord:
         """Returns the nodes whose process was seen to vanish; it starts again when the fault ends."""
         vanished = None if self.proof is None else self.proof.measured.get("vanished")
         labels = vanished if isinstance(vanished, list) else []  # a node, or one of its processes: `n1 (broker)`
-        return [node for node in self.targets if any(str(each).partition(" (")[0] == node for each in labels)]
+        return [node for node in self.targets if any(str(label).partition(" (")[0] == node for label in labels)]
 
 
 class Nemesis(Protocol):

@@ -122,15 +122,15 @@ class Indexes:
             asked_ns: When the poll began, on the clock of the run. The node read its indexes at this time or later.
             time_ns: The time of the last answer of the poll.
         """
-        found = {} if status is None else _indexes_of(status)
+        indexes = {} if status is None else _indexes_of(status)
         before_asked_ns, before_ns, before = self._last.pop(node, (asked_ns, time_ns, {}))
-        if not found:
+        if not indexes:
             return
         self.reports += 1
-        self.ends += LAST in found
-        self._last[node] = (asked_ns, time_ns, found)
+        self.ends += LAST in indexes
+        self._last[node] = (asked_ns, time_ns, indexes)
         for rule in RULES:
-            high, low = before.get(rule.before), found.get(rule.after)
+            high, low = before.get(rule.before), indexes.get(rule.after)
             if high is not None and low is not None and low < high and len(self.breaches) < MAX_BREACHES:
                 self.breaches.append(
                     Breach(
@@ -146,8 +146,8 @@ class Indexes:
 
 
 def _indexes_of(status: NodeStatus) -> dict[str, int]:
-    found = {COMMITTED: status.committed_index, APPLIED: status.applied_index, LAST: status.last_index}
-    return {name: index for name, index in found.items() if index is not None}
+    indexes = {COMMITTED: status.committed_index, APPLIED: status.applied_index, LAST: status.last_index}
+    return {name: index for name, index in indexes.items() if index is not None}
 
 
 def raft_invariants(indexes: Indexes, promise: str, faults: Sequence[FaultRecord], restarted_ns: int | None) -> Part:
@@ -160,10 +160,10 @@ def raft_invariants(indexes: Indexes, promise: str, faults: Sequence[FaultRecord
         restarted_ns: When Labrys restarted all nodes, on the clock of the run; None if it did not.
     """
 
-    def may_have_restarted(found: Breach) -> bool:
-        by_labrys = restarted_ns is not None and found.after_ns >= restarted_ns
+    def may_have_restarted(breach: Breach) -> bool:
+        by_labrys = restarted_ns is not None and breach.after_ns >= restarted_ns
         return by_labrys or any(
-            found.node in fault.targets and fault.start_ns <= found.after_ns and fault.end_ns >= found.asked_ns
+            breach.node in fault.targets and fault.start_ns <= breach.after_ns and fault.end_ns >= breach.asked_ns
             for fault in faults
         )
 
@@ -173,7 +173,7 @@ def raft_invariants(indexes: Indexes, promise: str, faults: Sequence[FaultRecord
     broken = about = None
     if breaches:
         first = breaches[0]
-        nodes = tuple(dict.fromkeys(each.node for each in breaches if each.after_ns <= first.after_ns + NS_PER_S))
+        nodes = tuple(dict.fromkeys(breach.node for breach in breaches if breach.after_ns <= first.after_ns + NS_PER_S))
         about = About(from_ns=first.asked_ns, to_ns=first.after_ns, nodes=nodes)
         more = f" There are {len(breaches)} such cases." if len(breaches) > 1 else ""
         broken = f"{first}, and no fault was on the node.{more} {promise}"

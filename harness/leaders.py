@@ -35,8 +35,8 @@ def leaders_by_term(reports: Iterable[T]) -> list[T]:
 
     A deposed leader may claim its old term for a while. A missing term counts as the lowest. Equal terms keep their order.
     """
-    leading = [each for each in reports if each.role == LEADER]
-    return sorted(leading, key=lambda each: -1 if each.term is None else each.term, reverse=True)
+    leading = [report for report in reports if report.role == LEADER]
+    return sorted(leading, key=lambda report: -1 if report.term is None else report.term, reverse=True)
 
 
 def leader_of(reports: Iterable[T]) -> T | None:
@@ -102,6 +102,6 @@ def rivals(sightings: Iterable[Sighting]) -> list[Rivals]:
         by_term[claim.term].append(claim)
     return [
         Rivals(term=term, claims=tuple(sorted(claimed, key=lambda claim: claim.time_ns)))
-        for term, claimed in sorted(by_term.items(), key=lambda each: each[0] or 0)
+        for term, claimed in sorted(by_term.items(), key=lambda item: item[0] or 0)
         if term is not None and len({claim.node for claim in claimed}) > 1
     ]

@@ -29,9 +29,9 @@ def free_bytes() -> int | None:
         return None
 
 
-def _pages(place: int) -> int:
+def _pages(field: int) -> int:
     """Returns the bytes of this process: its whole size at place 0, what is in memory at 1, and what of it is shared at 2."""
-    return int(_OWN.read_text(encoding="ascii").split()[place]) * os.sysconf("SC_PAGE_SIZE")
+    return int(_OWN.read_text(encoding="ascii").split()[field]) * os.sysconf("SC_PAGE_SIZE")
 
 
 class Room:

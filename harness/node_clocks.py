@@ -82,11 +82,11 @@ def read_clocks(cluster: Cluster, nodes: Sequence[Node]) -> tuple[dict[str, Node
     """Asks all nodes at once. Returns the clock of each node, and for each node without one the reason."""
     clocks: dict[str, NodeClock] = {}
     unknown: dict[str, str] = {}
-    for name, found in on_nodes(nodes, lambda node: _read(cluster.remote(node))).items():
-        if isinstance(found, Exception):
-            unknown[name] = headline(str(found)) or type(found).__name__
+    for name, clock in on_nodes(nodes, lambda node: _read(cluster.remote(node))).items():
+        if isinstance(clock, Exception):
+            unknown[name] = headline(str(clock)) or type(clock).__name__
         else:
-            clocks[name] = found
+            clocks[name] = clock
     return clocks, unknown
 
 
@@ -94,15 +94,15 @@ def as_logged(
     clocks: Mapping[str, NodeClock], nodes: Sequence[Node], daemons: Callable[[Node], Sequence[Daemon]]
 ) -> dict[str, NodeClock]:
     """Returns the clocks with the zones that the processes of the nodes write into their logs, by their `Daemon.log_clock`."""
-    found = dict(clocks)
+    by_node = dict(clocks)
     for node in nodes:
-        if node.name not in found:
+        if node.name not in by_node:
             continue
         zones = [daemon.log_clock.utc_offset_s for daemon in daemons(node) if daemon.log_clock is not None]
         zone_s = next((zone for zone in zones if zone is not None), None)
         if zone_s is not None:
-            found[node.name] = replace(found[node.name], zone_s=zone_s)
-    return found
+            by_node[node.name] = replace(by_node[node.name], zone_s=zone_s)
+    return by_node
 
 
 def _read(remote: Remote) -> NodeClock:

@@ -69,9 +69,11 @@ class Serving:
             outages: The outages.
             operations: The operations of the clients that count.
         """
-        reads = [each for each in operations if each.type is OpType.OK and each.f in self.reads]
-        changes = [each for each in operations if each.type is not OpType.FAIL and each.f not in self.reads]
-        found: set[int] = set()
+        reads = [operation for operation in operations if operation.type is OpType.OK and operation.f in self.reads]
+        changes = [
+            operation for operation in operations if operation.type is not OpType.FAIL and operation.f not in self.reads
+        ]
+        observed: set[int] = set()
         for outage in outages:
             acknowledged: set[str | None] = set()  # the keys with an acknowledged change before the outage
             since_ns: dict[str | None, int] = {}  # the begin of the first change of a key that may have happened since
@@ -80,11 +82,11 @@ class Serving:
                     since_ns[change.key] = min(change.start_ns, since_ns.get(change.key, change.start_ns))
                 elif change.type is OpType.OK:
                     acknowledged.add(change.key)
-            found |= {
+            observed |= {
                 read.invoke_index
                 for read in reads
                 if read.start_ns >= outage.end_ns
                 and read.key in acknowledged
                 and not (self.replaces and read.key in since_ns and since_ns[read.key] < read.last_ns)
             }
-        return len(found)
+        return len(observed)

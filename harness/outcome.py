@@ -27,8 +27,8 @@ def failures(parts: Iterable[Part]) -> tuple[str, ...]:
 
 def behind(parts: Iterable[Part]) -> str | None:
     """Returns the sentence that the control node was behind; None if it kept up, or if it is unknown."""
-    found = (part.reason for part in parts if part.name == CONTROL_NODE and part.verdict is not Verdict.VALID)
-    return next(found, None)
+    reasons = (part.reason for part in parts if part.name == CONTROL_NODE and part.verdict is not Verdict.VALID)
+    return next(reasons, None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

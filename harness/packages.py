@@ -79,8 +79,8 @@ class DebianPackages:
         Raises:
             InfrastructureError: The packages cannot be downloaded or unpacked.
         """
-        found: Mapping[str, str] = json.loads((self.fetch() / VERSIONS).read_text(encoding="utf-8"))
-        return found
+        versions: Mapping[str, str] = json.loads((self.fetch() / VERSIONS).read_text(encoding="utf-8"))
+        return versions
 
     def install(self, remote: Remote) -> None:
         """Copies the unpacked packages to a node, if they are not there yet, and checks that it has all libraries.
@@ -114,13 +114,13 @@ class DebianPackages:
         shelf = cache() / "debian"
         architecture = _run(["dpkg", "--print-architecture"], shelf.parent).strip()
         key = hashlib.sha256(json.dumps([sorted(self.packages), architecture]).encode()).hexdigest()[:16]
-        place = shelf / f"{self.name}-{key}"
+        folder = shelf / f"{self.name}-{key}"
         shelf.mkdir(parents=True, exist_ok=True)
         with locked(shelf / ".lock", timeout_s=LOCK_TIMEOUT_S):
-            if not place.is_dir():
-                with appearing(place) as made:
+            if not folder.is_dir():
+                with appearing(folder) as made:
                     self._unpack(made)
-        return place
+        return folder
 
     def _unpack(self, made: Path) -> None:
         """Downloads and unpacks the packages in an empty folder."""

@@ -101,7 +101,7 @@ class Pairing:
             self._operations.append(None)
             self._passed.discard(process)
             return
-        place, invoke = self._open.get(process, _NOT_OPEN)
+        index, invoke = self._open.get(process, _NOT_OPEN)
         if invoke is None:
             raise self._nothing_open(event)
         first = invoke.op
@@ -115,7 +115,7 @@ class Pairing:
                 self._ended[process] = line
         del self._open[process]
         self._free_ns[process] = time_ns
-        self._operations[place] = _operation(first, op)
+        self._operations[index] = _operation(first, op)
 
     def pass_over(self, event: Event) -> None:
         """Goes on after an event that `add` refused.
@@ -123,9 +123,9 @@ class Pairing:
         The open operation of its process stays without an end. The completion of a refused invoke is refused too.
         """
         op = event.op
-        place, invoke = self._open.pop(op.process, _NOT_OPEN)
+        index, invoke = self._open.pop(op.process, _NOT_OPEN)
         if invoke is not None:
-            self._operations[place] = _operation(invoke.op, None)
+            self._operations[index] = _operation(invoke.op, None)
         if op.type is OpType.INVOKE:
             self._passed.add(op.process)
             return
@@ -137,7 +137,7 @@ class Pairing:
         """Returns the operations that have ended, each once; `finish` returns the rest."""
         ended = [operation for operation in self._operations if operation is not None]
         self._operations = [None] * len(self._open)
-        self._open = {process: (place, event) for place, (process, (_, event)) in enumerate(self._open.items())}
+        self._open = {process: (index, event) for index, (process, (_, event)) in enumerate(self._open.items())}
         return ended
 
     def _nothing_open(self, event: Event) -> InputError:
@@ -192,8 +192,8 @@ class Pairing:
 
     def finish(self) -> list[Operation]:
         """Returns the operations in the order of their invokes; those without a completion are `info` without an end."""
-        for place, event in self._open.values():
-            self._operations[place] = _operation(event.op, None)
+        for index, event in self._open.values():
+            self._operations[index] = _operation(event.op, None)
         if self._back_line is not None:
             self.warnings.append(back_warning(self._back_line))
         self.warnings += changed_warnings(self._changed)
@@ -216,7 +216,7 @@ def reason_in(value: Value) -> str | None:
         return value or None
     if not isinstance(value, list | tuple) or not value or not isinstance(value[0], str):
         return None
-    rest = " ".join(each if isinstance(each, str) else _text(each) for each in value[1:])
+    rest = " ".join(member if isinstance(member, str) else _text(member) for member in value[1:])
     return f"{value[0]}: {rest}" if rest else value[0] or None
 
 

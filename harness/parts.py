@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from harness.blame import Plugin, blaming
+from harness.blame import Blamable, blaming
 from harness.console.plain import counted
 from harness.damaged_files import DAMAGED_FILES, damaged_files, damages, excused, refusal
 from harness.ends import PROCESSES, processes
@@ -31,8 +31,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from harness.op import Operation
-    from harness.run import RunResult, Test
+    from harness.run import RunResult
     from harness.system import System
+    from harness.test import Test
 
 MAX_LOG_LINE = 400
 EXCEPTION_ERROR = "exception"
@@ -67,8 +68,8 @@ def client_errors(operations: Iterable[Operation]) -> Part:
             f"{untyped[0]}"
         )
     total = sum(codes.values())
-    met = f"{counted(total, 'error')}, and handled {'it' if total == 1 else 'all of them'}" if total else "no error"
-    return Part.of("client-errors", details, held=f"The clients met {met}.", untested=untested)
+    errors = f"{counted(total, 'error')}, and handled {'it' if total == 1 else 'all of them'}" if total else "no error"
+    return Part.of("client-errors", details, held=f"The clients met {errors}.", untested=untested)
 
 
 def log_patterns(logs: Mapping[str, Sequence[Path]], patterns: Sequence[str], nodes: Sequence[str]) -> Part:
@@ -104,13 +105,13 @@ def log_patterns(logs: Mapping[str, Sequence[Path]], patterns: Sequence[str], no
         first = matches[0]
         where = f"{first['file']}:{first['line']} of {first['node']}"
         broken = f"{counted(len(matches), 'fatal log line')}; the first in {where}: {first['text']}"
-    held = f"No fatal line in {counted(files, 'log file')}."
+    sentence = f"No fatal line in {counted(files, 'log file')}."
     if silent:
-        held += f" No log file was found on {', '.join(silent)}."
-    untested = f"{held} The logs of {', '.join(lost)} could not be collected." if lost else None
+        sentence += f" No log file was found on {', '.join(silent)}."
+    untested = f"{sentence} The logs of {', '.join(lost)} could not be collected." if lost else None
     if not files:
         untested = "No node's log could be collected."
-    return Part.of(LOG_PATTERNS, details, held=held, untested=untested, broken=broken)
+    return Part.of(LOG_PATTERNS, details, held=sentence, untested=untested, broken=broken)
 
 
 def completed(
@@ -148,14 +149,14 @@ def _leaders(system: System, result: RunResult, left_out: dict[str, str]) -> lis
     if not any(promises.values()):
         left_out[ONE_LEADER] = f"{system.name} does not promise it"
     front = system.front().role
-    found = []
+    parts = []
     for lane, sightings in {front: result.sightings, **result.other_sightings}.items():
         promise = promises[lane.partition(" ")[0]]
         if promise and lane != front and all(seen.term is None for seen in sightings):
             left_out[f"{ONE_LEADER} ({lane})"] = f"no {lane} told a term"
         elif promise:
-            found.append(one_leader_per_term(sightings, promise, None if lane == front else lane))
-    return found
+            parts.append(one_leader_per_term(sightings, promise, None if lane == front else lane))
+    return parts
 
 
 def of_run(
@@ -170,46 +171,46 @@ def of_run(
         workload: The parts of the workload, if `of_workload` has judged the same operations; None to judge them now.
     """
     names = [node.name for node in test.cluster.nodes]
-    found = of_workload(test, operations, observed(result)) if workload is None else list(workload)
+    parts = of_workload(test, operations, observed(result)) if workload is None else list(workload)
     left_out = {} if test.final_reads else {"final-reads": "the test does not ask for them"}
     if test.final_reads and getattr(test.workload, "final", None) == ():
         left_out["final-reads"] = f"{test.workload.name} has nothing to read"
-    has_replicas = any(part.name == REPLICAS_EQUAL for part in found)  # the workload compared them by their answers
+    has_replicas = any(part.name == REPLICAS_EQUAL for part in parts)  # the workload compared them by their answers
     front = test.system.front()
     if not (front.dumps_replicas or has_replicas):
         left_out[REPLICAS_EQUAL] = f"{test.system.name} does not dump its replicas"
     elif len(front.nodes) == 1:
         left_out[REPLICAS_EQUAL] = "there is one replica only"
     elif not has_replicas:
-        found.append(replicas_equal(result.replicas))
+        parts.append(replicas_equal(result.replicas))
     on_damage, hit = test.system.on_damage, damages(result.faults, test.damaging)
     refusing = excused(result.ended, on_damage, hit)
-    found += [
+    parts += [
         recovered(result.recovery, result.paces.get(RECOVERY), refuses=refusal(on_damage, hit, result.recovery)),
         faults_effective(result.faults, test.plan),
         progress(operations, result.faults, result.recovery, Serving.of(front, test.workload)),
         client_errors(operations),
     ]
-    found += _of_system(test.system, OWN_PARTS, test.system.own_parts)
-    found += _leaders(test.system, result, left_out)
+    parts += _of_system(test.system, OWN_PARTS, test.system.own_parts)
+    parts += _leaders(test.system, result, left_out)
     if front.raft_invariants:
         restarted_s = None if result.recovery is None else result.recovery.restarted_s
         restarted_ns = None if restarted_s is None else int(restarted_s * NS_PER_S)
-        found.append(raft_invariants(result.indexes, front.raft_invariants, result.faults, restarted_ns))
+        parts.append(raft_invariants(result.indexes, front.raft_invariants, result.faults, restarted_ns))
     else:
         left_out[RAFT_INVARIANTS] = f"{test.system.name} does not promise it"
     matched = _of_system(test.system, LOG_PATTERNS, lambda: _log_patterns(test.system, result, names))
     if not matched:
         left_out[LOG_PATTERNS] = f"{test.system.name} defines no fatal log lines"
-    found += matched
+    parts += matched
     damaged = damaged_files(test.system.name, on_damage, hit, result.recovery, refusing)
-    found += [] if damaged is None else [damaged]
+    parts += [] if damaged is None else [damaged]
     ended = processes([end for end in result.ended if end not in refusing], result.faults)
-    found += [] if ended is None else [ended]
+    parts += [] if ended is None else [ended]
     world = world_of(test.cluster)
     if world is not None and not world.real_time:
         left_out[CONTROL_NODE] = "virtual time waits for the control node, so it cannot be late"
-    found.append(
+    parts.append(
         completed(
             interrupted=result.interrupted,
             error=result.error,
@@ -219,14 +220,14 @@ def of_run(
         )
     )
     if result.paces:
-        found.append(control_node(result.paces))
-    return found
+        parts.append(control_node(result.paces))
+    return parts
 
 
 def _of_system(system: System, name: str, made: Callable[[], Sequence[Part]]) -> list[Part]:
     """Returns the parts that the code of the system makes; one unknown part of this name if it fails."""
     try:
-        with blaming(Plugin(type(system), f"system {system.name}")):
+        with blaming(Blamable(type(system), f"system {system.name}")):
             return list(made())
     except LabrysError as error:
         return [Part(name=name, verdict=Verdict.UNKNOWN, reason=f"The system did not judge the run: {error}")]
@@ -240,7 +241,7 @@ def _log_patterns(system: System, result: RunResult, nodes: Sequence[str]) -> li
 def of_workload(test: Test, operations: Sequence[Operation], observed: Observed) -> list[Part]:
     """Returns the parts of the workload; one unknown part if the operations cannot be judged, or a user's workload fails."""
     try:
-        with blaming(Plugin(type(test.workload), f"workload {test.workload.name}")):
+        with blaming(Blamable(type(test.workload), f"workload {test.workload.name}")):
             return list(test.workload.check(operations, observed))
     except LabrysError as error:
         reason = f"The operations could not be judged: {error}"

@@ -149,9 +149,9 @@ async def http_date_s(address: str, port: int, timeout_s: float, *, path: str = 
                 writer.close()
     except (OSError, EOFError, asyncio.LimitOverrunError):  # a TimeoutError is an OSError
         return None
-    found = _DATE.search(head)
+    match = _DATE.search(head)
     try:
-        return None if found is None else parsedate_to_datetime(found[1].decode("latin-1")).timestamp()
+        return None if match is None else parsedate_to_datetime(match[1].decode("latin-1")).timestamp()
     except (ValueError, OverflowError):
         return None
 
@@ -179,11 +179,11 @@ def parse_line(output: str, clock: LogClock) -> ClockReading | None:
     """Parses the zone of the node, the time of a write, and the line that was written; None if there is no time in it."""
     zone, _, rest = output.partition("\n")
     at, _, line = rest.partition("\n")
-    found = re.match(clock.pattern, line)
-    if found is None:
+    match = re.match(clock.pattern, line)
+    if match is None:
         return None
     try:
-        stamp = datetime.strptime(found[1], clock.form)  # noqa: DTZ007 - the next lines add the zone
+        stamp = datetime.strptime(match[1], clock.form)  # noqa: DTZ007 - the next lines add the zone
         if stamp.tzinfo is None:
             stamp = stamp.replace(tzinfo=_zone(zone, clock.utc_offset_s))
         ahead_s = (stamp - datetime.fromtimestamp(0, UTC)).total_seconds() - float(at)

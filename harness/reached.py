@@ -47,8 +47,8 @@ def faults_effective(faults: Sequence[FaultRecord], plan: Sequence[PlannedFault]
             (first.error if first else None) or (proof.reason if proof else _not_begun(idle[0], faults, plan))
         )
         untested = f"No {' and no '.join(idle)} has a proven effect: {why}"
-    held = f"{counted_of(effective.total(), len(plan), 'planned fault', 'have')} a proven effect."
-    return Part.of(name, details, held=held, untested=untested)
+    sentence = f"{counted_of(effective.total(), len(plan), 'planned fault', 'have')} a proven effect."
+    return Part.of(name, details, held=sentence, untested=untested)
 
 
 def _name(fault: PlannedFault) -> str:
@@ -104,7 +104,7 @@ def progress(
     outages = _outages(faults, serving) if total and not during else []
     seen = 0
     if serving is not None and outages:
-        seen = serving.reads_after(outages, [each for each in operations if not is_late(each)])
+        seen = serving.reads_after(outages, [operation for operation in operations if not is_late(operation)])
         details["ok_reads_after_outages"] = seen
     left = f"{'The fault' if len(outages) == 1 else 'Each fault'} left no quorum up, so nothing could succeed during it"
     untested = None

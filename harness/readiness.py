@@ -18,8 +18,8 @@ from harness.cluster import on_all, on_nodes
 from harness.console.plain import one_line, plain
 from harness.errors import InfrastructureError, InputError, LabrysError, sentence
 from harness.service import described
+from harness.services import statuses_of
 from harness.slowness import slowed
-from harness.system import statuses_of
 from harness.tasks import answers
 
 if TYPE_CHECKING:
@@ -141,10 +141,12 @@ async def circumstances(system: System, nodes: Sequence[Node]) -> str:
 async def _status(system: System, node: Node) -> str:
     try:
         limit_s = slowed(STATUS_TIMEOUT_S)
-        [found] = await answers(f"statuses of the system {system.name}", [statuses_of(system, node, limit_s)], limit_s)
+        [statuses] = await answers(
+            f"statuses of the system {system.name}", [statuses_of(system, node, limit_s)], limit_s
+        )
     except Exception as error:  # noqa: BLE001 - a status that fails must not hide why the system does not serve
         return f"its status cannot be read: {_reason(error)}"
-    return " and ".join(map(described, found)) if found else "it reports no status"
+    return " and ".join(map(described, statuses)) if statuses else "it reports no status"
 
 
 def _processes(system: System, node: Node) -> str:
@@ -167,13 +169,13 @@ def _reason(error: BaseException) -> str:
 
 def _ends(system: System, node: Node) -> str:
     """Returns the ends of the first logs of a node that are not empty."""
-    found: dict[str, str] = {}
+    by_path: dict[str, str] = {}
     for path in system.log_files(node):
-        if len(found) < MAX_LOGS and (lines := _end(system, node, path)):
-            found[path] = "\n".join(plain(line)[:MAX_LINE] for line in lines)
-    if not found:
+        if len(by_path) < MAX_LOGS and (lines := _end(system, node, path)):
+            by_path[path] = "\n".join(plain(line)[:MAX_LINE] for line in lines)
+    if not by_path:
         return "\n(it has no log)"
-    return "".join(f"\nlast lines of {one_line(path)} on {node.name}:\n{lines}" for path, lines in found.items())
+    return "".join(f"\nlast lines of {one_line(path)} on {node.name}:\n{lines}" for path, lines in by_path.items())
 
 
 def _end(system: System, node: Node, path: str) -> list[str]:

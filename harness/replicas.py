@@ -155,9 +155,9 @@ class Dumps:
         first: list[Difference] = []
         count = 0
         for index, group in states.items():
-            found = _differences(index, group)
-            count += len(found)
-            first += found[: MAX_DIFFERING - len(first)]
+            differences = _differences(index, group)
+            count += len(differences)
+            first += differences[: MAX_DIFFERING - len(first)]
         result = Replicas(
             applied={name: self._applied.get(name) for name in names},
             compared={index: nodes for index, nodes in nodes_at.items() if len(nodes) > 1},
@@ -179,14 +179,14 @@ def _differences(index: int | None, group: Sequence[ReplicaState]) -> list[Diffe
         states[state.node] += 1
         again = f" (state {states[state.node]})" if states[state.node] > 1 else ""
         labels[f"{state.node}{again}"] = state
-    found = []
+    differences = []
     for key in sorted({key for state in group for key in state.state}):
         holders = {label: state.state[key] for label, state in labels.items() if key in state.state}
         lacking = tuple(label for label in labels if label not in holders)
         one, *others = holders.values()
         if lacking or not all(_same(one, other) for other in others):
-            found.append(Difference(applied_index=index, key=key, values=holders, lacking=lacking))
-    return found
+            differences.append(Difference(applied_index=index, key=key, values=holders, lacking=lacking))
+    return differences
 
 
 def _equal(one: Mapping[str, Value], other: Mapping[str, Value]) -> bool:

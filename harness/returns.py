@@ -68,8 +68,8 @@ def _expected(cls: type, name: str) -> tuple[str, bool] | None:
 
 
 def _function(member: Any) -> Callable[..., Any] | None:
-    found = member.fget if isinstance(member, property) else getattr(member, "__func__", member)
-    return found if inspect.isfunction(found) else None
+    function = member.fget if isinstance(member, property) else getattr(member, "__func__", member)
+    return function if inspect.isfunction(function) else None
 
 
 class _Check:
@@ -103,10 +103,10 @@ class _Check:
 
         return awaited()
 
-    def _error(self, function: Callable[..., Any], of: Any, found: str, expected: str) -> PluginError:
+    def _error(self, function: Callable[..., Any], of: Any, returned: str, expected: str) -> PluginError:
         name = plain_name(str(getattr(of, "name", getattr(of, "role", type(of).__name__))))
         return PluginError(
-            f"{self.kind} {name}: {place_of(self.method, function)} returned {found}; expected {expected}; "
+            f"{self.kind} {name}: {place_of(self.method, function)} returned {returned}; expected {expected}; "
             f"correct the {self.kind}"
         )
 
@@ -149,7 +149,7 @@ def wrong_in(value: Any, annotation: str) -> str | None:
         value: The value.
         annotation: The annotation as text, e.g. `Sequence[NodeStatus] | None`.
     """
-    wrong = [_wrong(value, each) for each in _split(annotation, "|")]
+    wrong = [_wrong(value, part) for part in _split(annotation, "|")]
     return None if None in wrong else wrong[0]
 
 
@@ -171,21 +171,21 @@ def _wrong(value: Any, annotation: str) -> str | None:
     if head not in _OF_MEMBERS or not isinstance(value, Sequence | frozenset | set):
         return None
     (member,) = list(_split(rest.removesuffix("]"), ","))[:1] or ["Any"]
-    for place, each in enumerate(islice(value, MAX_MEMBERS)):
-        wrong = wrong_in(each, member)
+    for index, element in enumerate(islice(value, MAX_MEMBERS)):
+        wrong = wrong_in(element, member)
         if wrong is not None:
-            return f"{called_by_kind(value)} with {wrong} at place {place}"
+            return f"{called_by_kind(value)} with {wrong} at place {index}"
     return None
 
 
 def _split(text: str, mark: str) -> Iterator[str]:
     """Yields the parts of an annotation between marks that are in no brackets."""
     depth = begin = 0
-    for place, character in enumerate(text):
+    for index, character in enumerate(text):
         depth += (character == "[") - (character == "]")
         if character == mark and not depth:
-            yield text[begin:place]
-            begin = place + 1
+            yield text[begin:index]
+            begin = index + 1
     yield text[begin:]
 
 

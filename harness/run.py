@@ -19,8 +19,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import signal
-import threading
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Protocol
@@ -28,24 +26,25 @@ from typing import TYPE_CHECKING, Any, Protocol
 from harness import phases as ph
 from harness import readiness
 from harness.aftermath import Aftermath
-from harness.blame import Plugin, blamed, blaming, without_exit
+from harness.blame import without_exit
 from harness.children import Left
 from harness.clock import Clock, in_virtual_time
 from harness.cluster import on_all, on_nodes
 from harness.combinators import time_limit
 from harness.console.plain import counted
-from harness.daemon import preloads, processes_of
-from harness.ends import ends_since
+from harness.daemon import preloads
 from harness.errors import InterruptedEarly, LabrysError, described
 from harness.final_reads import FinalReads
 from harness.indexes import Indexes
 from harness.interpreter import drive
+from harness.interruptions import stopping
 from harness.node_clocks import RIGHT, Clocks, as_logged, read_clocks
 from harness.pace import RECOVERY, WORKLOAD, Pace, Pacer
 from harness.phases import Phases
 from harness.schedule import conduct
 from harness.slowness import slowed
 from harness.switch import SwitchEnded
+from harness.take_down import TakeDown
 from harness.tasks import ended
 from harness.units import NS_PER_S
 from harness.watch import Positions, Sighting, Watch
@@ -53,21 +52,18 @@ from harness.workload import clients_of
 from harness.world import world_of
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
     from contextlib import AbstractContextManager
     from pathlib import Path
 
-    from harness.cluster import Cluster
     from harness.ends import Ended
-    from harness.faults import FaultRecord, PlannedFault, RunNemesis
+    from harness.faults import FaultRecord
     from harness.history import Recorder
-    from harness.load import Load
     from harness.node import Node
     from harness.node_clocks import NodeClock
     from harness.recovery import Recovery
     from harness.replicas import Replicas
-    from harness.system import System
-    from harness.workload import Workload
+    from harness.test import Test
     from harness.world import Execution
 
     Recorded = Callable[["RunResult"], None]
@@ -77,64 +73,6 @@ logger = logging.getLogger(__name__)
 HEAL_TIMEOUT_S = 60.0
 GRACE_S = 1.0  # for a cancelled task of foreign code
 STAGE_GRACE_S = 5.0  # for the stages after the workload, to end by themselves after an interruption
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Test:
-    """All that a run needs.
-
-    Attributes:
-        seed: The root seed.
-        cluster: The cluster with the nodes.
-        system: The system under test.
-        workload: The workload of the clients.
-        nemesis: The nemesis that carries out the plan.
-        plan: The faults, in the order of their start.
-        load: The closed or open loop, with its size.
-        time_limit_s: The duration of the workload.
-        operation_timeout_s: The time after which an operation is `info`, and its client is abandoned.
-        recovery_timeout_s: The time limit for clients to be served after healing, for nodes to come back after that, and again
-            after a restart.
-        in_turn: Whether a fault waits for the end of the one before it, if that one ends late.
-        final_reads: Whether to read every key after recovery, through each node that the system allows.
-        final_reads_timeout_s: The time limit for the final reads through one node.
-        lead_timeout_s: The time limit for a node to become the leader, if its final reads need that.
-        damaging: The kinds of faults that damage data for good. A node that they hit need not come back.
-    """
-
-    __test__ = False  # not a test class of pytest
-
-    seed: int
-    cluster: Cluster
-    system: System
-    workload: Workload
-    nemesis: RunNemesis
-    plan: Sequence[PlannedFault]
-    load: Load
-    time_limit_s: float
-    operation_timeout_s: float
-    recovery_timeout_s: float = 30.0
-    in_turn: bool = False
-    final_reads: bool = True
-    final_reads_timeout_s: float = 60.0
-    lead_timeout_s: float = 15.0
-    damaging: Collection[str] = frozenset()
-
-    @property
-    def plugins(self) -> tuple[Plugin, Plugin]:
-        """The system and the workload, whose code may be foreign."""
-        system = Plugin(type(self.system), f"system {self.system.name}")
-        return system, Plugin(type(self.workload), f"workload {self.workload.name}")
-
-    def blamed(self, error: BaseException) -> BaseException:
-        """Returns the sentence about an exception if it is from the code of the system or of the workload, and else itself."""
-        return blamed(error, *self.plugins)
-
-    @contextlib.contextmanager
-    def blaming(self) -> Iterator[None]:
-        """Raises an exception from the code of the system or of the workload as `PluginError`; see `harness.blame`."""
-        with blaming(*self.plugins):
-            yield
 
 
 @dataclass(slots=True, kw_only=True)
@@ -305,11 +243,10 @@ class _Run:
         self.result.paces = self.pacer.stages
 
     async def go(self) -> RunResult:
-        loop = asyncio.get_running_loop()
-        self.clock = Clock(loop)
+        self.clock = Clock(asyncio.get_running_loop())
         self.stop = asyncio.Event()
         self.left = Left()
-        with self._signals(loop), self.test.blaming():
+        with stopping(self.stop, self._interrupted), self.test.blaming():
             try:
                 await self._stages()
             finally:
@@ -365,37 +302,11 @@ class _Run:
         self.result.error = error
         self.observer.problem(error)
 
-    @contextlib.contextmanager
-    def _signals(self, loop: asyncio.AbstractEventLoop) -> Iterator[None]:
-        """Turns the first signal into `stop`, and the second into a cancellation."""
-        task = asyncio.current_task()
-
-        def on_signal() -> None:
-            if self.stop.is_set() and task is not None:
-                task.cancel()
-                return
-            self.result.interrupted = True
-            self.stop.set()
-            self.observer.problem(
-                "interrupted: healing, collecting logs, checking the recorded operations; press Ctrl-C again to stop at once"
-            )
-
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-        before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
-        if before[signal.SIGHUP] is signal.SIG_IGN:
-            del before[signal.SIGHUP]  # under `nohup`, a run outlives its terminal
-        wakeups = signal.set_wakeup_fd(-1)  # the loop has its own, and leaves none
-        for number in before:
-            loop.add_signal_handler(number, on_signal)
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                loop.remove_signal_handler(number)
-                signal.signal(number, handler)
-            signal.set_wakeup_fd(wakeups, warn_on_full_buffer=False)
+    def _interrupted(self) -> None:
+        self.result.interrupted = True
+        self.observer.problem(
+            "interrupted: healing, collecting logs, checking the recorded operations; press Ctrl-C again to stop at once"
+        )
 
     async def _set_up(self) -> None:
         system, nodes = self.test.system, self.nodes
@@ -559,58 +470,14 @@ class _Run:
         )
         await aftermath.observe()
 
-    async def _note_ends(self) -> None:
-        """Asks which processes ended by themselves. Nodes without processes of this machine's kernel have none."""
-        system, cluster = self.test.system, self.test.cluster
-        if world_of(cluster) is not None and not hasattr(cluster, "processes"):
-            return
-
-        def ask(node: Node) -> list[Ended]:
-            ends = processes_of(cluster, node).ends(system.daemons(node))
-            return list(ends_since(0.0, self.clock.now_s(), node.name, ends))
-
-        for name, found in (await asyncio.to_thread(on_nodes, self.nodes, ask)).items():
-            if isinstance(found, Exception):
-                what = described(self.test.blamed(found))
-                self._problem(f"{name} did not tell which of its processes ended: {what}")
-            else:
-                self.result.ended += found
-
     async def _take_down(self) -> None:
-        system, cluster = self.test.system, self.test.cluster
-        await self._note_ends()
-        self.observer.phase("collecting logs")
-
-        def collect(node: Node) -> list[Path]:
-            directory = self.logs_dir / node.name
-            directory.mkdir(parents=True, exist_ok=True)
-            collected = []
-            for remote_path in system.log_files(node):
-                local = directory / remote_path.rsplit("/", 1)[-1]
-                try:
-                    cluster.remote(node).get(remote_path, local)
-                except FileNotFoundError:
-                    continue  # a log that the node never wrote
-                collected.append(local)
-            return collected
-
-        with self.phases.during(ph.LOGS):
-            collected = await asyncio.to_thread(on_nodes, self.nodes, collect)
-        for name, logs in collected.items():
-            if isinstance(logs, Exception):
-                self._problem(f"the logs of {name} could not be collected: {described(self.test.blamed(logs))}")
-            else:
-                self.result.logs[name] = logs
-        for problem in getattr(cluster, "left_out", tuple)():
-            self._problem(problem)
-        world = world_of(cluster)
-        self.result.execution = None if world is None else world.execution()
-        self.observer.phase("stopping")
-        with self.phases.during(ph.STOP):
-            for name, ended in (await asyncio.to_thread(on_nodes, self.nodes, system.stop)).items():
-                if isinstance(ended, Exception):
-                    self._problem(f"{system.name} could not be stopped on {name}: {described(self.test.blamed(ended))}")
-            try:
-                await self.test.nemesis.release()
-            except LabrysError as error:
-                self._problem(f"the preparations for the faults could not be removed: {error}")
+        take_down = TakeDown(
+            test=self.test,
+            result=self.result,
+            logs_dir=self.logs_dir,
+            observer=self.observer,
+            phases=self.phases,
+            clock=self.clock,
+            problem=self._problem,
+        )
+        await take_down.carry_out()

@@ -98,7 +98,7 @@ async def _one_after_the_other(performances: Sequence[_Performance], clock: Cloc
         late_s = 0.0
         if clock.now_s() > fault.start_s:
             late_s = clock.now_s() - planned_end_s  # the planned pause follows the late end
-        await _together([each.carry_out(records, late_s=late_s, in_turn=True) for each in turn])
+        await _together([performance.carry_out(records, late_s=late_s, in_turn=True) for performance in turn])
         planned_end_s = fault.end_s
 
 

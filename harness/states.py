@@ -79,7 +79,7 @@ def replicas_equal(replicas: Replicas | None) -> Part:
     }
     apart, stayed_out = _apart(replicas)
     if replicas.from_ns is not None:
-        unlike = (node for each in replicas.differing for node in (*each.values, *each.lacking))
+        unlike = (node for difference in replicas.differing for node in (*difference.values, *difference.lacking))
         details[MEMBER] = About(
             from_ns=replicas.from_ns,
             to_ns=replicas.from_ns + round(replicas.seconds * NS_PER_S),
@@ -92,12 +92,12 @@ def replicas_equal(replicas: Replicas | None) -> Part:
         broken = f"Replicas differ {where} in {counted(replicas.differing_keys, 'key')}; {first}.{apart}{stayed_out}"
     same = "no key" if not replicas.keys else f"the same {counted(replicas.keys, 'key')}"
     where = "at rest" if replicas.largest is None else f"at applied index {replicas.largest}"
-    held = f"{len(replicas.together)} replicas have {same} {where}.{apart}{stayed_out}"
-    untested = held if apart else None
+    sentence = f"{len(replicas.together)} replicas have {same} {where}.{apart}{stayed_out}"
+    untested = sentence if apart else None
     if not replicas.together:
         lack = "answered" if replicas.unplaced else "were at the same applied index"
         untested = f"No two replicas {lack} in {replicas.seconds:.0f} s.{apart}{stayed_out}"
-    return Part.of(REPLICAS_EQUAL, details, held=held, untested=untested, broken=broken)
+    return Part.of(REPLICAS_EQUAL, details, held=sentence, untested=untested, broken=broken)
 
 
 def _apart(replicas: Replicas) -> tuple[str, str]:

@@ -11,14 +11,9 @@ and may run for several nodes at the same time in different threads. `asyncio` c
 from __future__ import annotations
 
 import abc
-import asyncio
-import enum
-import re
-from dataclasses import dataclass, replace
 from importlib.metadata import EntryPoint
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
-from harness.blame import without_exit
 from harness.cluster import Paper
 from harness.console.installation import require
 from harness.daemon import processes_of
@@ -26,6 +21,7 @@ from harness.declare import NoOptions
 from harness.errors import InputError
 from harness.returns import check_returns
 from harness.service import Service
+from harness.services import nodes_by_role
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -37,81 +33,8 @@ if TYPE_CHECKING:
     from harness.node import Node
     from harness.promise import OnDamage, Promise
     from harness.remote import Result
-    from harness.service import NodeStatus
+    from harness.traits import LogLine, Program, Tier
     from harness.verdict import Part
-
-MAX_OUTPUT = 200  # characters of a program's output in an error
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Program:
-    """A program that a system needs on its nodes; `labrys doctor` looks for it.
-
-    Attributes:
-        name: Its name on the PATH, e.g. `java`.
-        package: The Debian package that has it.
-        purpose: Its purpose, e.g. `running the store`.
-        least_version: The minimum major version; None if any version works.
-        version_pattern: A regular expression whose first group is the major version in what the program prints about itself.
-        version_arguments: The arguments with which it prints its version, e.g. `version` for Go.
-        build_only: Whether only a machine that builds the system needs it.
-    """
-
-    name: str
-    package: str
-    purpose: str
-    least_version: int | None = None
-    version_pattern: str = r"(\d+)"
-    version_arguments: Sequence[str] = ("-version",)
-    build_only: bool = False
-
-    def version(self, output: str) -> int | None:
-        """Returns the major version in what the program prints about itself; None if it has none."""
-        match = re.search(self.version_pattern, output)
-        return int(match[1]) if match else None
-
-    def lacking(self, output: str | None) -> str:
-        """Returns why a machine cannot use it; empty if it can.
-
-        Args:
-            output: What the program prints about its version; None if it is not on the PATH.
-        """
-        if output is None:
-            return f"{self.name} is not on PATH"
-        if self.least_version is None:
-            return ""
-        version = self.version(output)
-        if version is not None and version >= self.least_version:
-            return ""
-        return f"{self.name} is not {self.least_version} or later: {' '.join(output.split())[:MAX_OUTPUT]}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogLine:
-    """A line of a log by which a process tells of an event, e.g. of a snapshot. Faults can begin with it.
-
-    Attributes:
-        path: The absolute path of the log; it is one of `Daemon.log_files`.
-        pattern: An extended regular expression that matches in the line, as for `grep -E`.
-        meaning: What the process tells, as a clause, e.g. `a node begins to save a snapshot`.
-    """
-
-    path: str
-    pattern: str
-    meaning: str
-
-
-class Tier(enum.StrEnum):
-    """What tests of a system are for."""
-
-    FINDING = "finding"
-    """Labrys found defects in its default release."""
-    PROMISE = "promise"
-    """It keeps what it promises, as far as was seen; known defects of older releases show that a test can tell."""
-    CONTROL = "control"
-    """It promises less than a test can ask, so violations are expected."""
-    BENCH = "bench"
-    """Labrys tries itself on it."""
 
 
 class System(abc.ABC):
@@ -265,8 +188,8 @@ class System(abc.ABC):
         """Returns the class that runs the same software in the simulator, with the same options; None if there is none."""
         if cls.simulated or not cls.simulator_class:
             return cls if cls.simulated else None
-        found: type[System] = EntryPoint(name=cls.name, value=cls.simulator_class, group="").load()
-        return found
+        system: type[System] = EntryPoint(name=cls.name, value=cls.simulator_class, group="").load()
+        return system
 
     @classmethod
     def builds(cls) -> bool:
@@ -467,35 +390,3 @@ class OneServiceSystem(System, Service):
     def services(self) -> Sequence[Service]:
         """Returns itself."""
         return (self,)
-
-
-async def statuses_of(system: System, node: Node, timeout_s: float) -> Sequence[NodeStatus]:
-    """Asks the processes of all services on a node; the statuses have the role of their process if there are several services.
-
-    Processes that do not answer in time are left out.
-    """
-    services = system.services()
-    if len(services) == 1:
-        return await without_exit(services[0].statuses(node, timeout_s))
-    here = [service for service in services if node in service.nodes]
-    found = await asyncio.gather(*(without_exit(service.statuses(node, timeout_s)) for service in here))
-    return [replace(each, process=service.role) for service, some in zip(here, found, strict=True) for each in some]
-
-
-def nodes_by_role(system: System) -> dict[str, tuple[str, ...]]:
-    """Returns the names of the nodes of each service, in the order of the services.
-
-    Raises:
-        InputError: Two services have one role, or not exactly one service serves clients.
-    """
-    services = system.services()
-    found = {service.role: tuple(node.name for node in service.nodes) for service in services}
-    if len(found) < len(services):
-        raise InputError(f"two services of {system.name} have the same role; their roles are: {', '.join(found)}")
-    fronts = [service.role for service in services if service.serves_clients]
-    if len(fronts) != 1:
-        raise InputError(
-            f"expected one service of {system.name} for clients, not {' and '.join(fronts) or 'none'}; set "
-            "serves_clients = False in each other one; see docs/guide/new-system.md"
-        )
-    return found

@@ -42,7 +42,7 @@ async def answers(called: str, asked: Iterable[Awaitable[T]], limit_s: float) ->
         InfrastructureError: One did not end by itself.
         Exception: What the first one that failed raised.
     """
-    tasks = [asyncio.ensure_future(without_exit(each)) for each in asked]
+    tasks = [asyncio.ensure_future(without_exit(awaitable)) for awaitable in asked]
     try:
         done, late = await asyncio.wait(tasks, timeout=limit_s + slowed(MARGIN_S), return_when=asyncio.FIRST_EXCEPTION)
     finally:

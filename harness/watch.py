@@ -94,16 +94,16 @@ class Lane:
 
     def latest(self) -> list[Sighting]:
         """Returns the newest sighting of each node."""
-        return [self.sightings[place] for place in self._last.values()]
+        return [self.sightings[index] for index in self._last.values()]
 
     def note(self, name: str, status: NodeStatus | None, time_ns: int) -> None:
         """Notes what a node reported in a poll; None if it did not answer."""
         state = (None, None, None) if status is None else (status.role, status.term, status.leader)
-        place = self._last.get(name)
-        if place is not None:
-            before = self.sightings[place]
+        index = self._last.get(name)
+        if index is not None:
+            before = self.sightings[index]
             if (before.role, before.term, before.leader) == state:
-                self.sightings[place] = replace(before, until_ns=time_ns)
+                self.sightings[index] = replace(before, until_ns=time_ns)
                 return
         role, term, leader = state
         self._last[name] = len(self.sightings)
@@ -126,7 +126,7 @@ class Watch:
 
     def __init__(self, *, system: System, clock: Clock) -> None:
         self._front = system.front()
-        others = [each for each in system.services() if each is not self._front and each.reports()]
+        others = [service for service in system.services() if service is not self._front and service.reports()]
         asked = (self._front, *others) if self._front.reports() else others
         self._asked = [(service, node) for service in asked for node in service.nodes]
         self._clock = clock
@@ -172,13 +172,13 @@ class Watch:
 
     def _note(self, service: Service, node: str, statuses: Sequence[NodeStatus], time_ns: int) -> None:
         """Notes the statuses of a process. A group that it reported before, and reports no more, has no answer."""
-        found = {status.group: status for status in statuses}
+        by_group = {status.group: status for status in statuses}
         known = [group for (role, group), lane in self._lanes.items() if role == service.role and lane.knows(node)]
-        for group in dict.fromkeys((*found, *known) or (None,)):
+        for group in dict.fromkeys((*by_group, *known) or (None,)):
             if (service.role, group) not in self._lanes:
                 lane = self._lanes[service.role, group] = Lane()
                 self.others[f"{service.role} {group}"] = lane.sightings
-            self._lanes[service.role, group].note(node, found.get(group), time_ns)
+            self._lanes[service.role, group].note(node, by_group.get(group), time_ns)
 
     def _keep_positions(self, answers: Sequence[Sequence[NodeStatus]], time_ns: int) -> None:
         due = self._polls % self._stride == 0

@@ -39,6 +39,8 @@ class Disturbance:
         delay_ns: The mean delay.
         jitter_ns: The standard deviation of the delay.
         hurry: The share without delay, which overtakes others.
+        rate: How many bits leave the node in a second, over all of its links; 0: no limit. Only in a `ProgramWorld`.
+        queue_ns: The longest time that a datagram waits for the rate, before it is dropped.
     """
 
     lose: float = 0.0
@@ -47,6 +49,8 @@ class Disturbance:
     delay_ns: int = 0
     jitter_ns: int = 0
     hurry: float = 0.0
+    rate: float = 0.0
+    queue_ns: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,6 +218,19 @@ class Failed:
     number: int
     program: str
     file: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlowSyncs:
+    """The syncs of a node that have begun under a rule.
+
+    Attributes:
+        count: Their number.
+        longest_ns: The longest time that one of them has taken so far.
+    """
+
+    count: int
+    longest_ns: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -401,7 +418,7 @@ class World(Protocol):
         ...
 
 
-class ProgramWorld(World, Protocol):
+class CallWorld(World, Protocol):
     """A world where calls on files can fail. Its nodes do not lack `SIMULATED_CALLS`.
 
     A disk of Labrys has the calls `write` and `fsync` only. After a failed sync, what was written can be read, and no later
@@ -418,6 +435,36 @@ class ProgramWorld(World, Protocol):
 
     def failed_calls(self, key: int) -> Sequence[Failed]:
         """Returns the calls that have failed by this rule so far, in their order; also after `mend`."""
+        ...
+
+
+class DriftWorld(World, Protocol):
+    """A world where the clocks of a node can have another speed. Its nodes do not lack `SIMULATED_SPEED`."""
+
+    def set_speed(self, node: str, speed: float) -> None:
+        """Lets all clocks of a node, and its waits, run at a multiple of the true speed from now on."""
+        ...
+
+    def monotonic_ns(self, node: str) -> int:
+        """Returns the monotonic clock of a node, as its processes read it."""
+        ...
+
+
+class ProgramWorld(CallWorld, DriftWorld, Protocol):
+    """A world of programs, whose kernel Labrys simulates. Its nodes do not lack `SIMULATED_KERNEL`."""
+
+    def slow_syncs(self, key: int, node: str, mean_ns: int) -> None:
+        """Lets each sync that begins on a node take a time with this mean, until `mend`."""
+        ...
+
+    def slowed_syncs(self, key: int) -> Mapping[str, SlowSyncs]:
+        """Returns the syncs under this rule so far, by node; none after `mend`."""
+        ...
+
+    async def probe_with(
+        self, pairs: Iterable[Pair], *, size: int, count: int, wait_s: float
+    ) -> Mapping[Pair, Sequence[Arrival]]:
+        """Sends packets of so many bytes, all at once; see `probe`."""
         ...
 
 

@@ -81,7 +81,7 @@ def _segments(head: bytes) -> list[tuple[int, int, int]]:
         return int(struct.unpack_from(endian + form, head, at)[0])
 
     table, entry_size = number(layout.word, layout.table), number("H", layout.entry_size)
-    places = [table + place * entry_size for place in range(number("H", layout.entries))]
+    places = [table + index * entry_size for index in range(number("H", layout.entries))]
     return [
         (number("I", at), number(layout.word, at + layout.offset), number(layout.word, at + layout.size))
         for at in places

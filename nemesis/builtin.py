@@ -34,7 +34,7 @@ from nemesis.real.partition import PartitionOnNodes
 from nemesis.real.process import CrashOnNodes, KillOnNodes, PauseOnNodes
 from nemesis.real.succession import KillLeadersOnNodes
 from nemesis.real.threads import HoldThreadsOnNodes
-from nemesis.simulated import calls, machine, network
+from nemesis.simulated import calls, kernel, machine, network
 from nemesis.simulated import process as effects
 from nemesis.triggers import TriggerKind
 
@@ -207,7 +207,7 @@ KINDS = (
         simulated=network.Corrupt,
         target=tgt.RANDOM,
     ),
-    Kind(name="packet-rate", fault=egress.Rate, on_nodes=RateOnNodes, target=tgt.RANDOM),
+    Kind(name="packet-rate", fault=egress.Rate, on_nodes=RateOnNodes, simulated=kernel.Rate, target=tgt.RANDOM),
     Kind(
         name="clock-skew",
         fault=clock.Skew,
@@ -223,12 +223,14 @@ KINDS = (
         simulated=machine.ClockToAndFro,
         target=tgt.RANDOM,
     ),
+    Kind(name="clock-drift", fault=clock.Drift, simulated=machine.ClockDrifts, target=tgt.RANDOM, in_all=False),
     Kind(name="wipe", fault=disk.Wipe, on_nodes=WipeOnNodes, simulated=effects.Wiped, target=tgt.ONE, in_all=False),
     Kind(
         name="power-loss", fault=disk.PowerLoss, on_nodes=PowerLossOnNodes, simulated=effects.PowerLost, target=tgt.ONE
     ),
     Kind(name="disk-full", fault=disk.DiskFull, on_nodes=DiskFullOnNodes, simulated=machine.Full, target=tgt.ONE),
-    Kind(name="disk-error", fault=disk_error.DiskError, simulated=calls.Failing, target=tgt.ONE, in_all=False),
+    Kind(name="disk-slow", fault=disk.DiskSlow, simulated=kernel.SlowSyncs, target=tgt.ONE, in_all=False),
+    Kind(name="disk-error", fault=disk_error.DiskError, simulated=calls.FailingCalls, target=tgt.ONE, in_all=False),
     Kind(
         name="file-truncate",
         fault=files.Truncate,

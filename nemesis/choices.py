@@ -30,12 +30,12 @@ class _OwnKinds(PluginName):
         """Returns the place."""
         from nemesis.kinds import use  # noqa: PLC0415 - few commands have such a place
 
-        place = super().convert(value, param, ctx)
+        location = super().convert(value, param, ctx)
         try:
-            use(place)
+            use(location)
         except InputError as error:
             self.fail(str(error), param, ctx)
-        return place
+        return location
 
 
 class Parsed(Completed):
@@ -73,8 +73,8 @@ def triggers_like(text: str) -> list[str]:
 
     before, comma, last = text.rpartition(",")
     kind, equals, _ = last.rpartition("=")
-    found = [f"{name}{SEPARATOR if each.condition.OPTIONS else ''}" for name, each in all_triggers().items()]
-    return [f"{before}{comma}{kind}{equals}{trigger}" for trigger in found]
+    names = [f"{name}{SEPARATOR if trigger.condition.OPTIONS else ''}" for name, trigger in all_triggers().items()]
+    return [f"{before}{comma}{kind}{equals}{trigger}" for trigger in names]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

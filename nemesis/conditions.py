@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from harness.faults import Trigger
     from harness.node import Node
     from harness.op import Op, Value
-    from harness.system import LogLine
+    from harness.traits import LogLine
     from harness.world import World
     from nemesis.field import Field
     from nemesis.options import Option
@@ -145,17 +145,17 @@ class LogLineAppears(Condition):
         followed = self.targets if on is None else (on,)
         role = self.role if on is None else None  # the line may be one of another role
         if self.world is not None:
-            node, found = await self.world.log_line(frozenset(followed), line.pattern)
-            return self._fired(node, found, line)
-        nodes = [self.field.node(each) for each in followed]
-        having = [each for each in nodes if line.path in self.field.system.log_files(each, role)]
-        return await first(self._follow(each, line) for each in having)
+            node, line_text = await self.world.log_line(frozenset(followed), line.pattern)
+            return self._fired(node, line_text, line)
+        nodes = [self.field.node(node_name) for node_name in followed]
+        having = [candidate for candidate in nodes if line.path in self.field.system.log_files(candidate, role)]
+        return await first(self._follow(candidate, line) for candidate in having)
 
     async def _follow(self, node: Node, line: LogLine) -> Fired:
         """Follows one log. It goes on after errors, because the node may come back."""
-        place: loglines.Place | None = None
+        position: loglines.Place | None = None
         while True:
-            action = functools.partial(_look, self.field, line, place)
+            action = functools.partial(_look, self.field, line, position)
             looked = await self.field.each([node.name], action)
             if looked.failed:
                 self._unread |= looked.failed
@@ -165,13 +165,13 @@ class LogLineAppears(Condition):
             seen = looked.done[node.name]
             if seen.line is not None:
                 return self._fired(node.name, seen.line, line)
-            place = seen.place
+            position = seen.place
 
-    def _fired(self, node: str, found: str, line: LogLine) -> Fired:
+    def _fired(self, node: str, line_text: str, line: LogLine) -> Fired:
         return Fired(
             time_ns=self.sight.clock.now_ns(),
-            what=f"with a log line of {node}: {name(one_line(found), MAX_LINE)}",
-            measured={"node": node, "line": found, "log": line.path},
+            what=f"with a log line of {node}: {name(one_line(line_text), MAX_LINE)}",
+            measured={"node": node, "line": line_text, "log": line.path},
         )
 
 
@@ -286,13 +286,13 @@ def _named_line(field: Field, trigger: Trigger) -> LogLine:
     return lines[named]
 
 
-def _look(field: Field, line: LogLine, place: loglines.Place | None, node: Node) -> loglines.Look:
-    return loglines.look(field.shell(node), line.path, line.pattern, place)
+def _look(field: Field, line: LogLine, position: loglines.Place | None, node: Node) -> loglines.Look:
+    return loglines.look(field.shell(node), line.path, line.pattern, position)
 
 
 async def first(waits: Iterable[Coroutine[Any, Any, Fired]]) -> Fired:
     """Returns the result of the coroutine that ends first, and cancels the others. Waits for ever if there is none."""
-    tasks = [asyncio.ensure_future(each) for each in waits]
+    tasks = [asyncio.ensure_future(wait) for wait in waits]
     try:
         if not tasks:
             await asyncio.Event().wait()

@@ -13,7 +13,7 @@ import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from harness.blame import Plugin, blaming
+from harness.blame import Blamable, blaming
 from harness.capabilities import CLOCK, JAVA, SIMULATED_POWER, SWITCH
 from harness.errors import InputError
 from harness.faults import lasting, unseen_at_the_end
@@ -106,7 +106,7 @@ class Conductor:
         unreachable = (await self._field.each(names, self._beyond_faketime)).done
         refused = {name: texts for name, texts in unreachable.items() if texts}
         if refused:
-            texts = "\n  ".join(f"{name}: {text}" for name, found in refused.items() for text in found)
+            texts = "\n  ".join(f"{name}: {text}" for name, node_texts in refused.items() for text in node_texts)
             raise InputError(
                 "no clock fault can change the clock of these processes, because libfaketime does not reach them:\n  "
                 f"{texts}\n"
@@ -247,8 +247,8 @@ class Conductor:
     def _blaming(self, fault: PlannedFault, *made: Fault | Actor) -> Iterator[None]:
         """Raises an exception from the code of the system or of a fault as `PluginError`; see `harness.blame`."""
         system = self._field.system
-        theirs = [Plugin(type(each), f"fault {fault.kind}") for each in made]
-        with blaming(Plugin(type(system), f"system {system.name}"), *theirs):
+        theirs = [Blamable(type(part), f"fault {fault.kind}") for part in made]
+        with blaming(Blamable(type(system), f"system {system.name}"), *theirs):
             yield
 
     async def heal(self) -> None:
@@ -303,11 +303,11 @@ class Conductor:
     def _heal_node(self, node: Node) -> None:
         remote = self._field.shell(node)
         healing = undo_everything(remote)
-        found = [*healing.healed]
+        healed = [*healing.healed]
         if not self._prepared and self._release_node(node):
-            found.append("a volume of an earlier run")
-        if found:
-            logger.info("healed on %s: %s", node.name, ", ".join(found))
+            healed.append("a volume of an earlier run")
+        if healed:
+            logger.info("healed on %s: %s", node.name, ", ".join(healed))
         for role, state in self._field.system.process_states(node).items():
             if state is not None and state[1] == STOPPED:
                 self._field.system.resume(node, role)
@@ -325,7 +325,7 @@ class Conductor:
             members_of(kind, planned.role, self._field.layout),
             order=planned.order,
             leader=await self._leader_for(planned),
-            met=self._met.get(planned.id),
+            fired_on=self._met.get(planned.id),
         )
         occupied = Occupied(groups=kind.fault.GROUPS, role=planned.role, nodes=frozenset(targets))
 
@@ -334,15 +334,17 @@ class Conductor:
 
         await self._field.until(let_go, _patience_s(planned))
         # There is no `await` from here to the fault's registration, so no other fault can take the nodes.
-        held = {node: other.name for other in self._field.holders(occupied) for node in other.targets}
-        free = tuple(node for node in targets if node not in held)
+        holders = {node: other.name for other in self._field.holders(occupied) for node in other.targets}
+        free = tuple(node for node in targets if node not in holders)
         if not free:
-            reasons = "; ".join(f"{held[node]} already affects {node}" for node in targets)
+            reasons = "; ".join(f"{holders[node]} already affects {node}" for node in targets)
             raise FaultError(f"fault {planned.id}-{planned.kind} has no target left: {reasons}")
         if kind.fault.DAMAGES and planned.target not in EVERYWHERE:  # who asks for all nodes means it
             self._allow_damage(planned, free)
         made = kind.fault(planned=planned, targets=free, field=self._field)
-        made.problems.update({node: f"left out, because {held[node]} affects it" for node in targets if node in held})
+        made.problems.update(
+            {node: f"left out, because {holders[node]} affects it" for node in targets if node in holders}
+        )
         return made
 
     async def _leader_for(self, planned: PlannedFault) -> str | None:

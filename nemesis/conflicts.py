@@ -67,13 +67,16 @@ def check_together(faults: Sequence[PlannedFault], where: tgt.Layout) -> None:
     Raises:
         PlanError: There are such faults.
     """
-    held: defaultdict[tuple[str, str | None], _Holders] = defaultdict(_Holders)
+    holders: defaultdict[tuple[str, str | None], _Holders] = defaultdict(_Holders)
     damaged: defaultdict[str | None, set[str]] = defaultdict(set)
     for later in faults:
         kind = find_kind(later.kind).fault
         roles = {None, later.role} if later.role else {None, *where.roles}
         rivals = [
-            fault for key in itertools.product(kind.GROUPS, roles) if key in held for fault in held[key].rivals(later)
+            fault
+            for key in itertools.product(kind.GROUPS, roles)
+            if key in holders
+            for fault in holders[key].rivals(later)
         ]
         for fault in rivals:
             apart = later.start_s >= fault.end_s or _follows(fault) or _follows(later)
@@ -84,7 +87,7 @@ def check_together(faults: Sequence[PlannedFault], where: tgt.Layout) -> None:
                     f"{later.start_s:g} s both hold {', '.join(shared)}; let one end before the other begins"
                 )
         for group in kind.GROUPS:
-            held[group, later.role].add(later)
+            holders[group, later.role].add(later)
         if kind.DAMAGES:
             damaged[later.role].update(names_of(later.target))
     refusal = too_damaged(where, damaged)

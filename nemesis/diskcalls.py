@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from harness.builds import Build
 from harness.errors import NodeError
-from harness.system import Program
+from harness.traits import Program
 from nemesis.errors import FaultError
 
 if TYPE_CHECKING:
@@ -144,10 +144,10 @@ def look(remote: Remote, followed: Followed) -> Stands | Ended | None:
     line = remote.run(_called(_LOOK, *words), timeout_s=LOOK_S + OVERHEAD_S).stdout.strip()
     if not line:
         return None
-    if found := _STANDS.fullmatch(line):
-        return Stands(pid=int(found["pid"]), number=int(found["n"]), call=found["call"], file=found["file"])
-    if found := _ENDED.fullmatch(line):
-        return Ended(seen=int(found["seen"]))
+    if match := _STANDS.fullmatch(line):
+        return Stands(pid=int(match["pid"]), number=int(match["n"]), call=match["call"], file=match["file"])
+    if match := _ENDED.fullmatch(line):
+        return Ended(seen=int(match["seen"]))
     raise NodeError(
         remote.node, f"expected `stands`, `ended` or nothing from the tracer of disk-step, not {line[:200]!r}"
     )

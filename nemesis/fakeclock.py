@@ -51,8 +51,8 @@ def at(role: str | None, roles: Sequence[str]) -> str:
         role: The role of the process whose clock it sets; None: all processes of the node.
         roles: The roles of the node's processes.
     """
-    wanted = [each for each in roles if role in {None, each}]
-    files = " ".join(f"{OFFSET}-{each}" for each in wanted) if len(roles) > 1 else OFFSET
+    wanted = [other for other in roles if role in {None, other}]
+    files = " ".join(f"{OFFSET}-{other}" for other in wanted) if len(roles) > 1 else OFFSET
     return f"""at() {{
   for file in {files}; do
     [ -e $file ] || {{ echo "no process here was started with a clock of its own" >&2; exit 1; }}
@@ -117,8 +117,8 @@ def offset_s(remote: Remote, role: str) -> float:
         FaultError: No process of the node was started with a clock of its own.
     """
     script = f"cat {OFFSET}-{role} 2>/dev/null || cat {OFFSET}"
-    found = remote.run(script, timeout_s=SHELL_TIMEOUT_S, check=False)
+    answer = remote.run(script, timeout_s=SHELL_TIMEOUT_S, check=False)
     try:
-        return float(found.stdout)
+        return float(answer.stdout)
     except ValueError:
         raise FaultError(f"{remote.node}: no process was started with a clock of its own") from None

@@ -280,7 +280,7 @@ class Fault:
 
     def roles_on(self, node: Node) -> tuple[str, ...]:
         """Returns the roles of the processes on a node that this fault affects, in the order of their start."""
-        return tuple(each for each in self.field.roles_on(node) if self.role in {None, each})
+        return tuple(role for role in self.field.roles_on(node) if self.role in {None, role})
 
     def labels(self, node: Node) -> dict[str, str]:
         """Returns the processes of a node that this fault affects.
@@ -378,7 +378,7 @@ def draw_nodes(drawing: Drawing) -> Drawn:
         return Drawn(target=Named(drawing.pool), options=drawing.options)
     if drawing.pool != drawing.nodes and not isinstance(target, Named):
         nodes = drawing.pool
-    names = tgt.draw(target, nodes, drawing.rng, at_most=drawing.at_most, held=drawing.held, worn=drawing.worn)
+    names = tgt.draw(target, nodes, drawing.rng, at_most=drawing.at_most, taken=drawing.held, ended_s=drawing.worn)
     return Drawn(target=Named(names), options=drawing.options)
 
 

@@ -12,13 +12,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from harness.blame import Plugin, blamed, without_exit
+from harness.blame import Blamable, blamed, without_exit
 from harness.cluster import on_nodes
 from harness.leaders import leader_of
 from harness.service import described
+from harness.services import nodes_by_role
 from harness.slowness import slowed
 from harness.switch import switch_of
-from harness.system import nodes_by_role
 from nemesis.errors import FaultError
 from nemesis.targets import layout
 
@@ -133,7 +133,7 @@ class Field:
         work.add_done_callback(self._under_way.discard)
         results = await asyncio.shield(work)
         done = {name: result for name, result in results.items() if not isinstance(result, Exception)}
-        system = Plugin(type(self.system), f"system {self.system.name}")
+        system = Blamable(type(self.system), f"system {self.system.name}")
         failed = {name: blamed(result, system) for name, result in results.items() if isinstance(result, Exception)}
         return NodeResults(done=done, failed=failed)
 
@@ -150,8 +150,8 @@ class Field:
             timeout_s: The time limit in seconds.
             role: The role of the service to ask; None: the service that clients use.
         """
-        found = await self.leader_and_term(timeout_s, role)
-        return found[0] if found else None
+        leading = await self.leader_and_term(timeout_s, role)
+        return leading[0] if leading else None
 
     async def leader_and_term(self, timeout_s: float, role: str | None = None) -> tuple[str, int | None] | None:
         """Asks all nodes until one reports that it leads. Returns the leader with the highest term, and its term."""

@@ -154,12 +154,12 @@ class Debugger:
             if error.code in {*GONE, NOT_PREPARED}:
                 return []
             raise
-        found = []
+        methods = []
         for _ in range(answer.count()):
             method, own, _, flags = answer.number(self._method_bytes), answer.text(), answer.text(), answer.count()
             if not flags & WITHOUT_CODE and own != "<clinit>":
-                found.append(Method(of=of, id=method, name=f"{name}.{own}"))
-        return found
+                methods.append(Method(of=of, id=method, name=f"{name}.{own}"))
+        return methods
 
     def lines(self, method: Method) -> list[Line]:
         """Returns the lines of a method; none if its class was compiled without them."""
@@ -180,13 +180,13 @@ class Debugger:
         The protocol also has breakpoints that vanish after a number of threads. Java 17 answered one of 3,551 such requests
         with a wrong number, perhaps since a thread came there before the answer.
         """
-        place = (
+        location = (
             struct.pack(">BB", AT, CLASS)
             + self._id(line.method.of, self._type_bytes)
             + self._id(line.method.id, self._method_bytes)
             + struct.pack(">q", line.index)
         )
-        asked = struct.pack(">BBi", BREAKPOINT, HOLD_THREAD, 1) + place
+        asked = struct.pack(">BBi", BREAKPOINT, HOLD_THREAD, 1) + location
         return self._ask(SET_EVENT, asked).count()
 
     def clear(self, request: int) -> None:
@@ -203,8 +203,8 @@ class Debugger:
             if not self._wait(until_s):
                 break
             self._note(*self._packet(until_s + ANSWER_TIMEOUT_S))
-        found, self._hits = self._hits, []
-        return found
+        hits, self._hits = self._hits, []
+        return hits
 
     def name_of(self, thread: int) -> str:
         """Returns the name of a thread."""
@@ -331,6 +331,6 @@ class _Answer:
         end = self._at + size
         if end > len(self._content):
             raise FaultError("the JVM's debugger sent a packet that ends too early")
-        found = self._content[self._at : end]
+        part = self._content[self._at : end]
         self._at = end
-        return found
+        return part

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from harness.capabilities import SIMULATED_CALLS
+from harness.capabilities import SIMULATED_CALLS, SIMULATED_KERNEL, SIMULATED_SPEED
 from harness.console import plugins
 from harness.console.documents import shown
 from harness.console.suggest import did_you_mean
@@ -32,7 +32,11 @@ if TYPE_CHECKING:
 PAGE = "docs/guide/new-fault.md"
 # What no node but a simulated one has, with the reason.
 NEVER_REAL: Mapping[str, str] = MappingProxyType(
-    {SIMULATED_CALLS: "Labrys lets system calls fail in the simulator only"}
+    {
+        SIMULATED_CALLS: "Labrys lets system calls fail in the simulator only",
+        SIMULATED_KERNEL: "Labrys changes the speed of disks in the simulator only",
+        SIMULATED_SPEED: "Labrys changes the speed of clocks in the simulator only",
+    }
 )
 
 
@@ -186,13 +190,13 @@ def registry() -> Registry:
     return Registry(kinds=kinds, called=called, aliases=aliases, packages=packages, broken=collection.broken)
 
 
-def use(place: str) -> None:
+def use(location: str) -> None:
     """Adds kinds that the user names by a place, `MODULE:NAME` or `FILE.py:NAME`, for the rest of the process.
 
     Raises:
         InputError: They cannot be loaded, or are no kinds.
     """
-    plugins.add(plugins.FAULTS, place, Kind, page=PAGE)
+    plugins.add(plugins.FAULTS, location, Kind, page=PAGE)
     registry.cache_clear()
 
 

@@ -64,18 +64,18 @@ def left_out(
         request: The request; the result does not have the kinds that it leaves out itself.
         nodes: The names of all nodes; None: they are enough for each kind.
     """
-    found = []
+    omissions = []
     without = excluded(request or Request(), of_all())
     for kind in of_all():
         few = "" if nodes is None or kind.name in without else too_few(kind, nodes)
         gaps = [] if few or kind.name in without else gaps_of(kind, capabilities)
         if few:
-            found.append(LeftOut(kind=kind.name, nodes=(), missing=f"it {few}"))
+            omissions.append(LeftOut(kind=kind.name, nodes=(), missing=f"it {few}"))
         if gaps:
             lack = {gap.node for gap in gaps}
             lacking = tuple(node for node in capabilities if node in lack)
-            found.append(LeftOut(kind=kind.name, nodes=lacking, missing=_missing(gaps)))
-    return tuple(found)
+            omissions.append(LeftOut(kind=kind.name, nodes=lacking, missing=_missing(gaps)))
+    return tuple(omissions)
 
 
 def impossible(capabilities: Mapping[str, Capabilities]) -> frozenset[str]:

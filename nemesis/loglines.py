@@ -94,9 +94,9 @@ def look(remote: Remote, path: str, pattern: str, after: Place | None, *, look_s
     arguments = shlex.join([path, path.rpartition("/")[0] or "/", inode, offset, pattern, f"{slowed(look_s):g}"])
     done = remote.run(f"set -- {arguments}\n{_SCRIPT}", timeout_s=look_s + OVERHEAD_S, check=False)
     head, _, rest = done.stdout.partition("\n")
-    word, *place = head.split()
-    if word != FOLLOWED or len(place) != 2 or not all(number.isdecimal() for number in place):
+    word, *numbers = head.split()
+    if word != FOLLOWED or len(numbers) != 2 or not all(number.isdecimal() for number in numbers):
         said = " ".join((done.stderr or done.stdout).split())[:MAX_LINE_BYTES]
         raise NodeError(remote.node, f"{path} could not be followed: {said or 'no output'}")
     line = rest.partition("\n")[0].rstrip("\r")
-    return Look(place=Place(inode=int(place[0]), offset=int(place[1])), line=line or None)
+    return Look(place=Place(inode=int(numbers[0]), offset=int(numbers[1])), line=line or None)

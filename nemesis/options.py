@@ -183,4 +183,4 @@ def draw(known: Mapping[str, Option], rng: Random) -> dict[str, Value]:
         if option.hunted:
             with_another = option.drawn_with is not None and option.drawn_with in places
             places[name] = places[str(option.drawn_with)] if with_another else rng.randrange(len(option.hunted))
-    return {name: known[name].hunted[place] for name, place in places.items()}
+    return {name: known[name].hunted[index] for name, index in places.items()}

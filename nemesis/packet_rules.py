@@ -123,10 +123,10 @@ def parse_counters(text: str) -> list[Counter]:
     """Parses the counters in the output of `-v -S`."""
     counters = []
     for line in text.splitlines():
-        found = _COUNTED.match(line)
-        if found:
-            source = str(ipaddress.ip_address(found["source"]))
-            counters.append(Counter(source=source, drop="-j DROP" in found["rest"], packets=int(found["packets"])))
+        match = _COUNTED.match(line)
+        if match:
+            source = str(ipaddress.ip_address(match["source"]))
+            counters.append(Counter(source=source, drop="-j DROP" in match["rest"], packets=int(match["packets"])))
     return counters
 
 

@@ -88,13 +88,13 @@ def has_rivals(choice: Choice, choices: Sequence[Choice]) -> bool:
 def occupancy(choice: Choice, at_s: float, placed: Sequence[Placed]) -> Occupancy:
     """Returns the nodes that other faults affect when a fault of this kind begins at `at_s`."""
     others = [other for other in placed if choice.occupied.meets(other.choice.occupied)]
-    held = [other.target for other in others if other.lasts(at_s, after_s=LET_GO_S)]
-    worn: dict[str, float] = {}
+    holding = [other.target for other in others if other.lasts(at_s, after_s=LET_GO_S)]
+    ended_s: dict[str, float] = {}
     for other in others:
         if other.choice is not choice and other.lasts(at_s, after_s=WORN_S):
             for node in _named([other.target]):
-                worn[node] = max(other.end_s, worn.get(node, 0.0))
-    return Occupancy(held=_named(held), worn=worn)
+                ended_s[node] = max(other.end_s, ended_s.get(node, 0.0))
+    return Occupancy(held=_named(holding), worn=ended_s)
 
 
 def must_wait(fault: Placed, placed: Sequence[Placed], where: Layout, *, keep_majority: bool) -> float | None:
@@ -149,22 +149,22 @@ def impacts(fault: Placed, where: Layout) -> list[Impact]:
 def _possible(fault: Placed, where: Layout) -> list[tuple[str, ...]]:
     members = where.of(fault.choice.role)
     some = members if isinstance(fault.target, ByLeader | AtTrigger) else (None,)
-    return [tgt.resolve(fault.target, members, order=fault.drawn.order, leader=node, met=node) for node in some]
+    return [tgt.resolve(fault.target, members, order=fault.drawn.order, leader=node, fired_on=node) for node in some]
 
 
 def _go_together(fault: Placed, holding: Sequence[Placed], where: Layout) -> bool:
     """Returns whether a fault shares no named node with the `holding` faults, and certainly finds a free node."""
     nodes = where.of(fault.choice.role)
-    held = _named([other.target for other in holding]) & frozenset(nodes)
+    taken = _named([other.target for other in holding]) & frozenset(nodes)
     if any(other.target in EVERYWHERE for other in (fault, *holding)):
         return False
-    if held & set(names_of(fault.target)):
+    if taken & set(names_of(fault.target)):
         return False
     unnamed = sum(max(map(len, _possible(other, where))) for other in holding if not names_of(other.target))
     down = all(other.choice.kind.fault.DISABLES and other.start_s < fault.start_s for other in holding)
-    if fault.target in (tgt.LEADER, tgt.LEADER_MINORITY) and down and len(held) + unnamed < len(nodes):
+    if fault.target in (tgt.LEADER, tgt.LEADER_MINORITY) and down and len(taken) + unnamed < len(nodes):
         return True  # a node that has been down is not the leader
-    return all(len(set(targets) - held) > unnamed for targets in _possible(fault, where))
+    return all(len(set(targets) - taken) > unnamed for targets in _possible(fault, where))
 
 
 def _named(targets: Sequence[PlanTarget]) -> frozenset[str]:

@@ -146,10 +146,10 @@ class _Candidate:
         choice = part.choice
         nodes = where.of(choice.role)
         room = occupancy(choice, self.start_s, placed)
-        place = str(self.placed)
+        count = str(self.placed)
         drawing = Drawing(
             nodes=nodes,
-            rng=self._stream(f"{choice.role}/{place}" if len(self.parts) > 1 else place),
+            rng=self._stream(f"{choice.role}/{count}" if len(self.parts) > 1 else count),
             target=choice.target,
             options=choice.options,
             at_most=part.at_most,
@@ -291,7 +291,7 @@ def _place(
         waits = [must_wait(fault, recent, where, keep_majority=keep_majority) for fault in faults]
         if not candidate.is_first(ahead):
             waits.extend(other.start_s for *_, other in heap if other.is_first(ahead) and other.has_waited)
-        wait_s = max((each for each in waits if each is not None), default=None)
+        wait_s = max((wait for wait in waits if wait is not None), default=None)
         if in_turn and placed:
             free_s = placed[-1].end_s + candidate.rhythm.off_s[0]
             wait_s = free_s if candidate.start_s < free_s - SLACK_S else wait_s

@@ -255,36 +255,36 @@ def _parse(text: str, source: str) -> Any:
     return top
 
 
-def _check_keys(item: Any, form: type[Struct], place: str) -> None:
+def _check_keys(item: Any, form: type[Struct], where: str) -> None:
     """Refuses keys that a form does not have, as they may be misspelled. What is no object has none."""
     for key in item if isinstance(item, dict) else ():
         if key not in form.__struct_fields__:
-            raise PlanError(f"{place}unknown key {shown(key)}. {did_you_mean(key, form.__struct_fields__)}")
+            raise PlanError(f"{where}unknown key {shown(key)}. {did_you_mean(key, form.__struct_fields__)}")
 
 
-def _fault(stored: StoredFault, layout: tgt.Layout, place: str) -> PlannedFault:
+def _fault(stored: StoredFault, layout: tgt.Layout, where: str) -> PlannedFault:
     if stored.end_s <= stored.start_s:
-        raise PlanError(f"{place}: it ends at {stored.end_s:g} s, which is not after its start at {stored.start_s:g} s")
-    trigger = _trigger(stored.trigger, f"{place}.trigger")
+        raise PlanError(f"{where}: it ends at {stored.end_s:g} s, which is not after its start at {stored.start_s:g} s")
+    trigger = _trigger(stored.trigger, f"{where}.trigger")
     if trigger is not None and trigger.limit_s >= stored.end_s - stored.start_s:
         raise PlanError(
-            f"{place}: it waits for {trigger.limit_s:g} s, which must be less than its "
+            f"{where}: it waits for {trigger.limit_s:g} s, which must be less than its "
             f"{stored.end_s - stored.start_s:g} s in all"
         )
     try:
         role, target = _aim(stored, layout)
         return _checked(stored, trigger, role, target, layout)
     except PlanError as error:
-        raise PlanError(f"{place}: {error}") from error
+        raise PlanError(f"{where}: {error}") from error
 
 
-def _trigger(stored: StoredTrigger | None, place: str) -> Trigger | None:
+def _trigger(stored: StoredTrigger | None, where: str) -> Trigger | None:
     if stored is None:
         return None
     try:
         return make_trigger(stored.name, stored.limit_s, stored.parameters)
     except PlanError as error:
-        raise PlanError(f"{place}: {error}") from error
+        raise PlanError(f"{where}: {error}") from error
 
 
 def _checked(
@@ -301,7 +301,7 @@ def _checked(
         raise PlanError(f"its order must name every node once: {', '.join(nodes)}")
     options = kind.fault.settle(kind.name, stored.options)
     some = nodes[0]  # any node serves to check that the fault is possible
-    targets = tgt.resolve(target, nodes, order=order, leader=some, met=some)
+    targets = tgt.resolve(target, nodes, order=order, leader=some, fired_on=some)
     kind.fault.impact(Hit(nodes=nodes, targets=targets, order=order or nodes), options)
     return PlannedFault(
         id=0,
@@ -372,12 +372,12 @@ def _own_layout(roles: Mapping[str, Sequence[str]], nodes: Sequence[str]) -> tgt
 def _left_out(stored: Sequence[StoredLeftOut]) -> tuple[LeftOut, ...]:
     kinds: dict[str, LeftOut] = {}
     for index, left in enumerate(stored):
-        place = f"left_out[{index}]"
+        where = f"left_out[{index}]"
         try:
             name = find_kind(left.kind).name
         except PlanError as error:
-            raise PlanError(f"{place}: {error}") from error
+            raise PlanError(f"{where}: {error}") from error
         if name in kinds:
-            raise PlanError(f"{place}: {name} was left out twice")
+            raise PlanError(f"{where}: {name} was left out twice")
         kinds[name] = LeftOut(kind=name, nodes=tuple(left.nodes), missing=left.missing)
     return tuple(kinds.values())

@@ -169,7 +169,7 @@ def make_plan(
         return replace(given, seed=seed, time_limit_s=time_limit_s)
     all_kinds = options.nemesis.every_kind
     left = left_out(capabilities, options.nemesis, where.nodes) if all_kinds and capabilities else ()
-    choices, each = _chosen(options, where, capabilities)
+    choices, by_kind = _chosen(options, where, capabilities)
     if all_kinds and not choices:
         reasons = "\n  ".join(f"{item.kind}: {item.reason}" for item in left)
         raise InputError(
@@ -182,7 +182,7 @@ def make_plan(
         where,
         seed=seed,
         time_limit_s=time_limit_s,
-        rhythms=each,
+        rhythms=by_kind,
         keep_majority=options.keep_majority,
         take_majority=options.take_majority,
         in_turn=options.in_turn,
@@ -215,10 +215,10 @@ def _chosen(
     triggers = options.fault_trigger.map(lambda trigger: replace(trigger, limit_s=wait_s or DEFAULT_WAIT_S))
     if wait_s and not triggers:
         triggers = ByKind(make_trigger(RARE_MESSAGE, wait_s))
-    each = rhythms(options.fault_on, options.fault_off, kinds, quiet=options.fault_quiet, triggers=triggers)
+    by_kind = rhythms(options.fault_on, options.fault_off, kinds, quiet=options.fault_quiet, triggers=triggers)
     for choice in choices:
-        check_target(choice.name, choice.target, each[choice.name].trigger)
-    return choices, each
+        check_target(choice.name, choice.target, by_kind[choice.name].trigger)
+    return choices, by_kind
 
 
 def damaging(plan: Plan) -> frozenset[str]:

@@ -224,8 +224,8 @@ def draw(
     rng: Random,
     *,
     at_most: int | None = None,
-    held: AbstractSet[str] = frozenset(),
-    worn: Mapping[str, float] | None = None,
+    taken: AbstractSet[str] = frozenset(),
+    ended_s: Mapping[str, float] | None = None,
 ) -> tuple[str, ...]:
     """Turns a target that the seed decides into names, in the nodes' order.
 
@@ -234,9 +234,9 @@ def draw(
         nodes: All nodes, in order.
         rng: The fault's stream.
         at_most: The maximum number of nodes of `random`.
-        held: Nodes to draw only if the others are not enough. With them, `random` has fewer nodes, but at least one.
-        worn: For each recently affected node, the time at which it is free. The draw always includes a node with the earliest
-            time; nodes that are not here come before all others.
+        taken: Nodes to draw only if the others are not enough. With them, `random` has fewer nodes, but at least one.
+        ended_s: For each recently affected node, the time at which it is free. The draw always includes a node with the
+            earliest time; nodes that are not here come before all others.
 
     Raises:
         PlanError: There are too few nodes for the target.
@@ -247,11 +247,11 @@ def draw(
     size = _size(target, nodes, rng, at_most)
     if size == 0:
         raise PlanError(f"{no_minority(nodes)}; choose the target '{ONE}' or '{ALL}'")
-    free = [node for node in order if node not in held]
+    free = [node for node in order if node not in taken]
     if target == RANDOM and free:
         size = min(size, len(free))
-    chosen = [*free, *(node for node in order if node in held)][:size]
-    since = {node: (worn or {}).get(node, 0.0) for node in order}
+    chosen = [*free, *(node for node in order if node in taken)][:size]
+    since = {node: (ended_s or {}).get(node, 0.0) for node in order}
     freshest = min(free or order, key=since.__getitem__)
     if all(since[node] > since[freshest] for node in chosen):
         chosen[-1] = freshest
@@ -281,7 +281,7 @@ def resolve(
     *,
     order: Sequence[str] = (),
     leader: str | None = None,
-    met: str | None = None,
+    fired_on: str | None = None,
 ) -> tuple[str, ...]:
     """Turns a target in a plan into names: given names unchanged, a leader first, others in order.
 
@@ -290,7 +290,7 @@ def resolve(
         nodes: All nodes, in order.
         order: All nodes in the order of the plan; without one, in their own order.
         leader: The current leader; None if the target does not depend on it.
-        met: The node that the fault's trigger met; None if the target does not depend on it.
+        fired_on: The node that the fault's trigger met; None if the target does not depend on it.
 
     Raises:
         PlanError: A target that depends on the leader or the trigger has none, or a name is no node.
@@ -301,11 +301,11 @@ def resolve(
         case AllNodes() | Helix():
             return tuple(nodes)
         case AtTrigger():
-            if met is None or met not in nodes:
+            if fired_on is None or fired_on not in nodes:
                 raise PlanError(
-                    f"the target '{target}' needs the node of a trigger, one of {', '.join(nodes)}, not {met}"
+                    f"the target '{target}' needs the node of a trigger, one of {', '.join(nodes)}, not {fired_on}"
                 )
-            return (met,)
+            return (fired_on,)
         case ByLeader(lead):
             if leader is None:
                 raise PlanError(f"the target '{target}' needs a leader, and no leader is known")

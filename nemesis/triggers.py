@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from harness.capabilities import Capabilities
     from harness.faults import Fired, PlannedFault, Sight
     from harness.op import Value
-    from harness.system import LogLine
+    from harness.traits import LogLine
     from harness.world import World
     from nemesis.field import Field
     from nemesis.options import Option
@@ -121,7 +121,7 @@ class Condition(abc.ABC):
     @classmethod
     def drawn(cls, subject: Subject) -> Sequence[Mapping[str, Value]]:  # noqa: ARG003 - few depend on it
         """Returns the parameters that the runs of a hunt draw from. The default: the defaults, if each parameter has one."""
-        return [{}] if all(each.default is not None for each in cls.OPTIONS.values()) else []
+        return [{}] if all(option.default is not None for option in cls.OPTIONS.values()) else []
 
     @classmethod
     def prepare(cls, trigger: Trigger, field: Field, world: World | None) -> None:  # noqa: ARG003 - most need nothing
@@ -168,10 +168,10 @@ def registry() -> plugins.Collection[TriggerKind]:
 
 def all_triggers() -> Mapping[str, TriggerKind]:
     """Returns the trigger kinds by name, those of Labrys first."""
-    found: dict[str, TriggerKind] = {}
+    by_name: dict[str, TriggerKind] = {}
     for _, kind in registry().found:
-        found.setdefault(kind.name, kind)
-    return found
+        by_name.setdefault(kind.name, kind)
+    return by_name
 
 
 def find_trigger(name: str) -> TriggerKind:
@@ -234,7 +234,7 @@ def for_hunts(text: str, subject: Subject, capabilities: Mapping[str, Capabiliti
     Raises:
         PlanError: A trigger is not valid, cannot fire here, or there is none.
     """
-    found: dict[str, Trigger] = {}
+    by_text: dict[str, Trigger] = {}
     for part in (part.strip() for part in text.split(",") if part.strip()):
         names = list(all_triggers()) if part == str(ALL) else [part]
         for name in names:
@@ -249,10 +249,10 @@ def for_hunts(text: str, subject: Subject, capabilities: Mapping[str, Capabiliti
                     raise PlanError(lacks[0])
             elif _lacks(find_trigger(name).condition, capabilities):
                 continue
-            found |= {str(trigger): trigger for trigger in triggers}
-    if not found:
+            by_text |= {str(trigger): trigger for trigger in triggers}
+    if not by_text:
         raise PlanError("the runs have no trigger to draw from; `labrys faults` lists triggers")
-    return tuple(found.values())
+    return tuple(by_text.values())
 
 
 def _value(text: str) -> Value:
@@ -276,7 +276,7 @@ def check_target(kind: str, target: Target, trigger: Trigger | None) -> None:
             "`labrys faults` lists triggers"
         )
     if not find_trigger(trigger.name).condition.NAMES_NODE:
-        able = [name for name, each in all_triggers().items() if each.condition.NAMES_NODE]
+        able = [name for name, candidate in all_triggers().items() if candidate.condition.NAMES_NODE]
         raise PlanError(
             f"{kind} at the target '{target}' needs a trigger that names a node, and {trigger.name} names none. "
             f"Triggers that do: {', '.join(able)}."

@@ -33,7 +33,7 @@ def case_result(
         failures: The parts that are not valid, as `name=verdict`.
         fault_violations: The number of violations during or after a fault.
     """
-    verdict = next((each for each in Verdict if each.exit_code == code), None)
+    verdict = next((candidate for candidate in Verdict if candidate.exit_code == code), None)
     named = [failure.split("=") for failure in failures]
     return CaseResult(
         case=case,

@@ -17,7 +17,7 @@ def parsed(**texts: Any) -> FaultOptions:
     Raises:
         InputError: A text is not valid.
     """
-    types = {str(each.name): each.type for each in click_options(FaultOptions)}
+    types = {str(option.name): option.type for option in click_options(FaultOptions)}
     try:
         values = {
             name: types[name].convert(text, None, None) if isinstance(text, str) else text

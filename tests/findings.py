@@ -28,7 +28,7 @@ def assert_mends_have_findings(mends: Mends, page: Path) -> None:
     """Asserts that a page of findings has a section and a line of its table for each mend of a program."""
     text = page.read_text(encoding="utf-8")
     sections = set(map(int, re.findall(r"^## (\d+)\. ", text, re.MULTILINE)))
-    lines = {int(found) for found in re.findall(r"^\| (\d+)(?: and 5)? \| `", text, re.MULTILINE)}
+    lines = {int(number) for number in re.findall(r"^\| (\d+)(?: and 5)? \| `", text, re.MULTILINE)}
     assert mends.texts
     assert set(mends.texts) <= sections
     assert set(mends.texts) <= lines

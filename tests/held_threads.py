@@ -21,17 +21,17 @@ class HeldThreads:
         self._lines: dict[str, Line] = {}
         self._waiting: list[Hit] = []  # not returned yet
 
-    def at(self, place: str) -> int:
+    def at(self, line_name: str) -> int:
         """Holds each thread that comes to a place. Returns the number of the breakpoint.
 
         Args:
-            place: The method and the line, e.g. `org.example.Log.append:7`.
+            line_name: The method and the line, e.g. `org.example.Log.append:7`.
         """
-        if place not in self._lines:
-            (of, _, _) = place.rpartition(".")
+        if line_name not in self._lines:
+            (of, _, _) = line_name.rpartition(".")
             for method in self._debugger.methods([of]):
                 self._lines.update({str(line): line for line in self._debugger.lines(method)})
-        return self._debugger.hold(self._lines[place])
+        return self._debugger.hold(self._lines[line_name])
 
     async def next(self, breakpoint_: int) -> Hit:
         """Waits until a thread is held at a breakpoint, and returns it.
@@ -56,8 +56,8 @@ class HeldThreads:
         """
         if not self._waiting:
             await self._wait(time.monotonic() + within_s)
-        found, self._waiting = self._waiting, []
-        return found
+        hits, self._waiting = self._waiting, []
+        return hits
 
     async def _wait(self, until_s: float) -> None:
         self._waiting += await asyncio.to_thread(self._debugger.hits, until_s)

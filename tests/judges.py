@@ -46,9 +46,9 @@ class Ids:
 
     def judge(self, history: Columns) -> Judgement:
         """Finds ids that were given too often."""
-        for row, place in enumerate(history.function.tolist()):
-            if history.functions[place] != "ask":
-                raise InputError(f"event {history.start[row]}: expected ask, found {history.functions[place]}")
+        for row, number in enumerate(history.function.tolist()):
+            if history.functions[number] != "ask":
+                raise InputError(f"event {history.start[row]}: expected ask, found {history.functions[number]}")
         if (history.value.kind == INTEGER).any():
             raise ZeroDivisionError("a mistake of the judge itself")
         rows = np.flatnonzero((history.type == OK) & (history.result.kind == INTEGER))
@@ -59,11 +59,11 @@ class Ids:
         if not often or self._options.lenient:
             return Judgement(verdict=Verdict.VALID, reason=f"{len(ids)} ids.", counts={"ids": len(ids)})
         anomalies = []
-        for each in often:
-            given = rows[history.result.first[rows] == each].tolist()
-            text = f"The id {each} was given {len(given)} times."
+        for given_id in often:
+            given = rows[history.result.first[rows] == given_id].tolist()
+            text = f"The id {given_id} was given {len(given)} times."
             anomalies.append(
-                Anomaly(kind="twice", subject=each, explanation=text, rows=tuple(given[:12]), decisive=given[-1])
+                Anomaly(kind="twice", subject=given_id, explanation=text, rows=tuple(given[:12]), decisive=given[-1])
             )
         counted = {"ids": len(ids), "twice": len(often)}
         return Judgement(verdict=Verdict.INVALID, reason="Not unique.", counts=counted, anomalies=anomalies)
@@ -87,7 +87,7 @@ def registry(group: str) -> dict[str, Plugin]:
         "register": "workloads.register.workload:RegisterWorkload",
         "broken": "tests.judges:Nothing",
     }
-    return {name: Plugin(group=group, name=name, place=place, package="tests") for name, place in places.items()}
+    return {name: Plugin(group=group, name=name, place=location, package="tests") for name, location in places.items()}
 
 
 def asks(*given: tuple[str | None, int | None], f: str = "ask") -> list[Operation]:
@@ -99,9 +99,9 @@ def asks(*given: tuple[str | None, int | None], f: str = "ask") -> list[Operatio
     """
     return [
         Operation(
-            process=place, f=f, value=None, result=result, type=OpType.INFO if result is None else OpType.OK,
-            start_ns=2 * place, end_ns=2 * place + 1, invoke_index=2 * place,
-            complete_index=2 * place + 1, key=key, node="n1",
+            process=index, f=f, value=None, result=result, type=OpType.INFO if result is None else OpType.OK,
+            start_ns=2 * index, end_ns=2 * index + 1, invoke_index=2 * index,
+            complete_index=2 * index + 1, key=key, node="n1",
         )
-        for place, (key, result) in enumerate(given)
+        for index, (key, result) in enumerate(given)
     ]  # fmt: skip

@@ -24,13 +24,13 @@ def commands(page: str, *, until: str = "") -> list[str]:
 def steps(page: str, *, until: str = "") -> list[tuple[str, list[str]]]:
     """Returns the commands of a page, each in one line, with the outputs that the page shows after it."""
     text = (DOCS / page).read_text(encoding="utf-8")
-    found: list[tuple[str, list[str]]] = []
+    lines: list[tuple[str, list[str]]] = []
     for language, block in re.findall(r"^```(\w*)\n(.*?)^```$", text.partition(until)[0] if until else text, FLAGS):
         if language == "sh":
-            found += [(line, []) for line in block.replace("\\\n", "").splitlines()]
-        elif not language and found:
-            found[-1][1].append(block)
-    return found
+            lines += [(line, []) for line in block.replace("\\\n", "").splitlines()]
+        elif not language and lines:
+            lines[-1][1].append(block)
+    return lines
 
 
 def plainly(text: str) -> str:
@@ -43,11 +43,11 @@ def missing(shown: str, printed: str) -> list[str]:
     """Returns the pieces of a page's block, between dots, that an output does not have in this order."""
     at, lost = 0, []
     for piece in filter(None, map(str.strip, plainly(shown).split("..."))):
-        place = printed.find(piece, at)
-        if place < 0:
+        start = printed.find(piece, at)
+        if start < 0:
             lost.append(piece)
         else:
-            at = place + len(piece)
+            at = start + len(piece)
     return lost
 
 

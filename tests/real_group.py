@@ -45,9 +45,9 @@ async def found_in_time(find: Callable[[], Awaitable[T | None]], what: str) -> T
         TimeoutError: It finds nothing in time.
     """
     for _ in range(int(FOUND_S / PAUSE_S)):
-        found = await find()
-        if found is not None:
-            return found
+        result = await find()
+        if result is not None:
+            return result
         await asyncio.sleep(PAUSE_S)
     raise TimeoutError(f"expected {what} in {FOUND_S:g} s")
 

@@ -33,9 +33,9 @@ class SimulatedGroup(Generic[S]):
             for node in self.cluster.nodes:
                 self.system.start(node)
             await self.system.until_ready(self.cluster.nodes, READY_S)
-            found = await form(self)
+            formed = await form(self)
             await self.client.close()
-            return found
+            return formed
 
         try:
             return self.world.run(live())

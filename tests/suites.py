@@ -14,7 +14,7 @@ from harness.suites.suite import load_suite
 
 ROOT = Path(__file__).parents[1]
 PLACES = ("suites/*.toml", "clusters/systems/*/suites/*.toml")  # that .github/workflows/nightly.yml runs
-SUITES = {path.stem: path for place in PLACES for path in sorted(ROOT.glob(place))}
+SUITES = {path.stem: path for pattern in PLACES for path in sorted(ROOT.glob(pattern))}
 
 
 def assert_can_be_planned(capsys: pytest.CaptureFixture[str], name: str) -> None:

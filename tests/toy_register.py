@@ -100,10 +100,10 @@ class Forgetting(ToyRegisters):
 
     async def statuses(self, node: Node, timeout_s: float) -> Sequence[NodeStatus]:
         """Asks the node."""
-        found = await super().statuses(node, timeout_s)
+        statuses = await super().statuses(node, timeout_s)
         if node.name != "n1" or self.world.now_ns < 4_000_000_000:
-            return found
-        return [replace(each, applied_index=0) for each in found]
+            return statuses
+        return [replace(status, applied_index=0) for status in statuses]
 
 
 class ToyProcess:

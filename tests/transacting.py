@@ -30,10 +30,10 @@ def assert_that_all_nodes_act_on_the_same_keys(system: System, nodes: Sequence[N
 
     async def all_of_it() -> tuple[list[Outcome], list[Outcome]]:
         appends: list[list[list[Value]]] = [
-            [["append", "a", place], ["append", "b", place], ["r", "a", None]] for place in range(3)
+            [["append", "a", index], ["append", "b", index], ["r", "a", None]] for index in range(3)
         ]
         done = await asyncio.gather(*(transact(node, mops) for node, mops in zip(nodes, appends, strict=True)))
-        return [each for some in done for each in some], await transact(
+        return [outcome for some in done for outcome in some], await transact(
             nodes[0], [["r", "a", None], ["r", "b", None], ["r", "c", None]]
         )
 
@@ -41,9 +41,9 @@ def assert_that_all_nodes_act_on_the_same_keys(system: System, nodes: Sequence[N
     assert isinstance(read, Ok)
     [_, _, first], [_, _, second], [_, _, absent] = read.value
     assert (first, sorted(first), absent) == (second, [0, 1, 2], None)
-    for place, outcome in enumerate(done):
+    for index, outcome in enumerate(done):
         assert isinstance(outcome, Ok)
-        assert outcome.value[2] == ["r", "a", first[: first.index(place) + 1]]
+        assert outcome.value[2] == ["r", "a", first[: first.index(index) + 1]]
 
 
 async def random_appends(

@@ -50,5 +50,5 @@ def trials(*words: str, seeds: range, history: Recorder | None = None) -> Iterat
 
 def trial(*words: str, seed: int = 1, history: Recorder | None = None) -> Trial:
     """Carries out one such run."""
-    (found,) = trials(*words, seeds=range(seed, seed + 1), history=history)
-    return found
+    (only,) = trials(*words, seeds=range(seed, seed + 1), history=history)
+    return only

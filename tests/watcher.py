@@ -83,14 +83,14 @@ def main() -> None:
 
 def _running(folder: Path) -> list[Running]:
     """Returns what the processes have written that did not end as they should."""
-    found = []
+    running = []
     for file in sorted(folder.iterdir() if folder.is_dir() else ()):
         if file.name.isdecimal():
             with contextlib.suppress(FileNotFoundError):
                 said = json.loads(file.read_text(encoding="utf-8"))
                 process = Process(int(file.name), said["start"])
-                found.append(Running(process, said["name"], said["test"], said["since_s"], said["limit_s"]))
-    return found
+                running.append(Running(process, said["name"], said["test"], said["since_s"], said["limit_s"]))
+    return running
 
 
 def _look(folder: Path, grace_s: float) -> None:
@@ -139,12 +139,12 @@ def mark(process: Process) -> str:
 def marked(starter: Process) -> set[Process]:
     """Returns what a process has started, also what has left it; without what has removed the mark from its environment."""
     variable = f"{MARK}={mark(starter)}".encode()
-    found = set()
+    starters = set()
     for folder in PROC.iterdir() if PROC.is_dir() else ():
         with contextlib.suppress(OSError):  # it has ended, or belongs to somebody else
             if folder.name.isdecimal() and variable in (folder / "environ").read_bytes().split(b"\0"):
-                found.add(children.found(int(folder.name)))
-    return {process for process in found if process is not None and process != starter}
+                starters.add(children.found(int(folder.name)))
+    return {process for process in starters if process is not None and process != starter}
 
 
 def _send(process: Process, number: signal.Signals) -> None:

@@ -91,7 +91,7 @@ def losses(run: Run, options: Sequence[str] = ()) -> list[Loss]:
     for op in table.to_pylist():
         if answered(op["type"], op["error"], codes):
             times[op["f"] in READS].append(op["end_ns"] / NS_PER_S)
-    found = []
+    run_losses = []
     turns = together(results.faults)
     for several, later in zip(turns, [*turns[1:], None], strict=True):
         start_s = min(fault.start_ns for fault in several) / NS_PER_S
@@ -100,45 +100,45 @@ def losses(run: Run, options: Sequence[str] = ()) -> list[Loss]:
         after_s = min(end_s - start_s, lasts_s + REST_S)
         if after_s < AFTER_S:
             continue
-        found.append(
+        run_losses.append(
             Loss(
                 system=system_of(test, options),
                 kind=" and ".join(fault.planned.called for fault in several),
-                changes=_gaps([each - start_s for each in times[False]], after_s),
-                reads=_gaps([each - start_s for each in times[True]], after_s),
+                changes=_gaps([time_s - start_s for time_s in times[False]], after_s),
+                reads=_gaps([time_s - start_s for time_s in times[True]], after_s),
                 sustained_s=sustained_s(several),
                 effective=all(fault.is_proven for fault in several),
             )
         )
-    return found
+    return run_losses
 
 
 def together(faults: Sequence[MeasuredFault]) -> list[list[MeasuredFault]]:
     """Returns the faults in the order of their planned start, those with the same planned times together."""
-    found: defaultdict[tuple[float, float], list[MeasuredFault]] = defaultdict(list)
+    by_time: defaultdict[tuple[float, float], list[MeasuredFault]] = defaultdict(list)
     for fault in faults:
-        found[fault.planned.start_s, fault.planned.end_s].append(fault)
-    return [found[times] for times in sorted(found)]
+        by_time[fault.planned.start_s, fault.planned.end_s].append(fault)
+    return [by_time[times] for times in sorted(by_time)]
 
 
 def sustained_s(faults: Sequence[MeasuredFault]) -> float | None:
     """Returns the seconds from the start of the faults until changes were sustained; None if they were not."""
-    found = [_sustained_s(fault) for fault in faults]
-    return max((each for each in found if each is not None), default=None) if None not in found else None
+    sustained = [_sustained_s(fault) for fault in faults]
+    return max((value for value in sustained if value is not None), default=None) if None not in sustained else None
 
 
 def _sustained_s(fault: MeasuredFault) -> float | None:
     around = fault.availability
     if around is None:
         return None
-    found: list[float | None] = []
+    sustained: list[float | None] = []
     for windows in (windows for f, windows in around.by_f.items() if f not in READS):
         if windows.during.sustained_ok_s is not None:
-            found.append(windows.during.sustained_ok_s)
+            sustained.append(windows.during.sustained_ok_s)
         else:
             after_s = windows.after.sustained_ok_s if windows.after else None
-            found.append(None if after_s is None else (fault.end_ns - fault.start_ns) / NS_PER_S + after_s)
-    return max((each for each in found if each is not None), default=None) if None not in found else None
+            sustained.append(None if after_s is None else (fault.end_ns - fault.start_ns) / NS_PER_S + after_s)
+    return max((value for value in sustained if value is not None), default=None) if None not in sustained else None
 
 
 def system_of(test: Mapping[str, object], names: Sequence[str] = ()) -> str:
@@ -151,7 +151,7 @@ def system_of(test: Mapping[str, object], names: Sequence[str] = ()) -> str:
 
 
 def _gaps(times_s: list[float], after_s: float) -> np.ndarray:
-    inside = np.sort(np.array([each for each in times_s if -BEFORE_S <= each <= after_s]))
+    inside = np.sort(np.array([time_s for time_s in times_s if -BEFORE_S <= time_s <= after_s]))
     edges = np.concatenate(([-BEFORE_S], inside, [after_s]))
     return np.stack((edges[:-1], edges[1:]), axis=1)
 
@@ -161,7 +161,7 @@ def longest_s(gaps: np.ndarray) -> float:
     return float((gaps[:, 1] - gaps[:, 0]).max())
 
 
-def table(found: Sequence[Loss]) -> str:
+def table(losses_of: Sequence[Loss]) -> str:
     """Returns the longest gaps, and the times until changes were sustained, as a Markdown table.
 
     A cell has the median, the 90th percentile (the value that 90 % do not exceed) and the maximum of several faults.
@@ -170,11 +170,11 @@ def table(found: Sequence[Loss]) -> str:
         "| system | fault | faults | no change answered | changes sustained after | no read answered |",
         "|---|---|---|---|---|---|",
     ]
-    for (system, kind), several in sorted(_grouped(found).items()):
+    for (system, kind), several in sorted(_grouped(losses_of).items()):
         cells = [
-            _words([longest_s(each.changes) for each in several]),
-            _words([inf if each.sustained_s is None else each.sustained_s for each in several]),
-            _words([longest_s(each.reads) for each in several]),
+            _words([longest_s(loss.changes) for loss in several]),
+            _words([inf if loss.sustained_s is None else loss.sustained_s for loss in several]),
+            _words([longest_s(loss.reads) for loss in several]),
         ]
         rows.append(f"| `{system}` | `{kind}` | {len(several)} | {' | '.join(cells)} |")
     return "\n".join(rows)
@@ -183,15 +183,15 @@ def table(found: Sequence[Loss]) -> str:
 def _words(times_s: Sequence[float]) -> str:
     ordered = sorted(times_s)
     shown = [median_low(ordered), ordered[ceil(0.9 * len(ordered)) - 1], ordered[-1]]
-    words = [f"{each:.1f} s" if isfinite(each) else "never" for each in shown]
+    words = [f"{time_s:.1f} s" if isfinite(time_s) else "never" for time_s in shown]
     return words[0] if len(ordered) == 1 else " / ".join(words)
 
 
 def _grouped(losses: Sequence[Loss]) -> Mapping[tuple[str, str], list[Loss]]:
-    found: defaultdict[tuple[str, str], list[Loss]] = defaultdict(list)
-    for each in losses:
-        found[each.system, each.kind].append(each)
-    return found
+    grouped: defaultdict[tuple[str, str], list[Loss]] = defaultdict(list)
+    for loss in losses:
+        grouped[loss.system, loss.kind].append(loss)
+    return grouped
 
 
 def picture(losses: Sequence[Loss]) -> Figure:
@@ -218,17 +218,17 @@ def _column(axes: Axes, kind: str, rows: Sequence[tuple[str, int, Sequence[Loss]
     y = 0.0
     places = []
     for system, most, several in rows:
-        for number, each in enumerate(several):
-            axes.broken_barh([(-BEFORE_S, BEFORE_S + each.after_s)], (y + number, 0.86), facecolor=GRID, linewidth=0)
-            for gaps, colour, top in ((each.changes, CHANGES_COLOUR, 0.0), (each.reads, READS_COLOUR, 0.43)):
+        for number, loss in enumerate(several):
+            axes.broken_barh([(-BEFORE_S, BEFORE_S + loss.after_s)], (y + number, 0.86), facecolor=GRID, linewidth=0)
+            for gaps, colour, top in ((loss.changes, CHANGES_COLOUR, 0.0), (loss.reads, READS_COLOUR, 0.43)):
                 shown = [(start, end - start) for start, end in gaps.tolist() if end - start >= SHOWN_S]
                 axes.broken_barh(shown, (y + number + top, 0.43), facecolor=colour, linewidth=0)
         places.append((y + most / 2, system))
         y += most + 0.9
     axes.axvline(0, color=INK, linewidth=0.8)
-    axes.set_xlim(-BEFORE_S, max(each.after_s for _, _, several in rows for each in several))
+    axes.set_xlim(-BEFORE_S, max(loss.after_s for _, _, several in rows for loss in several))
     axes.set_ylim(y, -0.5)
-    axes.set_yticks([place for place, _ in places], [system for _, system in places], fontsize=8)
+    axes.set_yticks([position for position, _ in places], [system for _, system in places], fontsize=8)
     axes.tick_params(length=0, labelcolor=INK, labelsize=8)
     axes.set_xlabel("seconds since the fault", fontsize=8, color=FAINT)
     axes.set_title(kind, loc="left", fontsize=9, color=INK)
@@ -236,15 +236,15 @@ def _column(axes: Axes, kind: str, rows: Sequence[tuple[str, int, Sequence[Loss]
         spine.set_visible(False)
 
 
-def main(store: str, place: str, *options: str) -> None:
+def main(store: str, target: str, *options: str) -> None:
     """Prints the table of all runs in a store, and writes the picture."""
-    found = [each for run in Store(Path(store)).runs() for each in losses(run, options)]
-    for each in found:
-        if not each.effective:
-            print(f"left out: {each.system} with {each.kind}, whose fault was not proved", file=sys.stderr)
-    proved = [each for each in found if each.effective]
+    all_losses = [loss for run in Store(Path(store)).runs() for loss in losses(run, options)]
+    for loss in all_losses:
+        if not loss.effective:
+            print(f"left out: {loss.system} with {loss.kind}, whose fault was not proved", file=sys.stderr)
+    proved = [loss for loss in all_losses if loss.effective]
     print(table(proved))
-    Path(place).write_text(svg(picture(proved)))
+    Path(target).write_text(svg(picture(proved)))
 
 
 if __name__ == "__main__":

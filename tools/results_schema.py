@@ -42,15 +42,15 @@ def members_of(form: Any) -> dict[str, Any]:
     kinds: dict[str, Any] = {}
     left = [form]
     while left:
-        each = left.pop()
-        if isinstance(each, msgspec.inspect.Field):
-            left.append(each.type)
-        elif isinstance(each, DataclassType | StructType):
-            if each.cls.__name__ not in kinds:
-                kinds[each.cls.__name__] = each
-                left += each.fields
-        elif isinstance(each, msgspec.inspect.Type):
-            inner = (getattr(each, name) for name in each.__struct_fields__)
+        member = left.pop()
+        if isinstance(member, msgspec.inspect.Field):
+            left.append(member.type)
+        elif isinstance(member, DataclassType | StructType):
+            if member.cls.__name__ not in kinds:
+                kinds[member.cls.__name__] = member
+                left += member.fields
+        elif isinstance(member, msgspec.inspect.Type):
+            inner = (getattr(member, name) for name in member.__struct_fields__)
             left += (part for one in inner for part in (one if isinstance(one, tuple) else (one,)))
     return kinds
 
@@ -106,8 +106,8 @@ def printed(value: Any, indent: str = "") -> str:
         return line
     inner = f"{indent}  "
     if isinstance(value, list):
-        return "[\n" + ",\n".join(inner + printed(each, inner) for each in value) + f"\n{indent}]"
-    members = (f"{inner}{json.dumps(name)}: {printed(each, inner)}" for name, each in value.items())
+        return "[\n" + ",\n".join(inner + printed(member, inner) for member in value) + f"\n{indent}]"
+    members = (f"{inner}{json.dumps(name)}: {printed(member, inner)}" for name, member in value.items())
     return "{\n" + ",\n".join(members) + f"\n{indent}}}"
 
 

@@ -29,8 +29,8 @@ def pages() -> list[str]:
 
 def pages_of_systems() -> list[str]:
     """Returns the paths of the pages that stand in the folder of a system: of each folder, README.md comes first."""
-    found = _paths(SYSTEMS, tuple(f"*/{pattern}" for pattern in SHOWN))
-    return sorted(found, key=lambda path: (path.split("/")[2], path.count("/"), Path(path).name != FIRST, path))
+    paths = _paths(SYSTEMS, tuple(f"*/{pattern}" for pattern in SHOWN))
+    return sorted(paths, key=lambda path: (path.split("/")[2], path.count("/"), Path(path).name != FIRST, path))
 
 
 def site_path(path: str) -> str:
@@ -44,13 +44,13 @@ def _paths(folder: str, patterns: tuple[str, ...]) -> list[str]:
 
 def relinked(text: str, page: str) -> str:
     """Returns the text of a page with the links that its place on the site needs."""
-    place = site_path(page)
+    own = site_path(page)
 
     def link(match: re.Match[str]) -> str:
         target = normpath(join(dirname(page), match[2]))
         if not target.startswith((f"{DOCS}/", f"{SYSTEMS}/")):
             return match[0]
-        return f"{match[1]}{relpath(site_path(target), dirname(place) or '.')}{match[3]}"
+        return f"{match[1]}{relpath(site_path(target), dirname(own) or '.')}{match[3]}"
 
     return LINK.sub(link, text)
 

@@ -16,7 +16,8 @@ from harness.builds import Artifact, Build, Provenance
 from harness.client import Client, RoutedClient
 from harness.daemon import Daemon
 from harness.service import NodeStatus, ReplicaState, Service
-from harness.system import LogLine, OneServiceSystem, Program, System
+from harness.system import OneServiceSystem, System
+from harness.traits import LogLine, Program
 
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "system-reference.md"
 CLASSES = (
@@ -26,7 +27,7 @@ CLASSES = (
 BEGINNING = """\
 Look up here what a [system of your own](../guide/new-system.md) can define, and what it describes or returns.
 `python tools/system_reference.py` writes this page from the docstrings in `harness/system.py`, `harness/service.py`,
-`harness/daemon.py`, `harness/builds.py` and `harness/client.py`.
+`harness/traits.py`, `harness/daemon.py`, `harness/builds.py` and `harness/client.py`.
 
 A system with one service derives from `OneServiceSystem`, and has the members of `System` and of `Service`. It defines `name`,
 `role`, `serves`, and the methods that say so, but not `services`. Labrys calls the blocking
@@ -40,7 +41,7 @@ INDENT = " " * 4
 
 def page() -> str:
     """Returns the page."""
-    parts = [part for each in CLASSES for part in describe(each)]
+    parts = [part for cls in CLASSES for part in describe(cls)]
     return "\n".join(["# The members of a system", "", *paragraphs(BEGINNING), *parts]).rstrip() + "\n"
 
 
@@ -87,21 +88,21 @@ def parse(of: Any) -> tuple[str, dict[str, list[str]]]:
 
 def items(lines: list[str]) -> list[tuple[str, str]]:
     """Returns the named items of a section, each in one line."""
-    found: list[tuple[str, str]] = []
+    entries: list[tuple[str, str]] = []
     for line in lines:
         begun = ITEM.fullmatch(line.removeprefix(INDENT)) if not line.startswith(INDENT * 2) else None
         if begun:
-            found.append((begun[1], begun[2]))
+            entries.append((begun[1], begun[2]))
         elif line.strip():
-            name, said = found[-1]
-            found[-1] = name, f"{said} {line.strip()}"
-    return found
+            name, said = entries[-1]
+            entries[-1] = name, f"{said} {line.strip()}"
+    return entries
 
 
 def paragraphs(text: str) -> list[str]:
     """Returns the lines of the paragraphs of a text, with an empty line after each."""
-    filled = (textwrap.fill(each, WIDTH, break_on_hyphens=False) for each in re.split(r"\n\n+", text.strip()))
-    return [line for each in filled for line in (each, "")]
+    filled = (textwrap.fill(paragraph, WIDTH, break_on_hyphens=False) for paragraph in re.split(r"\n\n+", text.strip()))
+    return [line for paragraph in filled for line in (paragraph, "")]
 
 
 def _cell(text: str) -> str:
@@ -121,7 +122,7 @@ def _type(of: type, name: str) -> str:
 
 def _default(of: type, name: str) -> str:
     if dataclasses.is_dataclass(of):
-        (field,) = (each for each in dataclasses.fields(of) if each.name == name)
+        (field,) = (candidate for candidate in dataclasses.fields(of) if candidate.name == name)
         if field.default_factory is not dataclasses.MISSING:
             return _code(repr(field.default_factory()))
         return "" if field.default is dataclasses.MISSING else _code(repr(field.default))
@@ -133,12 +134,12 @@ def _default(of: type, name: str) -> str:
 
 def _methods(of: type) -> list[tuple[str, Any]]:
     """Returns the public methods of a class in the order of its source, those that must be defined first."""
-    found = [
+    methods = [
         (name, function)
         for name, value in vars(of).items()
         if not name.startswith("_") and inspect.isfunction(function := _function(value))
     ]
-    return sorted(found, key=lambda each: not getattr(each[1], "__isabstractmethod__", False))
+    return sorted(methods, key=lambda method: not getattr(method[1], "__isabstractmethod__", False))
 
 
 def _function(value: Any) -> Any:

@@ -27,8 +27,9 @@ from clusters.sim.system import SimNodes
 from commands.options.choosing import SIMULATED_SYSTEM
 from harness.capabilities import CLOCK, NAMES, ROOT, SIMULATED, Capabilities
 from harness.console import plugins
-from harness.declare import Topic, click_options, hunted
+from harness.declare import Topic, click_options
 from harness.errors import ExitCode
+from harness.option_values import hunted
 from harness.suites.thresholds import MEASURES
 from nemesis.builtin import KINDS, TRIGGERS
 from nemesis.kinds import Called
@@ -61,7 +62,7 @@ def kinds() -> Rows:
     first: dict[str, str] = {}
     for fault, several in _by_fault():
         names = ", ".join(_with_aliases(kind) for kind in several)
-        names += "".join(f"; {_variant(kind, each)}" for kind in several for each in kind.variants)
+        names += "".join(f"; {_variant(kind, variant)}" for kind in several for variant in kind.variants)
         targets = ", ".join(NAMED if kind.target is None else f"`{kind.target}`" for kind in several)
         before = first.setdefault(fault.PROOF, several[0].name)
         proof = fault.PROOF if before == several[0].name else f"as for `{before}`"
@@ -88,7 +89,7 @@ def _variant(kind: Kind, variant: Variant) -> str:
 
 def _needs(fault: type[Fault]) -> str:
     needs = sorted(fault.needs(()) - {ROOT})
-    return ", ".join(f"{each} or {fault.INSTEAD[each]}" if each in fault.INSTEAD else each for each in needs)
+    return ", ".join(f"{need} or {fault.INSTEAD[need]}" if need in fault.INSTEAD else need for need in needs)
 
 
 def places_of_kinds() -> Rows:
@@ -131,8 +132,8 @@ def options_of_kinds() -> Rows:
 def triggers() -> Rows:
     """Returns the triggers of faults in the form of the command line, with their parameters."""
     rows: Rows = [("trigger", "the fault begins with", "parameters", "names a node")]
-    for each in TRIGGERS:
-        options = each.condition.OPTIONS
+    for trigger in TRIGGERS:
+        options = trigger.condition.OPTIONS
         form = "".join(
             f":{name.upper()}" if about.default is None and about.needed else f"[:{name.upper()}]"
             for name, about in options.items()
@@ -141,8 +142,8 @@ def triggers() -> Rows:
             f"{name.upper()}: {about.meaning.rstrip('.')}" + ("" if about.default is None else f" (`{about.default}`)")
             for name, about in options.items()
         ]
-        named = "yes" if each.condition.NAMES_NODE else ""
-        rows.append((f"`{each.name}{form}`", each.condition.SUMMARY.rstrip("."), "; ".join(meanings), named))
+        named = "yes" if trigger.condition.NAMES_NODE else ""
+        rows.append((f"`{trigger.name}{form}`", trigger.condition.SUMMARY.rstrip("."), "; ".join(meanings), named))
     return rows
 
 
@@ -178,28 +179,28 @@ def _places(group: str) -> dict[str, str]:
 
 def _own(group: str) -> Iterator[tuple[str, Any]]:
     """Yields the names and the classes of Labrys' own plug-ins."""
-    for name, place in _places(group).items():
-        yield name, _loaded(place)
+    for name, location in _places(group).items():
+        yield name, _loaded(location)
 
 
-def _loaded(place: str) -> Any:
-    module, _, attribute = place.partition(plugins.PLACE_SEPARATOR)
+def _loaded(location: str) -> Any:
+    module, _, attribute = location.partition(plugins.PLACE_SEPARATOR)
     return getattr(importlib.import_module(module), attribute)
 
 
-def _functions(place: str) -> Rows:
+def _functions(location: str) -> Rows:
     """Returns the functions of a workload; one that takes different arguments has a row for each."""
     rows: Rows = [("function", "argument", "result")]
-    for name, text in _loaded(place).functions.items():
+    for name, text in _loaded(location).functions.items():
         for form in re.split(r"; (?=[^;]* -> )", text):
             argument, _, result = form.partition(" -> ")
             rows.append((f"`{name}`", argument, result))
     return rows
 
 
-def _options(place: str) -> Rows:
+def _options(location: str) -> Rows:
     """Returns the options of a plug-in, as its help has them; a column says which ones a verdict depends on, if any."""
-    options = _loaded(place).Options
+    options = _loaded(location).Options
     judging = {option.name for option in click_options(options, judging=True)}
     drawn = hunted(options)
     rows: Rows = [(*OPTION, "verdict") if judging else OPTION]
@@ -221,8 +222,8 @@ def _options_of_commands() -> Rows:
     """Returns the options of the other commands that `labrys test` does not have."""
     test = {option.name for option in _loaded(COMMANDS["test"][0]).params}
     rows: Rows = [OPTION]
-    for name, (place, _) in COMMANDS.items():
-        command = _loaded(place)
+    for name, (location, _) in COMMANDS.items():
+        command = _loaded(location)
         parts = getattr(command, "commands", {}).items()
         for path, part in ((name, command), *((f"{name} {inner}", part) for inner, part in parts)):
             for option in part.params:
@@ -281,7 +282,7 @@ def _consistency_models() -> Rows:
     rows: Rows = [("model", "aliases", "implies directly", "prohibits itself")]
     for model in MODELS:
         cells = (model.aliases, model.implies, model.prohibits)
-        rows.append((f"`{model.name}`", *(", ".join(f"`{each}`" for each in cell) for cell in cells)))
+        rows.append((f"`{model.name}`", *(", ".join(f"`{name}`" for name in cell) for cell in cells)))
     return rows
 
 
@@ -290,7 +291,7 @@ def _anomalies_of_transactions() -> Rows:
     rows: Rows = [("type", "what it is", "the weakest models that prohibit it")]
     for name, meaning in ANOMALIES.items():
         weakest, _ = ruled_out([name])
-        rows.append((f"`{name}`", meaning[0].upper() + meaning[1:], ", ".join(f"`{each}`" for each in weakest)))
+        rows.append((f"`{name}`", meaning[0].upper() + meaning[1:], ", ".join(f"`{model}`" for model in weakest)))
     return rows
 
 
@@ -310,9 +311,9 @@ def _workloads() -> Rows:
 def _promises() -> Rows:
     """Returns what each system promises with its default options, and the options of the workload that follow."""
     rows: Rows = [("system", "workloads", "it promises", "by", "so the workload has")]
-    for system, found in _own(plugins.SYSTEMS):
+    for system, cls in _own(plugins.SYSTEMS):
         several: dict[tuple[str, str, str], list[str]] = {}
-        for workload, promise in found.promises(found.Options()).items():
+        for workload, promise in cls.promises(cls.Options()).items():
             options = ", ".join(
                 f"`{name.replace('_', '-')}` = `{_value(value)}`" for name, value in promise.options.items()
             )
@@ -331,12 +332,14 @@ def _folders() -> Rows:
     for name, system in _own(plugins.SYSTEMS):
         names.setdefault(system.__module__.split(".")[2], []).append(f"`{name}`")
     for folder, systems in names.items():
-        place = site.ROOT / site.SYSTEMS / folder
+        own_folder = site.ROOT / site.SYSTEMS / folder
         cells = [
-            ", ".join(f"[{path.name}](../../{path.relative_to(site.ROOT)})" for path in sorted(place.glob(pattern)))
+            ", ".join(
+                f"[{path.name}](../../{path.relative_to(site.ROOT)})" for path in sorted(own_folder.glob(pattern))
+            )
             for pattern in ("*.md", "findings/*.md")
         ]
-        suites = ", ".join(f"`{path.stem}`" for path in sorted(place.glob("suites/*.toml")))
+        suites = ", ".join(f"`{path.stem}`" for path in sorted(own_folder.glob("suites/*.toml")))
         rows.append((", ".join(systems), *cells, suites))
     return rows
 
@@ -353,8 +356,11 @@ def kinds_of(judge: ModuleType) -> Mapping[str, str]:
 
 def _found_by(judge: ModuleType) -> Callable[[], Rows]:
     def rows() -> Rows:
-        found = kinds_of(judge).items()
-        return [("kind", "what the judge found"), *((f"`{kind}`", text[0].upper() + text[1:]) for kind, text in found)]
+        entries = kinds_of(judge).items()
+        return [
+            ("kind", "what the judge found"),
+            *((f"`{kind}`", text[0].upper() + text[1:]) for kind, text in entries),
+        ]
 
     return rows
 
@@ -362,19 +368,19 @@ def _found_by(judge: ModuleType) -> Callable[[], Rows]:
 def _of_own_kind() -> Iterator[tuple[str, str]]:
     """Yields the names and the places of the workloads; without those for programs with pipes alone."""
     systems = [system for _, system in _own(plugins.SYSTEMS)]
-    for name, place in _places(plugins.WORKLOADS).items():
+    for name, location in _places(plugins.WORKLOADS).items():
         places = [system.only_on for system in systems if name in system.serves]
-        if not places or any(place != PIPES for place in places):
-            yield name, place
+        if not places or any(location != PIPES for location in places):
+            yield name, location
 
 
 def _of_own_functions() -> Iterator[tuple[str, str]]:
     """Yields those of them whose functions are not a part of those of another workload of their package."""
-    functions = {place: set(_loaded(place).functions) for _, place in _of_own_kind()}
-    for name, place in _of_own_kind():
-        package = place.rpartition(".")[0]
-        if not any(functions[place] < more for other, more in functions.items() if other.startswith(package)):
-            yield name, place
+    functions = {location: set(_loaded(location).functions) for _, location in _of_own_kind()}
+    for name, location in _of_own_kind():
+        package = location.rpartition(".")[0]
+        if not any(functions[location] < more for other, more in functions.items() if other.startswith(package)):
+            yield name, location
 
 
 TABLES: Mapping[str, Callable[[], Rows]] = MappingProxyType(
@@ -401,9 +407,12 @@ TABLES: Mapping[str, Callable[[], Rows]] = MappingProxyType(
         "anomalies-of-locks": _found_by(of_locks),
         "anomalies-of-sets": _found_by(of_sets),
         "anomalies-of-banks": _found_by(of_banks),
-        **{f"functions-of-{name}": partial(_functions, place) for name, place in _of_own_functions()},
-        **{f"options-of-{name}": partial(_options, place) for name, place in _of_own_kind()},
-        **{f"options-of-system-{name}": partial(_options, place) for name, place in _places(plugins.SYSTEMS).items()},
+        **{f"functions-of-{name}": partial(_functions, location) for name, location in _of_own_functions()},
+        **{f"options-of-{name}": partial(_options, location) for name, location in _of_own_kind()},
+        **{
+            f"options-of-system-{name}": partial(_options, location)
+            for name, location in _places(plugins.SYSTEMS).items()
+        },
     }
 )
 
@@ -416,7 +425,7 @@ def markdown(rows: Sequence[Sequence[str]]) -> str:
 
 def written(page: str) -> str:
     """Returns a page with its tables made anew."""
-    return TABLE.sub(lambda found: f"{found[1]}\n{markdown(TABLES[found[2]]())}\n{found[3]}", page)
+    return TABLE.sub(lambda match: f"{match[1]}\n{markdown(TABLES[match[2]]())}\n{match[3]}", page)
 
 
 if __name__ == "__main__":

@@ -62,17 +62,17 @@ def last_runs(stores: Iterable[Store]) -> tuple[list[Case], list[str]]:
         The cases with their last runs, and a sentence for each suite or result that cannot be a part of the table.
     """
     rows = [(row, store) for store in stores for row in newest_suites(store, len(store.suites()))]
-    found: dict[tuple[str, str, str], Case] = {}
+    newest: dict[tuple[str, str, str], Case] = {}
     problems = []
-    for row, store in sorted(rows, key=lambda each: each[0].folder[1]):
+    for row, store in sorted(rows, key=lambda entry: entry[0].folder[1]):
         if row.problem:
             problems.append(f"{'/'.join(row.folder)}: {row.problem}")
         for case in row.cases:
             if case.ended and case.run is None:
                 problems.append(f"{case.name} of {'/'.join(row.folder)} has no run: {case.ended}: {case.why}")
             elif case.run is not None:
-                found[row.name, row.seed, case.name] = _read(store.open_run("/".join(case.run)), row, case)
-    return list(found.values()), problems
+                newest[row.name, row.seed, case.name] = _read(store.open_run("/".join(case.run)), row, case)
+    return list(newest.values()), problems
 
 
 def _read(run: Run, row: SuiteRow, case: CaseRow) -> Case:
@@ -115,7 +115,7 @@ def table(cases: Sequence[Case]) -> str:
             f"{sum(case.operations for case in several):,}",
             ", ".join(faults),
             "; ".join(
-                f"{count} {words}" for words, count in sorted(ended.items(), key=lambda each: (-each[1], each[0]))
+                f"{count} {words}" for words, count in sorted(ended.items(), key=lambda entry: (-entry[1], entry[0]))
             ),
         ]
         lines.append(f"| {system} | {' | '.join(cells)} |")
@@ -124,7 +124,7 @@ def table(cases: Sequence[Case]) -> str:
 
 def main(*places: str) -> None:
     """Prints the table of the suites in some stores."""
-    cases, problems = last_runs([Store(Path(place)) for place in places])
+    cases, problems = last_runs([Store(Path(folder)) for folder in places])
     for problem in problems:
         print(f"left out: {problem}", file=sys.stderr)
     print(table(cases))

@@ -69,10 +69,10 @@ class BaseWorkload(abc.ABC, Generic[OptionsT]):
 
     def check(self, operations: Sequence[Operation], observed: Observed) -> list[Part]:
         """Returns the parts of `parts` and, if the test has final reads and there is something to read, `final-reads`."""
-        found = self.parts(operations, observed)
+        parts = self.parts(operations, observed)
         if observed.final_reads is not None and self.final:
-            found.append(self.final_part(operations, observed.final_reads))
-        return found
+            parts.append(self.final_part(operations, observed.final_reads))
+        return parts
 
 
 class JudgedWorkload(BaseWorkload[OptionsT]):

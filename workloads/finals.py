@@ -60,5 +60,5 @@ def final_reads(operations: Sequence[Operation], reads: FinalReads) -> Part:
     left_out = "".join(f" {node} was left out: it {why}." for node, why in reads.left_out.items())
     several = f"All {len(through):,} keys were" if len(through) > 1 else "The only key was"
     what = "The only object was" if set(through) == {None} else several
-    held = f"{what} read after healing, through {', '.join(through_nodes)}.{left_out}"
-    return Part.of("final-reads", details, held=held, untested=untested)
+    sentence = f"{what} read after healing, through {', '.join(through_nodes)}.{left_out}"
+    return Part.of("final-reads", details, held=sentence, untested=untested)

@@ -37,8 +37,8 @@ def history(operations: int) -> list[Op]:
     """Returns writes of numbers, each with a read of it, one after the other, on many keys."""
     events = []
     for number in range(operations):
-        place = number // 2
-        key, value = f"k{place % KEYS}", place // KEYS
+        number_of_pair = number // 2
+        key, value = f"k{number_of_pair % KEYS}", number_of_pair // KEYS
         f = "read" if number % 2 else "write"
         node = f"n{number % 5 + 1}"
         for later, kind in enumerate((OpType.INVOKE, OpType.OK)):

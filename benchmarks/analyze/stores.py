@@ -71,25 +71,27 @@ def run_folder(folder: Path, made: Plan, name: str) -> None:
 
 def stores(folder: Path, names: Sequence[str]) -> list[Store]:
     """Makes the named stores below a folder: `1e6`, `1e7`, `runs` and `limit`."""
-    found = []
+    made_stores = []
     for name in names:
-        place = folder / name
+        folder_of_store = folder / name
         if name == "runs":
             for number in range(RUNS):
                 made = Plan(operations=RUN_OPERATIONS, keys=5, cas=0.1, seed=number, planted=[])
-                run_folder(place / "synthetic" / f"{number:04}", made, f"synthetic/{number:04}")
-            found.append(Store(name=f"{RUNS:,} runs", folder=place, keys=5 * RUNS, invalid=0))
+                run_folder(folder_of_store / "synthetic" / f"{number:04}", made, f"synthetic/{number:04}")
+            made_stores.append(Store(name=f"{RUNS:,} runs", folder=folder_of_store, keys=5 * RUNS, invalid=0))
             continue
         one = name == "limit"
         operations = 1_000_000 if one else int(float(name))
         made = plan(
             operations, one_key=one, cas=0.1, seed=1, kinds=("stale",) if one else ("stale", "lost", "phantom", "cas")
         )
-        run_folder(place / "synthetic" / "1", made, "synthetic/1")
+        run_folder(folder_of_store / "synthetic" / "1", made, "synthetic/1")
         options = ["--memory-limit", "64"] if one else []
         title = "10^6 operations on one key, 64 MiB" if one else f"{operations:,} operations"
-        found.append(Store(name=title, folder=place, keys=made.keys, invalid=len(made.planted), options=options))
-    return found
+        made_stores.append(
+            Store(name=title, folder=folder_of_store, keys=made.keys, invalid=len(made.planted), options=options)
+        )
+    return made_stores
 
 
 def measured(store: Store, folder: Path, *, spark: bool) -> dict[str, Any]:
@@ -116,11 +118,11 @@ def measured(store: Store, folder: Path, *, spark: bool) -> dict[str, Any]:
         seconds = time.monotonic() - began_s
     if ended.returncode not in {0, 1}:
         sys.exit(f"{' '.join(command)} ended with {ended.returncode}: {ended.stderr}{ended.stdout}")
-    found = json.loads(ended.stdout)
+    summary = json.loads(ended.stdout)
     expected = {"valid": store.keys - store.invalid, "invalid": store.invalid, "unknown": 0}
-    if found["verdicts"] != expected:
-        sys.exit(f"{store.name}: expected {expected}, found {found['verdicts']}")
-    return {"seconds": seconds, "peak": memory.peak, "summary": found}
+    if summary["verdicts"] != expected:
+        sys.exit(f"{store.name}: expected {expected}, found {summary['verdicts']}")
+    return {"seconds": seconds, "peak": memory.peak, "summary": summary}
 
 
 def table(folder: Path, names: Sequence[str], ways: Sequence[str]) -> None:
@@ -128,10 +130,10 @@ def table(folder: Path, names: Sequence[str], ways: Sequence[str]) -> None:
     print("| store | way | seconds | peak memory | steps |\n|---|---|---|---|---|", flush=True)
     for store in stores(folder, names):
         for way in ways:
-            found = measured(store, folder / f"{store.folder.name}-{way}", spark=way == "spark")
-            steps = ", ".join(f"{name} {seconds:.1f}" for name, seconds in found["summary"]["seconds"].items())
-            path = found["summary"]["path"]
+            figures = measured(store, folder / f"{store.folder.name}-{way}", spark=way == "spark")
+            steps = ", ".join(f"{name} {seconds:.1f}" for name, seconds in figures["summary"]["seconds"].items())
+            path = figures["summary"]["path"]
             print(
-                f"| {store.name} | {path} | {found['seconds']:.1f} | {found['peak'] / 1e9:.1f} GB | {steps} |",
+                f"| {store.name} | {path} | {figures['seconds']:.1f} | {figures['peak'] / 1e9:.1f} GB | {steps} |",
                 flush=True,
             )

@@ -34,17 +34,17 @@ def hinted_cases(pattern: str) -> Iterator[Case]:
     for name, make, (count, processes, crashed) in SETTINGS:
         for what in ("valid", "middle"):
             row = f"{name}, {count:,} by {processes}, {crashed:,} crashed, {what}"
-            names = [each for each in (f"{row}, order told", f"{row}, no order") if pattern in each]
+            names = [name for name in (f"{row}, order told", f"{row}, no order") if pattern in name]
             if not names:
                 continue
             subject = make()
             ordered = subject.history(count=count, processes=processes, crashed=crashed, seed=name, ordered=True)
             if what in PLACES:
                 ordered = subject.with_mistake(ordered, PLACES[what])
-            for each in names:
+            for row_name in names:
                 yield Case(
-                    name=each,
-                    histories=[ordered if each.endswith("told") else without_hints(ordered)],
+                    name=row_name,
+                    histories=[ordered if row_name.endswith("told") else without_hints(ordered)],
                     model=subject.model,
                     porcupine=subject.porcupine,
                     valid=what == "valid",

@@ -143,8 +143,8 @@ class Bank(Model):
     def step(self, state: tuple[int, ...], op: Call) -> tuple[int, ...] | Inconsistent:
         """See `Model`."""
         if op.f == "read":
-            held = list(state) if op.argument is None else state[op.argument]
-            return state if op.result == held else Inconsistent(f"read {op.result}, but the accounts hold {held}")
+            balance = list(state) if op.argument is None else state[op.argument]
+            return state if op.result == balance else Inconsistent(f"read {op.result}, but the accounts hold {balance}")
         source, target, amount = op.argument
         enough = state[source] >= amount
         if op.ok and op.result is not enough:
@@ -167,8 +167,8 @@ class Bank(Model):
         if op.f != "read":
             return None
         bank = ACCOUNTS * BALANCE
-        held = op.result if isinstance(op.result, list) else [op.result]
-        right = sum(held) == bank if op.argument is None else held[0] in range(bank + 1)
+        balances = op.result if isinstance(op.result, list) else [op.result]
+        right = sum(balances) == bank if op.argument is None else balances[0] in range(bank + 1)
         return None if right else f"the bank has {bank}, but the read says {op.result}"
 
 
@@ -181,8 +181,12 @@ class Store(Model):
     def step(self, state: tuple[int, ...], op: Call) -> tuple[int, ...] | Inconsistent:
         """See `Model`."""
         if op.f == "get":
-            held = state[op.argument]
-            return state if op.result == held else Inconsistent(f"got {op.result} of {op.argument}, which holds {held}")
+            balance = state[op.argument]
+            return (
+                state
+                if op.result == balance
+                else Inconsistent(f"got {op.result} of {op.argument}, which holds {balance}")
+            )
         key, *expected, new = op.argument
         matches = op.f == "put" or state[key] == expected[0]
         if op.f == "cas" and op.ok and op.result is not matches:

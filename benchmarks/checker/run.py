@@ -143,7 +143,7 @@ def _decidable(case: Case, history: Sequence[Operation]) -> Decidable:
         of_keys = [[op for op in history if op.key == key] for key in {op.key for op in history}]
         coded = [Objects.of(case.model, of_key) for of_key in of_keys]
         if not case.whole:
-            return partial(_solved, [each.problem for each in coded])
+            return partial(_solved, [key.problem for key in coded])
         return lambda limit_s: [
             outcome for outcome, _ in solve_by_hints(coded, Limits(time_limit_s=limit_s), fail_fast=True)
         ]
@@ -228,13 +228,13 @@ class Table:
 
 def _contradictions(row: Row, ours: Sequence[Ours], asked: Sequence[Answer]) -> list[str]:
     """Returns the contradictions in the verdicts of a row."""
-    found = []
+    contradictions = []
     for history, one, answer in zip(row.histories, ours, asked, strict=True):
         known = {} if history.valid is None else {"the history is": "valid" if history.valid else "invalid"}
         results = {**known, "ours says": one.verdict, "porcupine says": answer.verdict}
         if len(set(results.values()) - {UNKNOWN}) > 1:
-            found.append(f" BUT {', '.join(f'{who} {verdict}' for who, verdict in results.items())}")
-    return found
+            contradictions.append(f" BUT {', '.join(f'{who} {verdict}' for who, verdict in results.items())}")
+    return contradictions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -265,7 +265,7 @@ def _compare(row: Row, peer: Porcupine, limit_s: float) -> tuple[list[Ours], lis
 def _measure_ours(history: Decidable, limit_s: float) -> Ours:
     seconds, outcomes = _best(lambda decide: decide(limit_s), history.prepare)
     results = {outcome.verdict for outcome in outcomes}
-    verdict = next(str(each) for each in ("invalid", "unknown", "valid") if each in results)
+    verdict = next(str(candidate) for candidate in ("invalid", "unknown", "valid") if candidate in results)
     whole = None
     if history.whole is not None and verdict != UNKNOWN:
         whole, _ = _best(history.whole, lambda: limit_s)

@@ -94,9 +94,9 @@ class Subject:
             order=(lambda: self.revision) if ordered else None,
         )
 
-    def with_mistake(self, operations: Sequence[Operation], place: float) -> list[Operation]:
+    def with_mistake(self, operations: Sequence[Operation], share: float) -> list[Operation]:
         """Returns the history with one wrong answer, as near as possible to a place between 0 and 1."""
-        target = place * (len(operations) - 1)
+        target = share * (len(operations) - 1)
         order = sorted(range(len(operations)), key=lambda position: abs(position - target))
         position, result = self.mistake(operations, order)
         changed = list(operations)

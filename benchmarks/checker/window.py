@@ -74,13 +74,13 @@ def _closed(
     step: Callable[[State, int], State], now: set[tuple[State, int]], begun: Sequence[int]
 ) -> set[tuple[State, int]]:
     """Returns the configurations, and all that follow when more operations take effect."""
-    found, left = set(now), list(now)
-    while left and len(found) <= MOST:
+    closed, left = set(now), list(now)
+    while left and len(closed) <= MOST:
         state, done = left.pop()
         for i in begun:
             if not done >> i & 1 and not isinstance(after := step(state, i), Inconsistent):
                 then = (after, done | 1 << i)
-                if then not in found:
-                    found.add(then)
+                if then not in closed:
+                    closed.add(then)
                     left.append(then)
-    return found
+    return closed

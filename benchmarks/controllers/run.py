@@ -154,23 +154,23 @@ def _measure(cluster: LocalCluster, setting: str, options: ControllerOptions, ki
         on_all(cluster.nodes, system.stop)
 
 
-def _print_failovers(found: list[Failover]) -> None:
-    print(f"\n{len(found)} kills of the leader, in seconds:\n")
+def _print_failovers(failovers: list[Failover]) -> None:
+    print(f"\n{len(failovers)} kills of the leader, in seconds:\n")
     print("| from the kill until | least | p50 | p90 | most |\n|---|---|---|---|---|")
     rows: dict[str, Callable[[Failover], float]] = {
-        "a controller says that it leads": lambda each: each.claimed_s,
-        "a write is carried out": lambda each: each.written_s,
-        "(from the restart) all agree": lambda each: each.restarted_s,
+        "a controller says that it leads": lambda failover: failover.claimed_s,
+        "a write is carried out": lambda failover: failover.written_s,
+        "(from the restart) all agree": lambda failover: failover.restarted_s,
     }
     for name, of in rows.items():
-        times = [of(each) for each in found]
+        times = [of(failover) for failover in failovers]
         parts = (min(times), _quantile(times, 0.5), _quantile(times, 0.9), max(times))
         print(f"| {name} | {' | '.join(f'{part:.2f}' for part in parts)} |")
     print(
         "\nwrites, sorted: "
-        + ", ".join(f"{each.written_s:.2f}" for each in sorted(found, key=rows["a write is carried out"]))
+        + ", ".join(f"{failover.written_s:.2f}" for failover in sorted(failovers, key=rows["a write is carried out"]))
     )
-    print(f"mean {statistics.mean(each.written_s for each in found):.2f} s\n", flush=True)
+    print(f"mean {statistics.mean(failover.written_s for failover in failovers):.2f} s\n", flush=True)
 
 
 def _fail_over(system: RocketMQController, names: Iterator[str]) -> Failover:
@@ -223,14 +223,14 @@ async def _next_leader(system: RocketMQController, dead: Node, names: Iterator[s
 def _leader(system: RocketMQController) -> Node:
     """Returns the leader when all controllers agree."""
 
-    async def found() -> Node:
+    async def leader() -> Node:
         for node in system.controllers.nodes:
             status = await first_status(system, node, ANSWER_S)
             if status is not None and status.role == LEADER:
                 return node
         raise InfrastructureError("no controller says that it leads")
 
-    return asyncio.run(found())
+    return asyncio.run(leader())
 
 
 def _quantile(values: list[float], part: float) -> float:

@@ -20,7 +20,7 @@ import numpy as np
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
-from checker.formats.columns import OTHER, Columns, Values, of_operations  # noqa: E402 - from the repository
+from checker.formats.columns import OTHER, ColumnOfValues, Columns, of_operations  # noqa: E402 - from the repository
 from checker.formats.transactional import happened  # noqa: E402
 from checker.transactions.judge import judge  # noqa: E402
 from harness.verdict import Verdict  # noqa: E402
@@ -140,8 +140,8 @@ def _compare(seeds: range, models: int, counts: Counter[tuple[str, str]]) -> Non
     """Counts how the verdicts on the histories of seeds stand beside those by definition."""
     for at in range(0, len(seeds), AT_ONCE):
         some = seeds[at : at + AT_ONCE]
-        for place, (name, kind) in enumerate(KINDS.items()):
-            own = [seed for seed in some if seed % len(KINDS) == place]
+        for index, (name, kind) in enumerate(KINDS.items()):
+            own = [seed for seed in some if seed % len(KINDS) == index]
             histories = [kind.draw(Random(seed)) for seed in own]
             for seed, operations, columns in zip(own, histories, _columns(histories), strict=True):
                 counts[name, "histories"] += 1
@@ -158,22 +158,22 @@ def _compare(seeds: range, models: int, counts: Counter[tuple[str, str]]) -> Non
 def _models(kind: Kind, number: int, count: int) -> list[str]:
     """Returns some models of a kind; the next history gets the next ones."""
     names = list(kind.decided)
-    return [names[(number * count + each) % len(names)] for each in range(min(count, len(names)))]
+    return [names[(number * count + offset) % len(names)] for offset in range(min(count, len(names)))]
 
 
 def _compared(kind: Kind, operations: Sequence[Operation], columns: Columns, model: str) -> str:
     """Returns how a verdict stands beside that by definition."""
     sources = kind.sources or (SOURCES[model] if kind.workload == "rw-register" else ())
-    found = judge(columns, workload=kind.workload, model=model, sources=sources)
-    demand = kind.rule(operations, found, model)
+    judgement = judge(columns, workload=kind.workload, model=model, sources=sources)
+    demand = kind.rule(operations, judgement, model)
     if demand == LEFT_OUT:
         return LEFT_OUT
     legal = kind.decided[model](operations)
-    if contradicts(found, legal=legal, demand=demand):
-        return f"contradiction: {found.verdict}, {'legal' if legal else 'not legal'}"
+    if contradicts(judgement, legal=legal, demand=demand):
+        return f"contradiction: {judgement.verdict}, {'legal' if legal else 'not legal'}"
     if legal:
         return "legal"
-    return "not legal, invalid" if found.verdict is Verdict.INVALID else "not legal, missed"
+    return "not legal, invalid" if judgement.verdict is Verdict.INVALID else "not legal, missed"
 
 
 def _columns(histories: Sequence[Sequence[Operation]]) -> Iterator[Columns]:
@@ -184,16 +184,16 @@ def _columns(histories: Sequence[Sequence[Operation]]) -> Iterator[Columns]:
     for part in parts:
         some = whole.only(np.arange(begin, begin + len(part)))
         begin += len(part)
-        used = np.unique(np.concatenate([each.first[each.kind == OTHER] for each in (some.value, some.result)]))
+        used = np.unique(np.concatenate([column.first[column.kind == OTHER] for column in (some.value, some.result)]))
         yield replace(
             some,
-            texts=[whole.texts[place] for place in used],
+            texts=[whole.texts[number] for number in used],
             value=_placed(some.value, used),
             result=_placed(some.result, used),
         )
 
 
-def _placed(values: Values, used: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Values:
+def _placed(values: ColumnOfValues, used: np.ndarray[tuple[int], np.dtype[np.int64]]) -> ColumnOfValues:
     first = np.where(values.kind == OTHER, np.searchsorted(used, values.first), values.first)
     return replace(values, first=first.astype(np.int64))
 
@@ -204,8 +204,8 @@ def _print(counts: Counter[tuple[str, str]], seconds: float) -> None:
     print("|---|---|" + "---|" * (len(OUTCOMES) + 1))
     for name in KINDS:
         wrong = sum(count for (of, what), count in counts.items() if of == name and what.startswith("contradiction"))
-        cells = [counts[name, "histories"], *(counts[name, each] for each in OUTCOMES), wrong]
-        print(f"| {name} | " + " | ".join(f"{each:,}" for each in cells) + " |")
+        cells = [counts[name, "histories"], *(counts[name, outcome] for outcome in OUTCOMES), wrong]
+        print(f"| {name} | " + " | ".join(f"{cell:,}" for cell in cells) + " |")
     print(f"{seconds:.0f} s of CPU time")
 
 

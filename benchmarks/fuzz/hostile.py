@@ -191,8 +191,8 @@ class Hostile(SimNodes):
 
     def client(self, process: int, node: Node, *, pinned: bool = False) -> Any:  # noqa: ARG002 - all are alike
         """Returns a client."""
-        found = self.misbehaves("client")
-        return Client(self, node) if found is NotImplemented else found
+        behaviour = self.misbehaves("client")
+        return Client(self, node) if behaviour is NotImplemented else behaviour
 
     async def until_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:  # noqa: ARG002 - it is ready at once
         """Is ready."""
@@ -200,8 +200,8 @@ class Hostile(SimNodes):
 
     async def statuses(self, node: Node, timeout_s: float) -> Any:  # noqa: ARG002 - it answers at once
         """Returns a status."""
-        found = await self.later("statuses")
-        return (NodeStatus(node=node.name, role="leader"),) if found is NotImplemented else found
+        behaviour = await self.later("statuses")
+        return (NodeStatus(node=node.name, role="leader"),) if behaviour is NotImplemented else behaviour
 
 
 def _guarded(name: str) -> Any:
@@ -209,13 +209,13 @@ def _guarded(name: str) -> Any:
     good = getattr(SimNodes, name)
 
     def method(self: Hostile, *words: Any, **named: Any) -> Any:
-        found = self.misbehaves(name)
-        return good(self, *words, **named) if found is NotImplemented else found
+        behaviour = self.misbehaves(name)
+        return good(self, *words, **named) if behaviour is NotImplemented else behaviour
 
     def later(self: Hostile, *words: Any, **named: Any) -> Any:
         async def work() -> Any:
-            found = await self.later(name)
-            return await good(self, *words, **named) if found is NotImplemented else found
+            behaviour = await self.later(name)
+            return await good(self, *words, **named) if behaviour is NotImplemented else behaviour
 
         return work()
 

@@ -83,14 +83,16 @@ class Node:
             "txn": {"txn": [[f, k, None if f == "r" else v] for f, k, v in body.get("txn", [])]},
             "read": {"value": self.values.get(key) if "key" in body else kept, "messages": kept},
         }
-        found = answers.get(body["type"], {})
+        answer_body = answers.get(body["type"], {})
         if body["type"] in {"add", "broadcast"}:
             kept.append(body.get("element", body.get("message", body.get("delta"))))
         elif body["type"] in {"write", "cas"}:
             self.values[key] = body.get("value", body.get("to"))
         elif body["type"] == "send":
-            self.values[f"log {key}"].append([found["offset"], body.get("msg")])
-        self.say(self.asked["src"], {"type": f"{body['type']}_ok", "in_reply_to": body.get("msg_id"), **found, **more})
+            self.values[f"log {key}"].append([answer_body["offset"], body.get("msg")])
+        self.say(
+            self.asked["src"], {"type": f"{body['type']}_ok", "in_reply_to": body.get("msg_id"), **answer_body, **more}
+        )
 
     def any(self) -> Any:
         """Returns a value that is seldom right."""

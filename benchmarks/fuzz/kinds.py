@@ -333,18 +333,18 @@ def _make_system(rng: Random, folder: Path) -> Case:
 
 def _changed(rng: Random, table: Any) -> Any:  # noqa: PLR0911 - one for each change
     """Returns a table of operations with a change of a column, a value or the metadata."""
-    place = rng.randrange(table.num_columns) if table.num_columns else 0
+    index = rng.randrange(table.num_columns) if table.num_columns else 0
     choice = rng.randrange(10)
     if not table.num_columns:
         return table
-    name = table.column_names[place]
+    name = table.column_names[index]
     if choice == 0:
-        return table.remove_column(place)
+        return table.remove_column(index)
     if choice == 1:
-        return table.append_column(rng.choice((name, name, "extra", "a\x1b[2Jb")), table.column(place))
+        return table.append_column(rng.choice((name, name, "extra", "a\x1b[2Jb")), table.column(index))
     if choice == 2:
         return table.rename_columns(
-            [rng.choice((name, "x", "run", "key")) if at == place else n for at, n in enumerate(table.column_names)]
+            [rng.choice((name, "x", "run", "key")) if at == index else n for at, n in enumerate(table.column_names)]
         )
     if choice == 3:
         texts = {
@@ -358,15 +358,15 @@ def _changed(rng: Random, table: Any) -> Any:  # noqa: PLR0911 - one for each ch
     if choice == 4:
         rows = [rng.randrange(table.num_rows) for _ in range(rng.choice((0, 1, 5, 60)))] if table.num_rows else []
         return table.take(pa.array(rows, pa.int64()))
-    values = table.column(place).to_pylist()
+    values = table.column(index).to_pylist()
     for _ in range(rng.choice((1, 1, 3, 50))):
         if values:
             values[rng.randrange(len(values))] = _cell(rng)
     try:
-        kind = rng.choice((table.schema.field(place).type, table.schema.field(place).type, None))
-        return table.set_column(place, name, pa.array(values, kind, from_pandas=False))
+        kind = rng.choice((table.schema.field(index).type, table.schema.field(index).type, None))
+        return table.set_column(index, name, pa.array(values, kind, from_pandas=False))
     except (pa.ArrowException, ValueError, TypeError, OverflowError):  # mixed types become texts
-        return table.set_column(place, name, pa.array([ascii(each) for each in values]))
+        return table.set_column(index, name, pa.array([ascii(value) for value in values]))
 
 
 def _cell(rng: Random) -> Any:

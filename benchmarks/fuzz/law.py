@@ -56,10 +56,10 @@ class Outcome:
         if self.status not in codes:
             return f"exit code {self.status}: {self.err.strip()[-200:]!r}"
         for name, text in () if not raw else (("standard output", self.out), ("standard error", self.err)):
-            found = RAW.search(text)
-            if found:
-                around = text[max(0, found.start() - _AROUND) : found.end() + _AROUND]
-                return f"raw {found[0]!r} on {name}: {around!r}"
+            match = RAW.search(text)
+            if match:
+                around = text[max(0, match.start() - _AROUND) : match.end() + _AROUND]
+                return f"raw {match[0]!r} on {name}: {around!r}"
         if self.status == 254 and not (self.err + self.out).strip():
             return "254 without a word"
         return None

@@ -81,16 +81,16 @@ def document(rng: Random, original: Any) -> Any:
 
 def _places(root: Any) -> list[tuple[Any, Any]]:
     """Returns every place of a document: the container, and the key or index in it."""
-    found: list[tuple[Any, Any]] = []
+    places: list[tuple[Any, Any]] = []
     waiting = [root]
     while waiting:
         holder = waiting.pop()
         members = list(holder.items()) if isinstance(holder, dict) else list(enumerate(holder))
         for key, member in members:
-            found.append((holder, key))
+            places.append((holder, key))
             if isinstance(member, dict | list):
                 waiting.append(member)
-    return found
+    return places
 
 
 def as_json(rng: Random, document: Any) -> bytes:
@@ -125,19 +125,19 @@ def _word(rng: Random, words: Sequence[str]) -> bytes:
 def _flip(rng: Random, data: bytes, _words: Sequence[str]) -> bytes:
     if not data:
         return b"\0"
-    place = rng.randrange(len(data))
-    return data[:place] + bytes([data[place] ^ (1 << rng.randrange(8))]) + data[place + 1 :]
+    offset = rng.randrange(len(data))
+    return data[:offset] + bytes([data[offset] ^ (1 << rng.randrange(8))]) + data[offset + 1 :]
 
 
 def _cut(rng: Random, data: bytes, _words: Sequence[str]) -> bytes:
-    place, length = rng.randrange(len(data) + 1), rng.choice((1, 2, 5, 30, 1000))
-    return data[:place] + data[place + length :]
+    offset, length = rng.randrange(len(data) + 1), rng.choice((1, 2, 5, 30, 1000))
+    return data[:offset] + data[offset + length :]
 
 
 def _double(rng: Random, data: bytes, _words: Sequence[str]) -> bytes:
-    place, length = rng.randrange(len(data) + 1), rng.choice((1, 5, 60, 400))
-    part = data[place : place + length] * rng.choice((1, 1, 2, 50))
-    return data[:place] + part + data[place:]
+    offset, length = rng.randrange(len(data) + 1), rng.choice((1, 5, 60, 400))
+    part = data[offset : offset + length] * rng.choice((1, 1, 2, 50))
+    return data[:offset] + part + data[offset:]
 
 
 def _end(rng: Random, data: bytes, _words: Sequence[str]) -> bytes:
@@ -145,23 +145,23 @@ def _end(rng: Random, data: bytes, _words: Sequence[str]) -> bytes:
 
 
 def _insert(rng: Random, data: bytes, words: Sequence[str]) -> bytes:
-    place = rng.randrange(len(data) + 1)
-    return data[:place] + _word(rng, words) * rng.choice((1, 1, 1, 3, 2000)) + data[place:]
+    offset = rng.randrange(len(data) + 1)
+    return data[:offset] + _word(rng, words) * rng.choice((1, 1, 1, 3, 2000)) + data[offset:]
 
 
 def _replace(rng: Random, data: bytes, words: Sequence[str]) -> bytes:
-    found = list(_WORD.finditer(data))
-    if not found:
+    matches = list(_WORD.finditer(data))
+    if not matches:
         return data
-    match = rng.choice(found)
+    match = rng.choice(matches)
     return data[: match.start()] + _word(rng, words) + data[match.end() :]
 
 
 def _number(rng: Random, data: bytes, _words: Sequence[str]) -> bytes:
-    found = list(_NUMBER.finditer(data))
-    if not found:
+    matches = list(_NUMBER.finditer(data))
+    if not matches:
         return data
-    match = rng.choice(found)
+    match = rng.choice(matches)
     return data[: match.start()] + str(rng.choice((*NUMBERS, "9" * 5000, "1e999"))).encode() + data[match.end() :]
 
 

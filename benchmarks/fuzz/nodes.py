@@ -100,7 +100,7 @@ def lost(folder: Path, status: int) -> str | None:
 
 def _marked(folder: Path) -> list[int]:
     """Returns the processes of a run."""
-    marker, found = f"{MARKER}={folder}\0".encode(), []
+    marker, pids = f"{MARKER}={folder}\0".encode(), []
     for path in Path("/proc").iterdir():
         if path.name.isdigit():
             try:
@@ -108,5 +108,5 @@ def _marked(folder: Path) -> list[int]:
             except OSError:
                 continue
             if marker in environment + b"\0":
-                found.append(int(path.name))
-    return found
+                pids.append(int(path.name))
+    return pids

@@ -87,12 +87,12 @@ class Fuzzer:
         self.failures[signature] += 1
         if self.failures[signature] > KEPT:
             return
-        place = self._out / name
-        shutil.rmtree(place, ignore_errors=True)
-        shutil.copytree(folder, place, symlinks=True)
+        target = self._out / name
+        shutil.rmtree(target, ignore_errors=True)
+        shutil.copytree(folder, target, symlinks=True)
         why = f"labrys {shlex.join(arguments)}\nstatus {outcome.status}\n{broken}\n\n{outcome.err[-20_000:]}"
-        (place / "why.txt").write_text(why, encoding="utf-8", errors="backslashreplace")
-        print(f"{place}\n    labrys {shlex.join(arguments)!a:.200}\n    {broken!a}", flush=True)
+        (target / "why.txt").write_text(why, encoding="utf-8", errors="backslashreplace")
+        print(f"{target}\n    labrys {shlex.join(arguments)!a:.200}\n    {broken!a}", flush=True)
 
     def counts_line(self) -> str:
         """Returns the counts in a line."""

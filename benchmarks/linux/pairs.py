@@ -103,8 +103,8 @@ def compare_pairs(
             elif changes := _changes(before, now[key]):
                 reasons[changes] += 1
             else:
-                place = where(before.execution, did.execution)
-                differences.append(f"{system} with seed {seed} differs from an earlier night: {place}")
+                difference = where(before.execution, did.execution)
+                differences.append(f"{system} with seed {seed} differs from an earlier night: {difference}")
         print(f"| {system:<10} | {pairs} | {equal} | {same if earlier else '-'} |", flush=True)
     if digests is not None:
         _write(digests, earlier | now)
@@ -159,8 +159,8 @@ def _first(logs: Sequence[Path], kept: Path) -> Iterator[str]:
     """Yields lines about the first difference of two logs, and keeps them."""
     kept.mkdir(parents=True, exist_ok=True)
     places = [kept / name for name in ("one.log", "other.log")]
-    for log, place in zip(logs, places, strict=True):
-        shutil.copyfile(log, place)
+    for log, target in zip(logs, places, strict=True):
+        shutil.copyfile(log, target)
     with places[0].open("rb") as one, places[1].open("rb") as other:
         _, difference = first_difference(one, other, before=BEFORE)
     if difference is None:
@@ -218,7 +218,7 @@ def _packages() -> str:
 
 def _code() -> str:
     """Returns a digest of the code of Labrys, whose clients and faults decide what the programs get."""
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for path in sorted(path for room in ROOMS for path in (HERE / room).rglob("*.py")):
-        found.update(f"{path.relative_to(HERE)}\n".encode() + path.read_bytes())
-    return found.hexdigest()
+        digest.update(f"{path.relative_to(HERE)}\n".encode() + path.read_bytes())
+    return digest.hexdigest()

@@ -89,8 +89,10 @@ class Plan:
         return (planted.slot - 8 * SPREAD) * width, (planted.slot + 8 * SPREAD) * width
 
 
-def plan(operations: int, *, one_key: bool, cas: float, seed: int, each: int = 3, kinds: Sequence[str] = KINDS) -> Plan:
-    """Returns a plan. One key has the first of `kinds` at three quarters of it; many keys have `each` anomalies of every kind.
+def plan(
+    operations: int, *, one_key: bool, cas: float, seed: int, of_each: int = 3, kinds: Sequence[str] = KINDS
+) -> Plan:
+    """Returns a plan. One key has the first of `kinds` at three quarters of it; many keys have `of_each` anomalies of a kind.
 
     Raises:
         ValueError: There are fewer keys than anomalies, or a kind needs compare-and-sets and there are none.
@@ -104,12 +106,12 @@ def plan(operations: int, *, one_key: bool, cas: float, seed: int, each: int = 3
         planted = [Planted(kind=kind, key=0, slot=_clear(operations * 3 // 4)) for kind in wanted[:1]]
         return Plan(operations=operations, keys=1, cas=cas, seed=seed, planted=planted)
     keys = max(1, operations // KEY_OPERATIONS)
-    all_kinds = [kind for kind in wanted for _ in range(each)]
+    all_kinds = [kind for kind in wanted for _ in range(of_each)]
     if len(all_kinds) > keys:
         raise ValueError(f"expected room for {len(all_kinds)} anomalies, found {keys} keys")
     planted = [
-        Planted(kind=kind, key=place * keys // len(all_kinds), slot=300 + 37 * (place % 10))
-        for place, kind in enumerate(all_kinds)
+        Planted(kind=kind, key=index * keys // len(all_kinds), slot=300 + 37 * (index % 10))
+        for index, kind in enumerate(all_kinds)
     ]
     return Plan(operations=keys * KEY_OPERATIONS, keys=keys, cas=cas, seed=seed, planted=planted)
 
@@ -197,8 +199,8 @@ class _Chunk:
             first = at - 6 * SPREAD
             kind[first : at + 1] = READ
             kind[first : first + 2] = WRITE
-            for place in (at - 4 * SPREAD, at):
-                self.read[row, place] = int(self.fresh[row, first])
+            for column in (at - 4 * SPREAD, at):
+                self.read[row, column] = int(self.fresh[row, first])
         self.mutates[row] = _MUTATES[kind]
         if planted.kind == "lost":
             self.mutates[row, first] = False
@@ -232,10 +234,10 @@ class _Chunk:
             numbers * 2 * SPREAD + self.slots % (2 * SPREAD),
         ).ravel()
         seen, expected = self.state.copy(), self.state.copy()
-        for place, value in self.read.items():
-            seen[place] = value
-        for place, value in self.expects.items():
-            expected[place] = value
+        for position, value in self.read.items():
+            seen[position] = value
+        for position, value in self.expects.items():
+            expected[position] = value
         expected[self.kind == FAILED] = _NEVER_WRITTEN - 1
 
         def column(values: NDArray[Any], mask: NDArray[np.bool_] | None = None) -> pa.Array:

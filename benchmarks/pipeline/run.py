@@ -84,8 +84,8 @@ def check(path: Path, *options: str) -> dict[str, Any]:
     done = subprocess.run(command, capture_output=True, check=False)
     if done.returncode not in {0, 1}:
         raise SystemExit(f"labrys check ended with {done.returncode}: {done.stderr.decode()[-2000:]}")
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[0])
-    return found
+    answer: dict[str, Any] = json.loads(done.stdout.splitlines()[0])
+    return answer
 
 
 def whole(spark: SparkSession, made: Plan, folder: Path) -> list[str]:
@@ -93,20 +93,20 @@ def whole(spark: SparkSession, made: Plan, folder: Path) -> list[str]:
     record(made, folder)
     options = AnalysisOptions(paths=[str(folder)], out=str(folder.parent / "analysis"))
     watch = SparkSteps(spark, Console(file=io.StringIO()))
-    took_s, peak, found = timed(lambda: analyze(spark, options, watch))
+    took_s, peak, summary = timed(lambda: analyze(spark, options, watch))
     print(f"\nlabrys analyze: {took_s:.1f} s, peak {peak / 1e6:,.0f} MB")
     for name, seconds in watch.seconds.items():
         print(f"    {name:24}{seconds:10.1f}")
     broken = len(made.planted)
     expected = {verdict: count for verdict, count in (("valid", made.keys - broken), ("invalid", broken)) if count}
-    return [] if found.counts == expected else [f"labrys analyze says {found.counts}, expected {expected}"]
+    return [] if summary.counts == expected else [f"labrys analyze says {summary.counts}, expected {expected}"]
 
 
-def wrong(made: Plan, found: Sequence[Any]) -> list[str]:
+def wrong(made: Plan, rows: Sequence[Any]) -> list[str]:
     """Returns the differences from the plan, as sentences."""
     expected = {f"k{planted.key}": planted for planted in made.planted}
     problems = []
-    for row in found:
+    for row in rows:
         planted = expected.pop(row["key"], None)
         if planted is None or row["verdict"] != "invalid":
             problems.append(f"{row['key']} is {row['verdict']}: {row['cause'] or row['explanation']}")
@@ -148,11 +148,11 @@ def compare_transactions(
     if native:
         path = folder / "operations.parquet"
         one_file(data, path)
-        check_s, _, found = timed(lambda: check(path, "--workload", "list-append"))
+        check_s, _, answer = timed(lambda: check(path, "--workload", "list-append"))
         used = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
         table.append(("labrys check, one process", check_s, used))
-        if found["valid"] is stale:
-            problems.append(f"labrys check says {found['valid']} of the same transactions")
+        if answer["valid"] is stale:
+            problems.append(f"labrys check says {answer['valid']} of the same transactions")
     show(table, count * transactions.MICRO)
     print(f"\nengine: {row['engine']}; {row['explanation'][:100]}")
     for problem in problems:
@@ -175,21 +175,21 @@ def compare(spark: SparkSession, made: Plan, folder: Path, *, native: bool, all_
     options = VerdictOptions(model=MODEL)
     job_s, job_bytes, _ = timed(lambda: verdicts(rows, options).write.mode("overwrite").parquet(str(out)))
     table.append(("verdicts", job_s, job_bytes))
-    there = spark.read.parquet(str(out))
-    problems = wrong(made, there.where("verdict <> 'valid'").orderBy("key").limit(1000).collect())
-    if there.count() != made.keys:
-        problems.append(f"expected a verdict for each of {made.keys} keys, found {there.count()}")
+    decided = spark.read.parquet(str(out))
+    problems = wrong(made, decided.where("verdict <> 'valid'").orderBy("key").limit(1000).collect())
+    if decided.count() != made.keys:
+        problems.append(f"expected a verdict for each of {made.keys} keys, found {decided.count()}")
     if native:
         path = folder / "operations.parquet"
         one_file(data, path)
-        check_s, _, found = timed(lambda: check(path, "--model", MODEL))
+        check_s, _, answer = timed(lambda: check(path, "--model", MODEL))
         table.append(
             ("labrys check, one process", check_s, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024)
         )
-        if found["valid"] is not (not made.planted):
-            problems.append(f"labrys check says {found['valid']} of the same operations")
+        if answer["valid"] is not (not made.planted):
+            problems.append(f"labrys check says {answer['valid']} of the same operations")
     show(table, made.operations)
-    engines = [f"{row[0]} {row[1]:,}" for row in there.groupBy("engine").count().orderBy("engine").collect()]
+    engines = [f"{row[0]} {row[1]:,}" for row in decided.groupBy("engine").count().orderBy("engine").collect()]
     print(f"\nengines: {', '.join(engines)}", flush=True)
     if all_of_it:
         problems += whole(spark, made, run)

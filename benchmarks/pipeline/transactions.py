@@ -81,7 +81,7 @@ def block(random: Random, before: dict[str, list[int]], *, stale: bool = False) 
         event += 1
         if free and begun < SIZE and (not open_ or random.random() < 0.5):
             slot = free.pop(random.randrange(len(free)))
-            open_[slot] = (event, [_micro(random, begun * MICRO + place, before) for place in range(MICRO)])
+            open_[slot] = (event, [_micro(random, begun * MICRO + index, before) for index in range(MICRO)])
             begun += 1
             continue
         slot = random.choice(sorted(open_))
@@ -158,12 +158,12 @@ def write(folder: Path, transactions: int, *, seed: int = 1, stale: bool = False
 
 def _rows(made: Block, number: int, event: int) -> pa.RecordBatch:
     """Returns the rows of a block in a history."""
-    now, before = (f"k{_FIRST + each}".encode() for each in (number, number - 1))
+    now, before = (f"k{_FIRST + number_of_key}".encode() for number_of_key in (number, number - 1))
 
-    def texts(content: bytes, ends: Any, there: Any) -> pa.Array:
+    def texts(content: bytes, ends: Any, valid_rows: Any) -> pa.Array:
         text = content.replace(_NOW, now).replace(_BEFORE, before)
         bounds = np.concatenate([[0], ends]).astype(np.int32)
-        valid = pa.py_buffer(np.packbits(there, bitorder="little"))
+        valid = pa.py_buffer(np.packbits(valid_rows, bitorder="little"))
         return pa.Array.from_buffers(pa.string(), len(ends), [valid, pa.py_buffer(bounds), pa.py_buffer(text)])
 
     columns = made.columns
@@ -200,5 +200,5 @@ def decided(rows: DataFrame, memory_limit: int) -> dict[str, Any]:
     judge = of_workload("list-append", settings=(f"consistency-model={_MODEL}",)).judge
     assert judge is not None  # noqa: S101 - the workload has one
     [row] = judged(rows, judge, memory_limit).collect()
-    found: dict[str, Any] = row.asDict()
-    return found
+    answer: dict[str, Any] = row.asDict()
+    return answer

@@ -53,15 +53,15 @@ def hunt_all(names: Sequence[str], ways: Sequence[str], *, series: int, most: in
 
 
 def _row(bug: Bug, way: str, finds: Sequence[Find | None], most: int) -> str:
-    found = [find for find in finds if find is not None]
+    successes = [find for find in finds if find is not None]
     start = f"| `{bug}` | {way} |"
-    if 2 * len(found) < len(finds):
-        return f"{start} more than {most} | {len(found)} of {len(finds)} | | |"
+    if 2 * len(successes) < len(finds):
+        return f"{start} more than {most} | {len(successes)} of {len(finds)} | | |"
     runs = statistics.median(find.runs if find else most for find in finds)
-    part = statistics.mode(find.parts[0] for find in found)
-    sizes = [find.size for find in found if find.size]
+    part = statistics.mode(find.parts[0] for find in successes)
+    sizes = [find.size for find in successes if find.size]
     size = f"{statistics.median(sizes):g}" if sizes else ""
-    return f"{start} {runs:g} | {len(found)} of {len(finds)} | `{part}` | {size} |"
+    return f"{start} {runs:g} | {len(successes)} of {len(finds)} | `{part}` | {size} |"
 
 
 def _compared(taken: dict[str, list[int]], way: str, other: str) -> str:

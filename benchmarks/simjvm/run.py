@@ -105,7 +105,7 @@ def main() -> int:
 def _series(words: Sequence[str], count: int, *, fresh: bool) -> Series:
     walls_s, processor_s, peers_s, verdicts, operations = [], [], [], Counter[str](), 0
     idle.expect(1 if fresh else count)
-    runs, peers = (trials(*each, seeds=range(1, count + 1)) for each in (words, PEER))
+    runs, peers = (trials(*side, seeds=range(1, count + 1)) for side in (words, PEER))
     for _ in range(count):
         if fresh:
             idle.close_all()
@@ -130,14 +130,16 @@ def _processor_s() -> float:
         Path("/proc", child, "stat").read_text(encoding="utf-8").rpartition(")")[2].split() for child in children
     )
     ticks = sum(int(fields[11]) + int(fields[12]) for fields in running)  # proc(5): utime and stime
-    return sum(each.ru_utime + each.ru_stime for each in ended) + ticks / os.sysconf("SC_CLK_TCK")
+    return sum(usage.ru_utime + usage.ru_stime for usage in ended) + ticks / os.sysconf("SC_CLK_TCK")
 
 
 def _print(name: str, series: Series) -> None:
     count = len(series.walls_s)
     later_s = statistics.median(series.walls_s[1:] or series.walls_s)
     each_s = statistics.mean(series.processor_s)
-    last_s, peer_s = (statistics.mean(each[-max(1, count // 4) :]) for each in (series.processor_s, series.peers_s))
+    last_s, peer_s = (
+        statistics.mean(series_s[-max(1, count // 4) :]) for series_s in (series.processor_s, series.peers_s)
+    )
     print(
         f"{name:<22} {count:>5} {series.walls_s[0]:>6.2f} s {later_s:>6.2f} s {each_s:>8.2f} s {MINUTE_S / each_s:>9.0f} "
         f"{last_s:>6.2f} s {MINUTE_S / last_s:>9.0f} {series.operations / count:>11.0f} "

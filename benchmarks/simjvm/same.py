@@ -31,15 +31,15 @@ def compare(words: Sequence[str], count: int) -> int:
         if java.version == javas.COPIED or java.version >= javas.CONTINUATIONS
         for fresh in (False, True)
     ]
-    found: list[list[str]] = []
+    digests: list[list[str]] = []
     for version, fresh in places:
         offered = [java for java in all_javas if java.version in {javas.COPIED, version}]
         _offer(offered)
-        found.append(list(_digests(words, count, fresh=fresh)))
-        agree = sum(each == first for each, first in zip(found[-1], found[0], strict=True))
+        digests.append(list(_digests(words, count, fresh=fresh)))
+        agree = sum(digest == first for digest, first in zip(digests[-1], digests[0], strict=True))
         where = "a JVM for each run" if fresh else "one JVM"
         print(f"Java {version}, {where:<18} {agree} of {count} runs are those of the first line", flush=True)
-    return 0 if all(each == found[0] for each in found) else 1
+    return 0 if all(run == digests[0] for run in digests) else 1
 
 
 def _digests(words: Sequence[str], count: int, *, fresh: bool) -> Iterator[str]:
@@ -58,5 +58,5 @@ def _digests(words: Sequence[str], count: int, *, fresh: bool) -> Iterator[str]:
     idle.close_all()
 
 
-def _offer(found: Sequence[Java]) -> None:
-    javas.installed = lambda: found
+def _offer(usable: Sequence[Java]) -> None:
+    javas.installed = lambda: usable

@@ -69,8 +69,8 @@ class Nodes:
         """Returns the SET requests in a second of so many clients."""
         count = int(self.seconds * 10_000 * min(clients, 5))
         command = f"redis-benchmark -h {self.address} -p {PORT} -t set -n {count} -c {clients} -q"
-        found = REQUESTS.findall(self.client.run(command, timeout_s=TIMEOUT_S).stdout)
-        return float(found[-1])
+        rates = REQUESTS.findall(self.client.run(command, timeout_s=TIMEOUT_S).stdout)
+        return float(rates[-1])
 
 
 def main() -> None:

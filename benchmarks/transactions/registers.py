@@ -71,9 +71,9 @@ class Store:
         begun = at = 0
         while begun < count or open_:
             at += 1
-            for each in [each for each in open_.values() if each.commits_at == at]:
-                each.answer = self._committed(each)
-            for process in [process for process, each in open_.items() if each.ends_at == at]:
+            for transaction in [transaction for transaction in open_.values() if transaction.commits_at == at]:
+                transaction.answer = self._committed(transaction)
+            for process in [process for process, transaction in open_.items() if transaction.ends_at == at]:
                 done = open_.pop(process)
                 yield event("fail" if done.answer is None else "ok", process, done.answer or done.request, at)
             free = [process for process in range(PROCESSES) if process not in open_]
@@ -89,15 +89,15 @@ class Store:
     def _drawn(self) -> Mops:
         mops: Mops = []
         for _ in range(self.random.randint(1, MAX_LENGTH)):
-            place = self.random.randrange(self.keys)
-            key = self._active[place]
+            index = self.random.randrange(self.keys)
+            key = self._active[index]
             if self.random.random() < 0.5:
                 mops.append(["r", key, None])
                 continue
             self._writes[key] = self._writes.get(key, 0) + 1
             mops.append(["w", key, self._writes[key]])
             if self._writes[key] == self.writes_per_key:
-                self._active[place], self._fresh = self._fresh, self._fresh + 1
+                self._active[index], self._fresh = self._fresh, self._fresh + 1
         return mops
 
     def _committed(self, transaction: _Open) -> Mops | None:
@@ -136,7 +136,7 @@ def skewed(lines: Iterator[str], after: int) -> Iterator[str]:
             yield from (event(type_, PROCESSES, first, at) for type_ in ("invoke", "ok"))
             for type_, value in (("invoke", None), ("ok", 1)):
                 pair = ([["r", -1, value], ["w", -2, 2]], [["r", -2, value], ["w", -1, 2]])
-                yield from (event(type_, PROCESSES + place, mops, at) for place, mops in enumerate(pair))
+                yield from (event(type_, PROCESSES + index, mops, at) for index, mops in enumerate(pair))
         yield line
 
 

@@ -109,15 +109,15 @@ class _Plans:
         """Returns the request of a transaction."""
         mops: list[list[Any]] = []
         for _ in range(1 + self.random.randrange(MAX_LENGTH)):
-            place = min(KEYS - 1, int(-math.log2(1 - self.random.random() * (1 - 2.0**-KEYS))))
-            key = self._active[place]
+            index = min(KEYS - 1, int(-math.log2(1 - self.random.random() * (1 - 2.0**-KEYS))))
+            key = self._active[index]
             if self.random.random() < 0.5:
                 mops.append(["r", key, None])
                 continue
             self._writes[key] = self._writes.get(key, 0) + 1
             mops.append(["append" if self.lists else "w", key, self._writes[key]])
             if self._writes[key] >= WRITES_PER_KEY:
-                self._active[place], self._fresh = self._fresh, self._fresh + 1
+                self._active[index], self._fresh = self._fresh, self._fresh + 1
         return mops
 
 
@@ -320,7 +320,7 @@ def _of_adya(program: str, row: Row) -> list[str]:
 
 def _measured(command: Sequence[str], limit_s: float, repeats: int) -> Measured:
     """Runs a command several times, and returns the fastest result."""
-    return min((_once(command, limit_s) for _ in range(repeats)), key=lambda each: each.wall_s)
+    return min((_once(command, limit_s) for _ in range(repeats)), key=lambda run: run.wall_s)
 
 
 def _once(command: Sequence[str], limit_s: float) -> Measured:
@@ -347,16 +347,16 @@ def _once(command: Sequence[str], limit_s: float) -> Measured:
 def _judged_s(output: bytes) -> float | None:
     """Returns the seconds that the result of `labrys check` names; None for another output."""
     try:
-        found = json.loads(output)
+        answer = json.loads(output)
     except ValueError:
         return None
-    return found.get("seconds") if isinstance(found, dict) and found.get("analyzer") else None
+    return answer.get("seconds") if isinstance(answer, dict) and answer.get("analyzer") else None
 
 
 def _line(row: Row, ours: Measured, theirs: Measured | None) -> str:
-    def shown(found: Measured) -> str:
-        mark = "" if found.verdict == row.verdict else f" ({found.verdict})"
-        return f"{found.wall_s:.2f}, {found.cpu_s:.2f}, {found.bytes / MEBI:.0f}{mark}"
+    def shown(measurement: Measured) -> str:
+        mark = "" if measurement.verdict == row.verdict else f" ({measurement.verdict})"
+        return f"{measurement.wall_s:.2f}, {measurement.cpu_s:.2f}, {measurement.bytes / MEBI:.0f}{mark}"
 
     judged = "" if ours.judged_s is None else f"{ours.judged_s:.2f}"
     if theirs is None:

@@ -27,23 +27,23 @@ def history(count: int, *, twice: bool = False) -> Columns:
     """
     turns = count // 4
     number = np.arange(4 * turns)
-    place = number % 4
+    position = number % 4
     holder = np.random.default_rng(1).integers(0, HOLDERS, turns)
-    kind = np.where((place == 1) | (place == 2), FAIL, OK).astype(np.int8)
+    kind = np.where((position == 1) | (position == 2), FAIL, OK).astype(np.int8)
     if twice:
         kind[turns // 2 * 4 + 1] = OK
-    held = columns(
+    rows = columns(
         ["acquire", "release"],
-        function=np.where(place == 3, 1, 0),
+        function=np.where(position == 3, 1, 0),
         kind=kind,
         start=2 * number,
         end=2 * number + 1,
         value=values(np.full(len(number), NOTHING, np.int8), np.zeros_like(number)),
-        result=values(np.where(place == 0, INTEGER, NOTHING).astype(np.int8), np.where(place == 0, number, 0)),
+        result=values(np.where(position == 0, INTEGER, NOTHING).astype(np.int8), np.where(position == 0, number, 0)),
     )
     # The refused processes are not the holders of the lock.
-    refused = HOLDERS * np.where((place == 1) | (place == 2), place, 0)
-    return replace(held, process=holder[number // 4] + refused)
+    refused = HOLDERS * np.where((position == 1) | (position == 2), position, 0)
+    return replace(rows, process=holder[number // 4] + refused)
 
 
 ROWS = (

@@ -35,7 +35,7 @@ def history(count: int, *, lost: bool = False) -> Columns:
     first = np.arange(0, count, RANGE)
     texts = []
     for begin in first.tolist():
-        entries = [[begin + place, value] for place, value in enumerate(at[begin : begin + RANGE].tolist())]
+        entries = [[begin + index, value] for index, value in enumerate(at[begin : begin + RANGE].tolist())]
         if lost and begin <= count // 2 < begin + RANGE:
             del entries[count // 2 - begin]
         texts.append(str(entries).replace(" ", ""))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from checker.formats.columns import Columns, Values
+from checker.formats.columns import ColumnOfValues, Columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -36,9 +36,9 @@ class Row:
     kinds: frozenset[str] = frozenset()
 
 
-def values(kind: Int8s, first: Int64s, second: Int64s | None = None) -> Values:
+def values(kind: Int8s, first: Int64s, second: Int64s | None = None) -> ColumnOfValues:
     """Returns the values of a column."""
-    return Values(kind=kind, first=first, second=np.zeros_like(first) if second is None else second)
+    return ColumnOfValues(kind=kind, first=first, second=np.zeros_like(first) if second is None else second)
 
 
 def columns(
@@ -48,8 +48,8 @@ def columns(
     kind: Int8s,
     start: Int64s,
     end: Int64s,
-    value: Values,
-    result: Values,
+    value: ColumnOfValues,
+    result: ColumnOfValues,
     texts: Sequence[str] = (),
 ) -> Columns:
     """Returns operations of one object without a key. An event takes a microsecond, and there are a hundred processes."""

@@ -34,11 +34,11 @@ def main() -> int:
     parser.add_argument("--operations", type=int, default=OPERATIONS, help="operations of a history beside its reads")
     parser.add_argument("--rows", default="", help="only rows with this in their names")
     options = parser.parse_args()
-    found = [row for row in rows() if options.rows in row.name]
+    chosen = [row for row in rows() if options.rows in row.name]
     sort = _sort(options.operations)
     print(f"{'':40}{'seconds':>10}{'sorts':>10}")
     print(f"{f'argsort of {options.operations:,} integers':40}{sort:>10.2f}{1:>10.2f}")
-    return sum(_measure(row, options.operations, sort) for row in found)
+    return sum(_measure(row, options.operations, sort) for row in chosen)
 
 
 def _sort(count: int) -> float:

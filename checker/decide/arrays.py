@@ -44,9 +44,9 @@ class OfPlain:
         """See `History`."""
         return self._columns.keys
 
-    def size(self, place: int) -> int:
+    def size(self, index: int) -> int:
         """See `History`."""
-        return int(self._sizes[place])
+        return int(self._sizes[index])
 
     def coded(self, question: Question) -> Sequence[CodedKey]:
         """See `History`."""
@@ -69,9 +69,9 @@ class OfPlain:
         except (Unsuited, LabrysError, MemoryError):
             return None
 
-    def operations(self, place: int) -> Sequence[Operation]:
+    def operations(self, index: int) -> Sequence[Operation]:
         """See `History`."""
-        return self._plain.operations.at(np.flatnonzero(self._columns.key == place))
+        return self._plain.operations.at(np.flatnonzero(self._columns.key == index))
 
     def named(self, wanted: Mapping[int, Sequence[int]]) -> Mapping[int, Known]:
         """See `History`."""
@@ -88,12 +88,12 @@ class OfPlain:
         """See `History`."""
         return previous_oks(ends, self.operations)
 
-    def excerpt(self, place: int, outcome: Outcome) -> Excerpt:
+    def excerpt(self, index: int, outcome: Outcome) -> Excerpt:
         """See `History`."""
         return (
-            Excerpt(operations=self.operations(place))
+            Excerpt(operations=self.operations(index))
             if self._objects is None
-            else self._objects.excerpt(place, outcome)
+            else self._objects.excerpt(index, outcome)
         )
 
 
@@ -107,10 +107,10 @@ def by_position(
         wanted: The positions, by the place of their key.
         read: Returns the operations of some invokes, in ascending order.
     """
-    invokes = {place: arrays[place].part.s[list(positions)] for place, positions in wanted.items()}
+    invokes = {index: arrays[index].part.s[list(positions)] for index, positions in wanted.items()}
     every = np.unique(np.concatenate([np.zeros(0, np.int64), *invokes.values()]))
-    found = {op.invoke_index: op for op in read(every)} if len(every) else {}
+    by_invoke = {op.invoke_index: op for op in read(every)} if len(every) else {}
     return {
-        place: dict(zip(positions, map(found.__getitem__, invokes[place].tolist()), strict=True))
-        for place, positions in wanted.items()
+        index: dict(zip(positions, map(by_invoke.__getitem__, invokes[index].tolist()), strict=True))
+        for index, positions in wanted.items()
     }

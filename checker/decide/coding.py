@@ -142,8 +142,8 @@ class Coder(Numbers):
             a=np.zeros(len(columns), np.int64),
             b=np.zeros(len(columns), np.int64),
         )
-        for place in np.unique(columns.function).tolist():
-            self._model.code_rows(str(columns.functions[place]), Rows(columns, place, batch, self.pairs_at))
+        for function in np.unique(columns.function).tolist():
+            self._model.code_rows(str(columns.functions[function]), Rows(columns, function, batch, self.pairs_at))
         return batch
 
     def initial(self) -> list[int]:
@@ -178,8 +178,8 @@ class Coder(Numbers):
         """
         texts = self._reader.texts
         pairs = []
-        for place in places:
-            value = decode_value(texts[place])
+        for index in places:
+            value = decode_value(texts[index])
             if not isinstance(value, list) or len(value) != 2:
                 raise Unsuited
             pairs.append((self(value[0]), self(value[1])))

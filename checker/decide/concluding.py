@@ -135,12 +135,12 @@ def explained(model: Model, result: Analysis, outcome: Outcome, excerpt: Excerpt
     if outcome.op is None:
         return result
     op = known[outcome.op]
-    found = replace(result, op=op)
+    analysis = replace(result, op=op)
     has_configs = bool(outcome.configs)
     configs = configurations(model, known, outcome.configs) if has_configs else _configurations_before(model, known, op)
     why = reason(model, encoded, outcome, allowance)
-    found = replace(
-        found,
+    analysis = replace(
+        analysis,
         configs=configs,
         final_paths=final_paths(model, configs, op),
         counterexample=why.operations,
@@ -156,15 +156,15 @@ def explained(model: Model, result: Analysis, outcome: Outcome, excerpt: Excerpt
         final_states=partial(_final_states, model, known, op, part=excerpt.is_part),
         value=_lacking(model, encoded, outcome),
     )
-    return replace(found, explanation=explain(found, model, evidence))
+    return replace(analysis, explanation=explain(analysis, model, evidence))
 
 
 def _lacking(model: Model, encoded: Encoded, outcome: Outcome) -> Value:
     """Returns the value of a user's own model that was present too early, too often or never; nil if there is none."""
     if outcome.analyzer != FLOW or encoded.coder.step is None:
         return None
-    found = lack(model, encoded)
-    return None if found is None else found.value
+    lacking = lack(model, encoded)
+    return None if lacking is None else lacking.value
 
 
 def contradiction(model: Model, problem: Problem, verdict: Verdict, analyzer: str, limits: Limits) -> str | None:
@@ -195,8 +195,8 @@ def _final_states(model: Model, known: Sequence[Operation], op: Operation, *, pa
     if part or len(known) > _CONFIGS_OPERATIONS:
         return []
     encoded = encode(model, known, by_table=True)
-    failed = next((i for i, each in enumerate(encoded.operations) if each is op), None)
+    failed = next((i for i, operation in enumerate(encoded.operations) if operation is op), None)
     if failed is None:
         return []
-    found = reach(encoded, there(encoded, failed), failed, Allowance.of(_CONFIGS_S))
-    return [encoded.table.state(state) for state in found.states] if found is not None and found.complete else []
+    reached = reach(encoded, there(encoded, failed), failed, Allowance.of(_CONFIGS_S))
+    return [encoded.table.state(state) for state in reached.states] if reached is not None and reached.complete else []

@@ -145,7 +145,7 @@ def decide_all(
         want_order: Whether to return the order of valid histories.
         fail_fast: Whether one invalid history is enough.
     """
-    problems = [each.problem for each in histories]
+    problems = [history.problem for history in histories]
     if limits.algorithm != AUTO:
         return solve(problems, limits, want_order=want_order, fail_fast=fail_fast)
     clock = _Clock(limits)
@@ -177,12 +177,12 @@ def decide_all(
     return outcomes
 
 
-def _put(outcomes: list[Outcome], places: Sequence[int], found: Sequence[Outcome | None]) -> list[int]:
+def _put(outcomes: list[Outcome], places: Sequence[int], decided: Sequence[Outcome | None]) -> list[int]:
     """Stores outcomes at their places, and returns the places without an outcome."""
-    for i, outcome in zip(places, found, strict=True):
+    for i, outcome in zip(places, decided, strict=True):
         if outcome is not None:
             outcomes[i] = outcome
-    return [i for i, outcome in zip(places, found, strict=True) if outcome is None]
+    return [i for i, outcome in zip(places, decided, strict=True) if outcome is None]
 
 
 class _Clock:
@@ -209,14 +209,14 @@ def _cancelled(outcome: Outcome) -> Outcome:
 def _lacking(history: CodedKey, clock: _Clock) -> Outcome | None:
     """Returns the outcome of a history that violates a necessary condition; None if it violates none."""
     began_s = time.perf_counter()
-    found = history.lack()
-    if found is None:
+    lacking = history.lack()
+    if lacking is None:
         return None
-    earlier = _earlier(history, found.op, clock)
+    earlier = _earlier(history, lacking.op, clock)
     if earlier is not None:
         return earlier
     seconds = time.perf_counter() - began_s
-    return made("invalid", ANALYZER, op=found.op, kind=found.kind, core=found.core, seconds=seconds)
+    return made("invalid", ANALYZER, op=lacking.op, kind=lacking.kind, core=lacking.core, seconds=seconds)
 
 
 def _ruled(history: CodedKey, clock: _Clock, *, want_order: bool) -> Outcome | None:
@@ -224,10 +224,10 @@ def _ruled(history: CodedKey, clock: _Clock, *, want_order: bool) -> Outcome | N
     if history.own:
         return None
     events = history.events
-    found = by_rule(events, clock.limits(AUTO, None), want_order=want_order)
-    if found is None or found.verdict != "invalid" or found.op is None or not is_connected(events):
-        return found
-    return _earlier(history, found.op, clock) or found
+    outcome = by_rule(events, clock.limits(AUTO, None), want_order=want_order)
+    if outcome is None or outcome.verdict != "invalid" or outcome.op is None or not is_connected(events):
+        return outcome
+    return _earlier(history, outcome.op, clock) or outcome
 
 
 def _walked(history: CodedKey, clock: _Clock, walk_s: float, *, want_order: bool) -> Outcome | None:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from checker._kernel import Outcome
-    from checker.decide.history import Excerpt, History
+    from checker.decide.history import Decidable, Excerpt
     from checker.decide.question import Explaining, Question
     from checker.explain.effort import Effort
     from checker.models import Model
@@ -40,7 +40,7 @@ _AGAIN_S: Final = 20.0  # to decide the operations of an excerpt
 _NEVER: Final = 2**63
 
 
-def decide(history: History, question: Question) -> KeyedAnalysis:
+def decide(history: Decidable, question: Question) -> KeyedAnalysis:
     """Decides a history.
 
     Raises:
@@ -52,37 +52,38 @@ def decide(history: History, question: Question) -> KeyedAnalysis:
     coded = history.coded(question)
     solved = solve_by_hints(coded, question.limits, want_order=question.certificate, fail_fast=question.fail_fast)
     concluded = [
-        Concluded(question.model, key, history.size(place), outcome, hints)
-        for place, (key, (outcome, hints)) in enumerate(zip(coded, solved, strict=True))
+        Concluded(question.model, key, history.size(index), outcome, hints)
+        for index, (key, (outcome, hints)) in enumerate(zip(coded, solved, strict=True))
     ]
-    wanted = {place: each.wanted for place, each in enumerate(concluded)}
+    wanted = {index: conclusion.wanted for index, conclusion in enumerate(concluded)}
     known = history.named(
-        {place: positions for place, positions in wanted.items() if positions or question.certificate}
+        {index: positions for index, positions in wanted.items() if positions or question.certificate}
     )
     results = [
-        each.result(known.get(place, ()), certificate=question.certificate) for place, each in enumerate(concluded)
+        conclusion.result(known.get(index, ()), certificate=question.certificate)
+        for index, conclusion in enumerate(concluded)
     ]
-    invalid = [place for place, each in enumerate(concluded) if each.outcome.verdict == "invalid"]
-    invalid.sort(key=lambda place: _failed_at(concluded[place]))
-    failed = {place: op for place in invalid if (op := concluded[place].outcome.op) is not None}
-    before = history.previous_oks({place: concluded[place].coded.end(op) for place, op in failed.items()})
+    invalid = [index for index, conclusion in enumerate(concluded) if conclusion.outcome.verdict == "invalid"]
+    invalid.sort(key=lambda index: _failed_at(concluded[index]))
+    failed = {index: op for index in invalid if (op := concluded[index].outcome.op) is not None}
+    before = history.previous_oks({index: concluded[index].coded.end(op) for index, op in failed.items()})
     budget = _Budget(question.explaining)
-    for place in invalid:
-        outcome = concluded[place].outcome
-        results[place] = replace(results[place], previous_ok=before.get(place))
+    for index in invalid:
+        outcome = concluded[index].outcome
+        results[index] = replace(results[index], previous_ok=before.get(index))
         if budget.allows():
-            excerpt = history.excerpt(place, outcome)
+            excerpt = history.excerpt(index, outcome)
             left = _left(question.limits, began_s)
-            results[place] = _explained(question.model, results[place], outcome, excerpt, budget.share(), left)
+            results[index] = _explained(question.model, results[index], outcome, excerpt, budget.share(), left)
     if question.cross_check:
-        for place, result in enumerate(results):
-            _confirm(history, question, place, concluded[place], result)
+        for index, result in enumerate(results):
+            _confirm(history, question, index, concluded[index], result)
     verdict = worst(result.valid for result in results) if results else question.empty
     deciding = invalid[0] if invalid else next((i for i, result in enumerate(results) if result.valid is verdict), None)
     return KeyedAnalysis(
         valid=verdict,
         model=question.model.name,
-        operations=sum(each.size for each in concluded),
+        operations=sum(conclusion.size for conclusion in concluded),
         seconds=time.perf_counter() - began_s,
         keys=dict(zip(history.keys, results, strict=True)),
         worst_key=None if deciding is None else history.keys[deciding],
@@ -90,17 +91,17 @@ def decide(history: History, question: Question) -> KeyedAnalysis:
     )
 
 
-def of_one(found: KeyedAnalysis) -> Analysis:
+def of_one(keyed: KeyedAnalysis) -> Analysis:
     """Returns the result for a history of one object."""
-    for analysis in found.keys.values():
-        return replace(analysis, seconds=found.seconds)
+    for analysis in keyed.keys.values():
+        return replace(analysis, seconds=keyed.seconds)
     return Analysis(
-        valid=found.valid,
-        model=found.model,
+        valid=keyed.valid,
+        model=keyed.model,
         analyzer="none",
         operations=0,
         seconds=0.0,
-        cause=EMPTY if found.valid is Verdict.UNKNOWN else None,
+        cause=EMPTY if keyed.valid is Verdict.UNKNOWN else None,
         explanation=NOTHING_TESTED,
     )
 
@@ -146,7 +147,7 @@ def _left(limits: Limits, began_s: float) -> Limits:
     return replace(limits, time_limit_s=left_s)
 
 
-def _confirm(history: History, question: Question, place: int, concluded: Concluded, result: Analysis) -> None:
+def _confirm(history: Decidable, question: Question, index: int, concluded: Concluded, result: Analysis) -> None:
     """Runs a second algorithm.
 
     Raises:
@@ -154,12 +155,12 @@ def _confirm(history: History, question: Question, place: int, concluded: Conclu
     """
     message = contradiction(question.model, concluded.coded.problem, result.valid, result.analyzer, question.limits)
     if message is not None:
-        raise Disagreement(message, history.operations(place))
+        raise Disagreement(message, history.operations(index))
 
 
 def _effort(keys: Sequence[str | None], concluded: Sequence[Concluded]) -> Effort | None:
     """Returns the effort of the slowest key; None if there are no keys."""
-    slowest = max(range(len(keys)), key=lambda place: concluded[place].outcome.seconds, default=None)
+    slowest = max(range(len(keys)), key=lambda index: concluded[index].outcome.seconds, default=None)
     if slowest is None:
         return None
     coded = concluded[slowest].coded

@@ -49,8 +49,8 @@ def previous_oks(path: Path, ends: Mapping[int, tuple[str | None, int]]) -> dict
         ends: Of each key, by its place in the result: the key, and the index of the event.
     """
     places = list(ends)
-    keys = pa.array([ends[place][0] for place in places], pa.string())
-    limits = np.array([ends[place][1] for place in places], np.int64)
+    keys = pa.array([ends[index][0] for index in places], pa.string())
+    limits = np.array([ends[index][1] for index in places], np.int64)
     last = np.full(len(places), -1, np.int64)  # the completion of each found operation
     invokes = np.full(len(places), -1, np.int64)
     columns = ["key", "type", "invoke_index", "complete_index"]
@@ -70,7 +70,7 @@ def previous_oks(path: Path, ends: Mapping[int, tuple[str | None, int]]) -> dict
         better = np.flatnonzero((of_batch >= 0) & (completed[of_batch] > last))
         last[better], invokes[better] = completed[of_batch[better]], invoked[of_batch[better]]
     by_invoke = {op.invoke_index: op for op in read_rows_of(path, np.sort(invokes[invokes >= 0]))}
-    return {place: by_invoke[int(invoke)] for place, invoke in zip(places, invokes, strict=True) if invoke >= 0}
+    return {index: by_invoke[int(invoke)] for index, invoke in zip(places, invokes, strict=True) if invoke >= 0}
 
 
 def of_key(path: Path, key: str | None) -> list[Operation]:
@@ -97,8 +97,8 @@ def makers(path: Path, key: str | None, few: Sequence[Operation]) -> list[Operat
         makes = pc.is_in(functions, value_set=pa.array([*MAKERS, "cas"]))
         columns = reader.of_batch(batch.filter(pc.fill_null(pc.and_(same, makes), fill_value=False)))
         indexes.append(columns.start[_that_make(columns, reader, wanted)])
-    found = np.sort(np.concatenate(indexes))
-    return read_rows_of(path, found) if len(found) <= OBJECTS else None
+    rows = np.sort(np.concatenate(indexes))
+    return read_rows_of(path, rows) if len(rows) <= OBJECTS else None
 
 
 def _that_make(columns: Columns, reader: ColumnReader, wanted: Mapping[Hashable, Value]) -> npt.NDArray[np.bool_]:
@@ -106,16 +106,16 @@ def _that_make(columns: Columns, reader: ColumnReader, wanted: Mapping[Hashable,
     integers = np.array([value for value in wanted.values() if type(value) is int and abs(value) < GREAT], np.int64)
     texts = [reader.place_of(text) for value in wanted.values() if (text := json_text(value)) is not None]
     kind, first, second = columns.value.kind, columns.value.first, columns.value.second
-    swaps = np.isin(columns.function, [place for place, f in enumerate(columns.functions) if f == "cas"])
+    swaps = np.isin(columns.function, [index for index, f in enumerate(columns.functions) if f == "cas"])
     made = (kind == INTEGER) & np.isin(first, integers) | (kind == OTHER) & np.isin(first, texts)
     if None in wanted:
         made |= kind == NOTHING
     known = reader.texts
     pairs = []
-    for place in np.unique(first[swaps & (kind == OTHER)]).tolist():
-        value = decode_value(known[place])
+    for index in np.unique(first[swaps & (kind == OTHER)]).tolist():
+        value = decode_value(known[index])
         if isinstance(value, list) and len(value) == 2 and identity(value[1]) in wanted:
-            pairs.append(place)
+            pairs.append(index)
     swapped = (kind == PAIR) & np.isin(second, integers) | (kind == OTHER) & np.isin(first, pairs)
     chosen: npt.NDArray[np.bool_] = np.where(swaps, swapped, made)
     return chosen

@@ -224,13 +224,13 @@ class _Both:
             if known is not None and self._is_legal(i) and not contradicted:
                 self.found[i] = known.outcome
 
-    def runs_in_kernel(self, place: int) -> bool:
+    def runs_in_kernel(self, index: int) -> bool:
         """Returns whether at most one of the searches, with the order and without it, needs the interpreter all the time."""
-        key = self._keys[place]
+        key = self._keys[index]
         return not isinstance(key, Objects) or _runs_in_kernel(key.model, key.encoded)
 
-    def _is_legal(self, place: int) -> bool:
-        known = self.hints[place]
+    def _is_legal(self, index: int) -> bool:
+        known = self.hints[index]
         return known is not None and known.agrees is Verdict.VALID
 
 
@@ -264,17 +264,17 @@ def examine(model: Model, operations: Sequence[Operation], encoded: Encoded, all
     hinted = [i for i, order in enumerate(orders) if order is not None]
     began_s = time.monotonic()
     steps = _steps(model, encoded, hinted)
-    found = _against_time(encoded, steps)
-    if found is None:
+    hints = _against_time(encoded, steps)
+    if hints is None:
         placed = (
             _straight(model, encoded, steps, allowance)
             or follow(model, encoded, steps, allowance)
             or place(model, encoded, steps, allowance)
         )
-        found = _hints(encoded, placed, len(encoded.operations) - len(hinted))
-    if found.order is not None:
-        replay(model, operations, [encoded.operations[i] for i in found.order])
-    return replace(found, seconds=time.monotonic() - began_s)
+        hints = _hints(encoded, placed, len(encoded.operations) - len(hinted))
+    if hints.order is not None:
+        replay(model, operations, [encoded.operations[i] for i in hints.order])
+    return replace(hints, seconds=time.monotonic() - began_s)
 
 
 def _steps(model: Model, encoded: Encoded, hinted: Sequence[int]) -> list[list[int]]:
@@ -288,7 +288,7 @@ def _steps(model: Model, encoded: Encoded, hinted: Sequence[int]) -> list[list[i
         return encoded.operations[i].order or 0, observing[code]
 
     by_place = sorted((*place_of(i), encoded.operations[i].invoke_index, i) for i in hinted)
-    return [[i for *_, i in step] for _, step in groupby(by_place, key=lambda each: each[0])]
+    return [[i for *_, i in step] for _, step in groupby(by_place, key=lambda entry: entry[0])]
 
 
 def _against_time(encoded: Encoded, steps: Sequence[Sequence[int]]) -> Hints | None:

@@ -40,7 +40,7 @@ class Excerpt:
     makers: Sequence[Operation] | None = None
 
 
-class History(Protocol):
+class Decidable(Protocol):
     """A history over independent keys; a place is that of a key in `keys`.
 
     Attributes:
@@ -50,7 +50,7 @@ class History(Protocol):
     @property
     def keys(self) -> Sequence[str | None]: ...  # noqa: D102 - see the class
 
-    def size(self, place: int) -> int:
+    def size(self, index: int) -> int:
         """Returns the number of operations of a key."""
 
     def coded(self, question: Question) -> Sequence[CodedKey]:
@@ -60,7 +60,7 @@ class History(Protocol):
             ModelError: An operation does not belong to the model.
         """
 
-    def operations(self, place: int) -> Sequence[Operation]:
+    def operations(self, index: int) -> Sequence[Operation]:
         """Returns all operations of a key."""
 
     def named(self, wanted: Mapping[int, Sequence[int]]) -> Mapping[int, Known]:
@@ -76,7 +76,7 @@ class History(Protocol):
             The operations by place; a key without one is left out.
         """
 
-    def excerpt(self, place: int, outcome: Outcome) -> Excerpt:
+    def excerpt(self, index: int, outcome: Outcome) -> Excerpt:
         """Returns the operations that explain the outcome of an invalid key."""
 
 
@@ -111,44 +111,44 @@ class OfObjects:
         """Returns the history of one object, or a part of it; the keys of its operations are ignored."""
         return cls({None: operations} if operations else {}, is_part=is_part, makers=makers)
 
-    def size(self, place: int) -> int:
-        """See `History`."""
-        return len(self._groups[place])
+    def size(self, index: int) -> int:
+        """See `Decidable`."""
+        return len(self._groups[index])
 
     def coded(self, question: Question) -> Sequence[CodedKey]:
-        """See `History`."""
+        """See `Decidable`."""
         self._coded = [by_key.Objects.of(question.model, group) for group in self._groups]
         return self._coded
 
-    def operations(self, place: int) -> Sequence[Operation]:
-        """See `History`."""
-        return self._groups[place]
+    def operations(self, index: int) -> Sequence[Operation]:
+        """See `Decidable`."""
+        return self._groups[index]
 
     def named(self, wanted: Mapping[int, Sequence[int]]) -> Mapping[int, Known]:
-        """See `History`."""
-        return {place: self._coded[place].encoded.operations for place in wanted}
+        """See `Decidable`."""
+        return {index: self._coded[index].encoded.operations for index in wanted}
 
     def previous_oks(self, ends: Mapping[int, int]) -> Mapping[int, Operation]:
-        """See `History`."""
+        """See `Decidable`."""
         return previous_oks(ends, self.operations)
 
-    def excerpt(self, place: int, outcome: Outcome) -> Excerpt:  # noqa: ARG002 - the outcome is about all operations
-        """See `History`."""
-        coded = self._coded[place]
+    def excerpt(self, index: int, outcome: Outcome) -> Excerpt:  # noqa: ARG002 - the outcome is about all operations
+        """See `Decidable`."""
+        coded = self._coded[index]
         return Excerpt(operations=coded.operations, coded=coded, is_part=self._is_part, makers=self._makers)
 
 
 def previous_oks(
     ends: Mapping[int, int], operations_of: Callable[[int], Sequence[Operation]]
 ) -> Mapping[int, Operation]:
-    """Returns what `History.previous_oks` does, from the operations of each key."""
-    found = {}
-    for place, end in ends.items():
+    """Returns what `Decidable.previous_oks` does, from the operations of each key."""
+    previous = {}
+    for index, end in ends.items():
         before = [
             op
-            for op in operations_of(place)
+            for op in operations_of(index)
             if op.type is OpType.OK and op.complete_index is not None and op.complete_index < end
         ]
         if before:
-            found[place] = max(before, key=lambda op: op.complete_index or 0)
-    return found
+            previous[index] = max(before, key=lambda op: op.complete_index or 0)
+    return previous

@@ -64,18 +64,18 @@ class OfTable:
         self.keys, self.arrays, self.events, self.weakened = keys, arrays, events, weakened
         self._path, self._sizes = path, sizes
 
-    def size(self, place: int) -> int:
+    def size(self, index: int) -> int:
         """See `History`."""
-        return self._sizes[place]
+        return self._sizes[index]
 
     def coded(self, question: Question) -> Sequence[CodedKey]:
         """See `History`; the arrays are those of the model that the file was read for."""
         assert not question.needs_objects  # noqa: S101 - the caller reads objects for these
         return self.arrays
 
-    def operations(self, place: int) -> Sequence[Operation]:
+    def operations(self, index: int) -> Sequence[Operation]:
         """See `History`."""
-        return of_key(self._path, self.keys[place])
+        return of_key(self._path, self.keys[index])
 
     def named(self, wanted: Mapping[int, Sequence[int]]) -> Mapping[int, Known]:
         """See `History`; from one pass over the file."""
@@ -83,14 +83,14 @@ class OfTable:
 
     def previous_oks(self, ends: Mapping[int, int]) -> Mapping[int, Operation]:
         """See `History`; from one pass over four columns of the file."""
-        return previous_oks(self._path, {place: (self.keys[place], end) for place, end in ends.items()})
+        return previous_oks(self._path, {index: (self.keys[index], end) for index, end in ends.items()})
 
-    def excerpt(self, place: int, outcome: Outcome) -> Excerpt:
+    def excerpt(self, index: int, outcome: Outcome) -> Excerpt:
         """See `History`; of a long key, only the operations that the violation depends on."""
-        path, key, arrays = self._path, self.keys[place], self.arrays[place]
+        path, key, arrays = self._path, self.keys[index], self.arrays[index]
         if outcome.op is None:
             return Excerpt(operations=())
-        if not is_long(self._sizes[place]):
+        if not is_long(self._sizes[index]):
             return Excerpt(operations=of_key(path, key))
         few = part_of(path, arrays.part, outcome)
         return Excerpt(operations=few, is_part=True, makers=makers(path, key, few) if few else None)

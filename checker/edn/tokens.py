@@ -163,8 +163,8 @@ class Tokens(Generic[T]):
             number: Its number in the last list.
             reason: The reason.
         """
-        for place, match in enumerate(self._grammar.finditer(_without_end_space(self._text))):
-            if place == number:
+        for index, match in enumerate(self._grammar.finditer(_without_end_space(self._text))):
+            if index == number:
                 self._refuse_at(match.start(1), reason)
         self._refuse_at(len(self._text), reason)
 

@@ -59,12 +59,12 @@ class Contradiction:
     makers: Sequence[Operation] | None = None
 
 
-def sentences(found: Contradiction) -> str | None:
+def sentences(contradiction: Contradiction) -> str | None:
     """Returns the sentences of a contradiction; None if its kind has none, or its operations do not show it."""
-    if found.pattern is not None:
-        return _BY_PATTERN[found.pattern.kind](found, found.pattern)
-    words = _BY_KIND.get(found.kind or "")
-    return words(found) if words is not None and found.core else None
+    if contradiction.pattern is not None:
+        return _BY_PATTERN[contradiction.pattern.kind](contradiction, contradiction.pattern)
+    words = _BY_KIND.get(contradiction.kind or "")
+    return words(contradiction) if words is not None and contradiction.core else None
 
 
 def made(op: Operation) -> Value:
@@ -89,10 +89,10 @@ def observed(op: Operation) -> list[Value]:
     return [value, *value] if isinstance(value, list | tuple) else [value]
 
 
-def _makers(found: Contradiction, value: Value) -> list[Operation]:
+def _makers(contradiction: Contradiction, value: Value) -> list[Operation]:
     """Returns the operations of the object that write or add a value, with failed ones; none if they are not known."""
     form = identity(value)
-    return [op for op in found.makers or () if (op.f in MAKERS or op.f == "cas") and identity(made(op)) == form]
+    return [op for op in contradiction.makers or () if (op.f in MAKERS or op.f == "cas") and identity(made(op)) == form]
 
 
 def _ended_seeing(op: Operation) -> Parts:
@@ -103,47 +103,52 @@ def _began_seeing(op: Operation) -> Parts:
     return [f"{what(op)} began at ", began(op), " and succeeded"] if op.f == "cas" else [did(op), " at ", began(op)]
 
 
-def _phantom(found: Contradiction) -> str:
-    core = found.core
+def _phantom(contradiction: Contradiction) -> str:
+    core = contradiction.core
     if len(core) == 2 and core[0].f == "cas" and core[0].type is OpType.INFO:
         swap, saw = core
         return sentence(
-            *_ended_seeing(saw), f", which only {what(swap)} can have made", *_not_made(found, swap, seen(swap))
+            *_ended_seeing(saw), f", which only {what(swap)} can have made", *_not_made(contradiction, swap, seen(swap))
         )
-    return sentence(*_ended_seeing(core[-1]), *_not_made(found, core[-1], _missing(found, core[-1])))
+    return sentence(*_ended_seeing(core[-1]), *_not_made(contradiction, core[-1], _missing(contradiction, core[-1])))
 
 
-def _unmade_pattern(found: Contradiction, pattern: Pattern) -> str:
+def _unmade_pattern(contradiction: Contradiction, pattern: Pattern) -> str:
     """Explains a value that no operation had written by then; a later one may have."""
-    if pattern.against is not None and found.makers is None:
+    if pattern.against is not None and contradiction.makers is None:
         return sentence(*_ended_seeing(pattern.saw), ", but ", *_first_began([pattern.against]), ".")
-    return sentence(*_ended_seeing(pattern.saw), *_not_made(found, pattern.saw, seen(pattern.saw)))
+    return sentence(*_ended_seeing(pattern.saw), *_not_made(contradiction, pattern.saw, seen(pattern.saw)))
 
 
-def _missing(found: Contradiction, saw: Operation) -> Value:
+def _missing(contradiction: Contradiction, saw: Operation) -> Value:
     """Returns the value that was never written: the observed value, or the first such member of a list."""
     value = saw.value if saw.f == "contains" else seen(saw)
-    if found.model in _MANY and saw.f == "read" and isinstance(value, list | tuple) and found.makers is not None:
+    if (
+        contradiction.model in _MANY
+        and saw.f == "read"
+        and isinstance(value, list | tuple)
+        and contradiction.makers is not None
+    ):
         end = saw.complete_index or 0
-        there = {
+        known = {
             identity(made(op))
-            for op in found.makers
+            for op in contradiction.makers
             if op.f in MAKERS and op.type is not OpType.FAIL and op.invoke_index < end
         }
-        return next((member for member in value if identity(member) not in there), value)
+        return next((member for member in value if identity(member) not in known), value)
     return value
 
 
-def _not_made(found: Contradiction, saw: Operation, value: Value) -> Parts:
+def _not_made(contradiction: Contradiction, saw: Operation, value: Value) -> Parts:
     """Returns the reason why a value cannot exist: no operation ever wrote it, its writes failed, or they began later."""
-    verb, shown = _MADE.get(found.model, "wrote"), value_text(value)
-    if found.model == "kv":
+    verb, shown = _MADE.get(contradiction.model, "wrote"), value_text(value)
+    if contradiction.model == "kv":
         return [", but the puts and appends that had begun by then cannot make it."]
     end = saw.complete_index
-    makers = _makers(found, value)
+    makers = _makers(contradiction, value)
     others = [op for op in makers if op.type is not OpType.FAIL]
     unclear = end is None or any(op.invoke_index < end for op in others)
-    if found.makers is None or unclear:
+    if contradiction.makers is None or unclear:
         return [f", but no operation that {verb} {shown} can have taken effect by then."]
     failed = [op for op in makers if op.type is OpType.FAIL and end is not None and op.invoke_index < end]
     if not failed:
@@ -162,14 +167,17 @@ def _first_began(makers: Sequence[Operation]) -> Parts:
     return [f"{which} began only at ", began(first)]
 
 
-def _future(found: Contradiction) -> str | None:
-    if len(found.core) < 2:
+def _future(contradiction: Contradiction) -> str | None:
+    if len(contradiction.core) < 2:
         return None
-    maker, saw = found.core[0], found.core[1] if found.model in _LISTS else found.core[-1]
+    maker, saw = (
+        contradiction.core[0],
+        contradiction.core[1] if contradiction.model in _LISTS else contradiction.core[-1],
+    )
     return sentence(*_ended_seeing(saw), ", but ", *_first_began([maker]), ".")
 
 
-def _stale_pattern(found: Contradiction, pattern: Pattern) -> str:
+def _stale_pattern(contradiction: Contradiction, pattern: Pattern) -> str:
     saw, source, known, against = pattern.saw, pattern.source, pattern.known, pattern.against
     assert against is not None  # noqa: S101 - a pattern of this kind has one
     shown = value_text(seen(saw))
@@ -181,7 +189,7 @@ def _stale_pattern(found: Contradiction, pattern: Pattern) -> str:
         parts.append(_initially(shown))
     elif known is not source:
         parts += [f"{_upper(did(known))} at ", ended(known), before]
-    elif (count := _writes_until(found, saw)) > 1:
+    elif (count := _writes_until(contradiction, saw)) > 1:
         parts += [
             f"The last of the {count} operations that wrote {shown} until then had completed at ",
             ended(source),
@@ -192,10 +200,10 @@ def _stale_pattern(found: Contradiction, pattern: Pattern) -> str:
     return sentence(*parts)
 
 
-def _writes_until(found: Contradiction, saw: Operation) -> int:
+def _writes_until(contradiction: Contradiction, saw: Operation) -> int:
     """Returns how many operations wrote the value that an operation observed, and began before that one ended."""
     end = saw.complete_index or 0
-    return sum(op.type is not OpType.FAIL and op.invoke_index < end for op in _makers(found, seen(saw)))
+    return sum(op.type is not OpType.FAIL and op.invoke_index < end for op in _makers(contradiction, seen(saw)))
 
 
 def _initially(shown: str) -> str:
@@ -227,11 +235,11 @@ def _lost_update_pattern(_found: Contradiction, pattern: Pattern) -> str:
     return sentence(*parts, f", but {shown} was written only once, by process {source.process}", *when, ".")
 
 
-def _stale(found: Contradiction) -> str | None:
+def _stale(contradiction: Contradiction) -> str | None:
     """Explains two values, each of which the object held before the other."""
-    if len(found.core) < 4:
+    if len(contradiction.core) < 4:
         return None
-    a, b, c, d = found.core[:4]
+    a, b, c, d = contradiction.core[:4]
     if not (_before(a, b) and _before(c, d)):
         return None
     return sentence(
@@ -248,32 +256,32 @@ def _before(one: Operation, other: Operation) -> bool:
     return one.complete_index < other.invoke_index
 
 
-def _lost_update(found: Contradiction) -> str | None:
-    swaps = [op for op in found.core if op.f == "cas"]
-    for place, one in enumerate(swaps):
-        for other in swaps[place + 1 :]:
+def _lost_update(contradiction: Contradiction) -> str | None:
+    swaps = [op for op in contradiction.core if op.f == "cas"]
+    for index, one in enumerate(swaps):
+        for other in swaps[index + 1 :]:
             if same(seen(one), seen(other)):
                 shown = value_text(seen(one))
                 return sentence(f"{what(one)} and {what(other)} both took effect, but {shown} was there only once.")
     return None
 
 
-def _cycle(found: Contradiction) -> str:
-    if len(found.core) == 1:
-        return sentence(f"{what(found.core[0])} saw what only it can have made itself.")
+def _cycle(contradiction: Contradiction) -> str:
+    if len(contradiction.core) == 1:
+        return sentence(f"{what(contradiction.core[0])} saw what only it can have made itself.")
     text = "Each of these operations saw the value of another of them, so none can have come first: "
-    return sentence(text, *listed(found.core, _NAMED), ".")
+    return sentence(text, *listed(contradiction.core, _NAMED), ".")
 
 
-def _order(found: Contradiction) -> str | None:
-    core = found.core
+def _order(contradiction: Contradiction) -> str | None:
+    core = contradiction.core
     if len(core) < 2:
         return None
-    if found.model == "fifo-queue":
+    if contradiction.model == "fifo-queue":
         return _overtaken(core)
     if (replaced := _replaced(core)) is not None:
         return replaced
-    if found.model in _LISTS:
+    if contradiction.model in _LISTS:
         core = core[:2]
     first, last = core[0], core[-1]
     if not _before(last, first):
@@ -307,19 +315,23 @@ def _overtaken(core: Sequence[Operation]) -> str | None:
     )  # fmt: skip
 
 
-def _fork(found: Contradiction) -> str:
-    core = found.core
+def _fork(contradiction: Contradiction) -> str:
+    core = contradiction.core
     one, other = core[-2:] if len(core) > 1 else (core[0], core[0])
-    rule = "one of two lists begins with the other" if found.model in _LISTS else "one of two sets contains the other"
-    where = "of one list" if found.model in _LISTS else "where nothing was removed"
+    rule = (
+        "one of two lists begins with the other"
+        if contradiction.model in _LISTS
+        else "one of two sets contains the other"
+    )
+    where = "of one list" if contradiction.model in _LISTS else "where nothing was removed"
     return sentence(*_ended_seeing(one), ", and ", *_ended_seeing(other), f". But of two reads {where} {rule}.")
 
 
-def _duplicate(found: Contradiction) -> str | None:
-    core = found.core
-    if found.model == "counter" and len(core) == 2:
+def _duplicate(contradiction: Contradiction) -> str | None:
+    core = contradiction.core
+    if contradiction.model == "counter" and len(core) == 2:
         return sentence(f"{what(core[0])} and {what(core[1])} cannot both have found the same count.")
-    if found.model in _LISTS and len(core) == 2:
+    if contradiction.model in _LISTS and len(core) == 2:
         return sentence(*_ended_seeing(core[1]), f", but {what(core[0])} is in it twice.")
     if len(core) != 3:
         return None
@@ -330,8 +342,8 @@ def _duplicate(found: Contradiction) -> str | None:
     )  # fmt: skip
 
 
-def _lost(found: Contradiction) -> str:
-    core = found.core
+def _lost(contradiction: Contradiction) -> str:
+    core = contradiction.core
     if len(core) < 3:
         return sentence(*_ended_seeing(core[0]), ", but an element is missing, and no operation had removed it.")
     first, second, out = core
@@ -341,23 +353,23 @@ def _lost(found: Contradiction) -> str:
     )  # fmt: skip
 
 
-def _not_reached(found: Contradiction) -> str:
-    saw = found.core[-1]
+def _not_reached(contradiction: Contradiction) -> str:
+    saw = contradiction.core[-1]
     return sentence(*_ended_seeing(saw), f", but by then the counter cannot have stood at {value_text(seen(saw))}.")
 
 
-def _too_low(found: Contradiction) -> str:
-    if len(found.core) < 2:
-        return _not_reached(found)
-    missed, saw = found.core[0], found.core[-1]
+def _too_low(contradiction: Contradiction) -> str:
+    if len(contradiction.core) < 2:
+        return _not_reached(contradiction)
+    missed, saw = contradiction.core[0], contradiction.core[-1]
     return sentence(
         f"{what(saw)} began at ", began(saw), f", but {what(missed)} had completed at ", ended(missed),
         ", and the count leaves no room for it.",
     )  # fmt: skip
 
 
-def _overlap(found: Contradiction) -> str:
-    core = found.core
+def _overlap(contradiction: Contradiction) -> str:
+    core = contradiction.core
     holders = [op for op in core if op.f == "acquire"]
     if len(holders) < 2:
         return sentence(f"{what(core[0])} completed at ", ended(core[0]), ", but the lock was not free.")
@@ -369,8 +381,8 @@ def _overlap(found: Contradiction) -> str:
     return sentence(*_ended_seeing(one), *until, ", but ", *_ended_seeing(other), " too.")
 
 
-def _not_empty(found: Contradiction) -> str:
-    empty, *elements = found.core
+def _not_empty(contradiction: Contradiction) -> str:
+    empty, *elements = contradiction.core
     parts: Parts = [*_ended_seeing(empty), ", but all that time something was in the queue"]
     for op in elements[:_NAMED]:
         moment: Parts = ["completed at ", ended(op)] if op.f == "enqueue" else ["began only at ", began(op)]

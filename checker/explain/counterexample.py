@@ -161,8 +161,8 @@ def _refusals(
     return Refusals(shown=of_part, others=None) if of_part and kept is other else None
 
 
-def _reasons(encoded: Encoded, found: Reach, op: int) -> tuple[str, ...]:
-    return reasons_of(encoded.table, found.states, encoded.codes[op].a)
+def _reasons(encoded: Encoded, reached: Reach, op: int) -> tuple[str, ...]:
+    return reasons_of(encoded.table, reached.states, encoded.codes[op].a)
 
 
 def _confirm_by_step(model: Model, op: Operation, small: tuple[Operation, ...], method: str) -> None:
@@ -264,15 +264,15 @@ class _Part:
         size = max(len(units) // 2, 1)
         removed = False
         while units and not self._allowance.is_over():
-            place = 0
-            while place < len(units):
-                gone = {i for unit in units[place : place + size] for i in unit}
+            start = 0
+            while start < len(units):
+                gone = {i for unit in units[start : start + size] for i in unit}
                 trial = [i for i in current if i not in gone]
                 if trial and self.invalid(trial):
                     current, removed = trial, True
-                    del units[place : place + size]
+                    del units[start : start + size]
                 else:
-                    place += size
+                    start += size
             if size == 1:
                 break
             size //= 2

@@ -89,20 +89,20 @@ class _Faithful:
         next_start, least_end = starts[self._op], ends[self._op]
         for step in reversed(path):
             left = alike.get(codes[step].a, [])
-            place = bisect_left(left, next_start, key=ends.__getitem__) - 1
-            if place < 0:
-                place = next((n for n, i in enumerate(left) if starts[i] <= least_end), -1)
-            if place < 0:
+            index = bisect_left(left, next_start, key=ends.__getitem__) - 1
+            if index < 0:
+                index = next((n for n, i in enumerate(left) if starts[i] <= least_end), -1)
+            if index < 0:
                 return None
-            chosen = left.pop(place)
+            chosen = left.pop(index)
             way.append(chosen)
             next_start, least_end = min(next_start, starts[chosen]), min(least_end, ends[chosen])
         return self._sorted(way)
 
     def is_faithful(self, kept: Sequence[int]) -> bool:
         """Returns whether a part has final states, and only those of the whole history."""
-        found = reach(self._encoded, kept, self._op, self._allowance)
-        return found is not None and found.complete and found.states <= self._whole.states
+        reached = reach(self._encoded, kept, self._op, self._allowance)
+        return reached is not None and reached.complete and reached.states <= self._whole.states
 
     def shrunk(self, kept: list[int]) -> list[int]:
         """Removes operations as long as the part stays faithful."""

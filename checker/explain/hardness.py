@@ -204,14 +204,14 @@ def changes_of(events: Events) -> list[bool]:
 def findings(ended: Ended) -> list[Finding]:
     """Returns the reasons why a history is hard, the most important first."""
     load = _Load(ended)
-    found = [_broken_condition(ended)]
+    candidates = [_broken_condition(ended)]
     # Several searches share the states, and one may have reached further than the one that answered: all operations count.
     operations = len(ended.events.members)
     if ended.states is not None and log2(max(ended.states, 1)) > load.bits + log2(operations + 1):
-        found.append(Finding(reason="states", figures={"states": ended.states, "operations": operations}))
-    by_bits = sorted(((load.crashed_bits, load.crashed), (load.open_bits, load.overlap)), key=lambda each: -each[0])
-    found += [make() for bits, make in by_bits if bits >= _FEW_BITS]
-    known = [finding for finding in found if finding is not None]
+        candidates.append(Finding(reason="states", figures={"states": ended.states, "operations": operations}))
+    by_bits = sorted(((load.crashed_bits, load.crashed), (load.open_bits, load.overlap)), key=lambda entry: -entry[0])
+    candidates += [make() for bits, make in by_bits if bits >= _FEW_BITS]
+    known = [finding for finding in candidates if finding is not None]
     if not known:
         known.append(Finding(reason="length", figures={"operations": operations, "reached": load.operations}))
     return known[:_MOST]
@@ -233,14 +233,14 @@ class _Load:
         members, ends = events.members, events.ends
         last = INFINITE if ended.furthest is None else ends[ended.furthest]
         idle = unseen(events)
-        counted = [changes and place not in idle for place, changes in enumerate(ended.changes)]
+        counted = [changes and index not in idle for index, changes in enumerate(ended.changes)]
         begun = [i for i, start in enumerate(events.starts) if start <= last]
         self._functions = ended.functions
         self.operations = len(begun)
         crashed = Counter(members[i] for i in begun if ends[i] == INFINITE and counted[members[i]])
         self._crashed = crashed
         self.crashed_bits = sum(log2(count + 1) for count in crashed.values())
-        moving = [i for i, place in enumerate(members) if ends[i] != INFINITE and ended.changes[place]]
+        moving = [i for i, member in enumerate(members) if ends[i] != INFINITE and ended.changes[member]]
         self._starts = sorted(moving, key=events.starts.__getitem__)
         self._ends = sorted(moving, key=ends.__getitem__)
         self._events = events
@@ -260,13 +260,13 @@ class _Load:
         closed = 0
         for opened, i in enumerate(self._starts, 1):
             while ends[self._ends[closed]] < starts[i]:
-                place = members[self._ends[closed]]
-                bits -= log2((count[place] + 1) / count[place])
-                count[place] -= 1
+                member = members[self._ends[closed]]
+                bits -= log2((count[member] + 1) / count[member])
+                count[member] -= 1
                 closed += 1
-            place = members[i]
-            count[place] += 1
-            bits += log2((count[place] + 1) / count[place])
+            member = members[i]
+            count[member] += 1
+            bits += log2((count[member] + 1) / count[member])
             self._open.append(opened - closed)
             if starts[i] <= last:
                 most = max(most, bits)
@@ -275,8 +275,8 @@ class _Load:
     def crashed(self) -> Finding:
         """Returns the reason that operations never returned."""
         by_function: Counter[str] = Counter()
-        for place, count in self._crashed.items():
-            by_function[self._functions[place]] += count
+        for member, count in self._crashed.items():
+            by_function[self._functions[member]] += count
         figures = {"operations": self._crashed.total(), "classes": len(self._crashed)}
         return Finding(reason="crashed", figures=figures, functions=dict(by_function.most_common()))
 
@@ -304,8 +304,8 @@ def _repeated(ended: Ended) -> Finding | None:
     events = ended.events
     made: Counter[Any] = Counter()
     example: dict[Any, int] = {}
-    for i, place in enumerate(events.members):
-        code = events.classes[place]
+    for i, member in enumerate(events.members):
+        code = events.classes[member]
         if code.f in {WRITE, CAS, ENQUEUE, APPEND, PUT}:
             value = code.items or (code.b if code.f == CAS else code.a)
             made[value] += 1
@@ -327,20 +327,20 @@ def _unequal(ended: Ended) -> Finding:
 
 
 def _empties(ended: Ended) -> Finding:
-    f = [ended.events.classes[place].f for place in ended.events.members]
+    f = [ended.events.classes[member].f for member in ended.events.members]
     return Finding(
         reason="empty-and-crashed", figures={"empty": f.count(DEQUEUE_EMPTY), "crashed": f.count(DEQUEUE_ANY)}
     )
 
 
 def _observed(ended: Ended) -> Finding:
-    f = [ended.events.classes[place].f for place in ended.events.members]
+    f = [ended.events.classes[member].f for member in ended.events.members]
     return Finding(reason="failed-cas", figures={"operations": f.count(CAS_FAIL)})
 
 
 def _whole_reads(ended: Ended) -> Finding | None:
     events = ended.events
-    f = [events.classes[place].f for place in events.members]
+    f = [events.classes[member].f for member in events.members]
     reads, removes = f.count(READ_SET), f.count(REMOVE)
     if not reads or not removes:
         return None

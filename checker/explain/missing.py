@@ -46,17 +46,19 @@ def last_missing(
         culprit: The operation that could not have happened, given the others.
         operations: All operations on this object. If their answers have more than `MAX_MEMBERS` values, nothing is named.
     """
-    shown = {each.invoke_index for each in example}
+    shown = {operation.invoke_index for operation in example}
     if culprit is None or len(example) > MAX_SHOWN or culprit.invoke_index not in shown:
         return None
     if culprit.type is not OpType.OK or not _observed(model, culprit):
         return None
     lacked = _lacked(model, example, culprit)
     answers = _answers(model, culprit, operations) if lacked else None
-    if answers is None or not answers.isdisjoint(_value(model, each) for each in lacked):
+    if answers is None or not answers.isdisjoint(_value(model, operation) for operation in lacked):
         return None
-    missing = [each for each in _covered(model, culprit, operations) if _value(model, each) not in answers]
-    return max([*lacked, *missing], key=lambda each: each.last_ns)
+    missing = [
+        operation for operation in _covered(model, culprit, operations) if _value(model, operation) not in answers
+    ]
+    return max([*lacked, *missing], key=lambda operation: operation.last_ns)
 
 
 def _covered(model: Model, culprit: Operation, operations: Sequence[Operation]) -> list[Operation]:
@@ -66,10 +68,12 @@ def _covered(model: Model, culprit: Operation, operations: Sequence[Operation]) 
     puts = _puts(model, operations, culprit)
     if culprit.result is None or not isinstance(model, _QUEUES):
         return puts
-    turns = [each for each in operations if each.f == "enqueue" and same(each.value, culprit.result)]
+    turns = [
+        operation for operation in operations if operation.f == "enqueue" and same(operation.value, culprit.result)
+    ]
     if not isinstance(model, FifoQueue) or len(turns) != 1:
         return []
-    return [each for each in puts if (each.complete_index or 0) < turns[0].invoke_index]
+    return [put for put in puts if (put.complete_index or 0) < turns[0].invoke_index]
 
 
 def _observed(model: Model, op: Operation) -> bool:
@@ -84,26 +88,26 @@ def _has_answer(op: Operation) -> bool:
 def _puts(model: Model, operations: Iterable[Operation], culprit: Operation) -> list[Operation]:
     """Returns the operations that only put something in, and were acknowledged before another one began; by their ends."""
     kind = isinstance(model, SetModel)
-    found = [
-        each
-        for each in operations
-        if each.type is OpType.OK
-        and each.f != culprit.f
-        and each.complete_index is not None
-        and each.complete_index < culprit.invoke_index
-        and not _has_answer(each)
-        and not (kind and each.f != "add")
-        and not model.observes(model.call(each))
+    puts = [
+        operation
+        for operation in operations
+        if operation.type is OpType.OK
+        and operation.f != culprit.f
+        and operation.complete_index is not None
+        and operation.complete_index < culprit.invoke_index
+        and not _has_answer(operation)
+        and not (kind and operation.f != "add")
+        and not model.observes(model.call(operation))
     ]
-    return sorted(found, key=lambda each: each.last_ns)
+    return sorted(puts, key=lambda operation: operation.last_ns)
 
 
 def _lacked(model: Model, example: Sequence[Operation], culprit: Operation) -> list[Operation]:
     """Returns the operations without which the others have a legal order: one, or the last ones; or none."""
     puts = _puts(model, example, culprit)
-    for lacked in chain(([each] for each in reversed(puts)), (puts[-count:] for count in range(2, len(puts) + 1))):
-        without = {each.invoke_index for each in lacked}
-        rest = [each for each in example if each.invoke_index not in without]
+    for lacked in chain(([put] for put in reversed(puts)), (puts[-count:] for count in range(2, len(puts) + 1))):
+        without = {operation.invoke_index for operation in lacked}
+        rest = [operation for operation in example if operation.invoke_index not in without]
         if linearizable(model, rest, bound=MAX_STEPS):
             return list(lacked)
     return []
@@ -118,18 +122,18 @@ def _answers(model: Model, culprit: Operation, operations: Sequence[Operation]) 
     if isinstance(model, Counter):
         return set()  # the amounts of adds are no values of their own
     ever = isinstance(model, _QUEUES)
-    found: set[Hashable] = set()
+    answers: set[Hashable] = set()
     members = 0
-    for each in operations:
-        if each.f == "remove" and isinstance(model, SetModel):
-            found |= {identity(each.value)} if each.type is not OpType.FAIL else set()
-        elif each.type is OpType.OK and (ever or (each.complete_index or 0) > culprit.invoke_index):
-            for value in _contained(each):
-                found.add(value)
+    for operation in operations:
+        if operation.f == "remove" and isinstance(model, SetModel):
+            answers |= {identity(operation.value)} if operation.type is not OpType.FAIL else set()
+        elif operation.type is OpType.OK and (ever or (operation.complete_index or 0) > culprit.invoke_index):
+            for value in _contained(operation):
+                answers.add(value)
                 members += 1
             if members > MAX_MEMBERS:
                 return None
-    return found
+    return answers
 
 
 def _contained(op: Operation) -> Iterator[Hashable]:

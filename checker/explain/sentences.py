@@ -99,10 +99,10 @@ def explain(result: Analysis, model: Model, evidence: Evidence) -> str:
     if not isinstance(model, NativeModel):
         of_own = _from_nowhere(result, result.op, evidence) or _refused(result, result.op, model, evidence)
         return of_own or _by_search(result, result.op, model, evidence)
-    found = Contradiction(
+    contradiction = Contradiction(
         model=model.name, kind=result.kind, core=evidence.core, pattern=evidence.pattern, makers=evidence.makers
     )
-    return sentences(found) or _by_search(result, result.op, model, evidence)
+    return sentences(contradiction) or _by_search(result, result.op, model, evidence)
 
 
 def _from_nowhere(result: Analysis, op: Operation, evidence: Evidence) -> str | None:
@@ -143,7 +143,7 @@ def _refused(result: Analysis, op: Operation, model: Model, evidence: Evidence) 
 
 
 def _reasons(reasons: Sequence[str]) -> str:
-    shown = " or ".join(name(each, _REASON) for each in reasons[:_STATES])
+    shown = " or ".join(name(reason, _REASON) for reason in reasons[:_STATES])
     left = len(reasons) - _STATES
     if left <= 0:
         return shown
@@ -155,7 +155,9 @@ def _refusals_of_configs(result: Analysis, op: Operation, model: Model) -> Refus
     call = model.call(op)
     refused = [model.step(config.state, call) for config in result.configs]
     reasons = {
-        one_line(str(each.message)).rstrip(".") for each in refused if isinstance(each, Inconsistent) and each.message
+        one_line(str(refusal.message)).rstrip(".")
+        for refusal in refused
+        if isinstance(refusal, Inconsistent) and refusal.message
     }
     return Refusals(shown=tuple(sorted(reasons)), others=()) if reasons else None
 
@@ -176,14 +178,14 @@ def _by_search(result: Analysis, op: Operation, model: Model, evidence: Evidence
         )
     shown = " or ".join(states[:_STATES])
     more = f" or one of {len(states) - _STATES} others" if len(states) > _STATES else ""
-    held = _STATE.get(model.name, "the object can only have been in the state ")
+    intro = _STATE.get(model.name, "the object can only have been in the state ")
     pending = sorted({other.invoke_index: other for config in result.configs for other in config.pending}.items())
     others = [other for _, other in pending if other is not op]
     still: list[str | Instant] = [
         ", and no operation that was still open leads to that: ",
         *listed(others, _NAMED),
     ]
-    return sentence(*what_it_did, f", but before that {held}{shown}{more}", *(still if others else ()), ".")
+    return sentence(*what_it_did, f", but before that {intro}{shown}{more}", *(still if others else ()), ".")
 
 
 def _state_text(state: Mapping[str, Value]) -> str:
@@ -208,4 +210,4 @@ def _unknown(result: Analysis, unsuited: str | None) -> str:
     }
     reached = () if result.op is None else ("; it got as far as ", *span(result.op))
     ended = sentence(reasons.get(result.cause or "", "The search ended"), *reached, ".")
-    return " ".join([ended, *(each.text for each in result.hardness)])
+    return " ".join([ended, *(finding.text for finding in result.hardness)])

@@ -101,14 +101,14 @@ class _Blocks:
     def _index(self) -> int:
         """Reads the places of the blocks, and returns the number of the root."""
         header = self._bytes_at(0, _HEADER.size, "the header of the file")
-        magic, version, place = _HEADER.unpack(header)
+        magic, version, offset = _HEADER.unpack(header)
         if magic != MAGIC or version not in VERSIONS:
             raise self._wrong(f"expected {MAGIC.decode()} and a version of {VERSIONS}, found {header[:10]!r}")
-        if not place:
+        if not offset:
             raise self._wrong("the file has no index; the test ended before it wrote one")
-        kind, data = self._block_at(place, "the index")
+        kind, data = self._block_at(offset, "the index")
         if kind != _INDEX or (len(data) - _ROOT.size) % _PLACE.size:
-            raise self._wrong(f"expected an index at byte {place}, found a block of the kind {kind}")
+            raise self._wrong(f"expected an index at byte {offset}, found a block of the kind {kind}")
         self._places = dict(_PLACE.iter_unpack(data[_ROOT.size :]))
         return int(_ROOT.unpack_from(data)[0])
 
@@ -121,11 +121,11 @@ class _Blocks:
                 [rest], data = _ROOT.unpack_from(data), data[_ROOT.size :]
             elif kind != _FRESSIAN:
                 raise self._wrong(f"expected the map of the test in block {number}, found the kind {kind}")
-            found = self._value(FressianReader(data), number)
-            if not isinstance(found, EdnMap):
-                raise self._wrong(f"expected the map of the test in block {number}, found {shown(found)}")
-            if wanted in found:
-                return found[wanted]
+            value = self._value(FressianReader(data), number)
+            if not isinstance(value, EdnMap):
+                raise self._wrong(f"expected the map of the test in block {number}, found {shown(value)}")
+            if wanted in value:
+                return value[wanted]
             number = rest
         return None
 
@@ -168,33 +168,35 @@ class _Blocks:
             raise self._wrong(f"expected {count} events in block {number}, found {seen}")
 
     def _block(self, number: EdnValue) -> tuple[int, bytes]:
-        place = self._places.get(number) if isinstance(number, int) else None
-        if place is None:
+        offset = self._places.get(number) if isinstance(number, int) else None
+        if offset is None:
             raise self._wrong(f"expected a block of the index, found a reference to {shown(number)}")
         if number in self._read:
             raise self._wrong(f"expected each block once, found a second reference to block {number}")
         self._read.add(number)
-        return self._block_at(place, f"block {number}")
+        return self._block_at(offset, f"block {number}")
 
-    def _block_at(self, place: int, what: str) -> tuple[int, bytes]:
+    def _block_at(self, offset: int, what: str) -> tuple[int, bytes]:
         """Returns the kind and the data of a block."""
-        header = self._bytes_at(place, _BLOCK.size, f"the header of {what}")
+        header = self._bytes_at(offset, _BLOCK.size, f"the header of {what}")
         length, checksum, kind, rest = _BLOCK.unpack(header)
         size = length - _BLOCK.size
         if size < 0:
-            raise self._wrong(f"expected a length of at least {_BLOCK.size} at byte {place}, of {what}, found {length}")
+            raise self._wrong(
+                f"expected a length of at least {_BLOCK.size} at byte {offset}, of {what}, found {length}"
+            )
         if size <= self._size:
             self._room.hold(size * _BYTES_OF_VALUES, f"{what}, which is read as a whole,")
-        data = self._bytes_at(place + _BLOCK.size, size, what)
-        found = zlib.crc32(_BLOCK.pack(length, 0, kind, rest), zlib.crc32(data))
-        if found != checksum:
-            raise self._wrong(f"expected the checksum {checksum:08x} of {what} at byte {place}, found {found:08x}")
+        data = self._bytes_at(offset + _BLOCK.size, size, what)
+        actual = zlib.crc32(_BLOCK.pack(length, 0, kind, rest), zlib.crc32(data))
+        if actual != checksum:
+            raise self._wrong(f"expected the checksum {checksum:08x} of {what} at byte {offset}, found {actual:08x}")
         return kind, data
 
-    def _bytes_at(self, place: int, size: int, what: str) -> bytes:
-        if not 0 <= place <= self._size - size:
-            raise self._wrong(f"expected {size} bytes of {what} at byte {place}, but the file has {self._size} bytes")
-        self._file.seek(place)
+    def _bytes_at(self, offset: int, size: int, what: str) -> bytes:
+        if not 0 <= offset <= self._size - size:
+            raise self._wrong(f"expected {size} bytes of {what} at byte {offset}, but the file has {self._size} bytes")
+        self._file.seek(offset)
         return self._file.read(size)
 
     def _value(self, reader: FressianReader, number: int) -> EdnValue:

@@ -71,7 +71,7 @@ NEEDED: Final = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Values:
+class ColumnOfValues:
     """The values of a column.
 
     Attributes:
@@ -84,9 +84,9 @@ class Values:
     first: Int64s
     second: Int64s
 
-    def only(self, rows: Int64s) -> Values:
+    def only(self, rows: Int64s) -> ColumnOfValues:
         """Returns the values of some rows."""
-        return Values(kind=self.kind[rows], first=self.first[rows], second=self.second[rows])
+        return ColumnOfValues(kind=self.kind[rows], first=self.first[rows], second=self.second[rows])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,8 +140,8 @@ class Columns:
     end: Int64s
     start_ns: Int64s
     end_ns: Int64s
-    value: Values
-    result: Values
+    value: ColumnOfValues
+    result: ColumnOfValues
     lacks: Sequence[str] = ()
     order: Order | None = None
     final: Bools | None = None
@@ -153,8 +153,8 @@ class Columns:
         """Yields each key with the numbers of its rows, ascending."""
         order = np.argsort(self.key, kind="stable")
         bounds = np.searchsorted(self.key[order], np.arange(len(self.keys) + 1))
-        for place, key in enumerate(self.keys):
-            yield key, order[bounds[place] : bounds[place + 1]]
+        for index, key in enumerate(self.keys):
+            yield key, order[bounds[index] : bounds[index + 1]]
 
     def only(self, rows: Int64s) -> Columns:
         """Returns some rows; the numbers of keys, functions and texts do not change."""
@@ -193,7 +193,9 @@ class ColumnReader:
         self._texts: dict[str | None, int] = {}
         self._rows = 0
 
-    def of_batch(self, batch: pa.RecordBatch, *, value: Values | None = None, result: Values | None = None) -> Columns:
+    def of_batch(
+        self, batch: pa.RecordBatch, *, value: ColumnOfValues | None = None, result: ColumnOfValues | None = None
+    ) -> Columns:
         """Returns the columns of one batch, which must have the columns `NEEDED`, or else `value` and `result`.
 
         It may have the columns `OPTIONAL`.
@@ -258,7 +260,7 @@ class ColumnReader:
         return _numbered(codes, names, self._functions)
 
     def typed(self, value: Value) -> tuple[int, int, int]:
-        """Returns the kind of a value and its two numbers, as in `Values`; the text of a new value is added.
+        """Returns the kind of a value and its two numbers, as in `ColumnOfValues`; the text of a new value is added.
 
         Raises:
             InputError: JSON cannot represent it.
@@ -275,26 +277,26 @@ class ColumnReader:
             return PAIR, value[0], value[1]
         return OTHER, self.place_of(json_text(value) or ""), 0
 
-    def of_values(self, values: Iterable[Value]) -> Values:
+    def of_values(self, values: Iterable[Value]) -> ColumnOfValues:
         """Returns values as a column."""
         typed = np.array([self.typed(value) for value in values], np.int64).reshape(-1, 3)
-        return Values(kind=typed[:, 0].astype(np.int8), first=typed[:, 1].copy(), second=typed[:, 2].copy())
+        return ColumnOfValues(kind=typed[:, 0].astype(np.int8), first=typed[:, 1].copy(), second=typed[:, 2].copy())
 
     def place_of(self, text: str) -> int:
         """Returns the place in `texts` of a value's canonical JSON; a new text is added."""
         return self._texts.setdefault(text, len(self._texts))
 
     def _refuse_any(self, wrong: pa.Array, reason: str) -> None:
-        place = pc.index(wrong, value=True).as_py()
-        if place >= 0:
-            raise BadHistory(self.name, None, f"row {self._rows + place + 1}: {reason}")
+        row = pc.index(wrong, value=True).as_py()
+        if row >= 0:
+            raise BadHistory(self.name, None, f"row {self._rows + row + 1}: {reason}")
 
     def _places(self, column: pa.Array, known: dict[str | None, int]) -> Int32s:
         encoded = column if isinstance(column, pa.DictionaryArray) else column.cast(pa.string()).dictionary_encode()
         codes = pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False)
         return _numbered(codes, encoded.dictionary.to_pylist(), known)
 
-    def _values(self, column: pa.Array) -> Values:
+    def _values(self, column: pa.Array) -> ColumnOfValues:
         texts = _plain(column)
         kind = np.full(len(texts), OTHER, np.int8)
         first = np.zeros(len(texts), np.int64)
@@ -314,20 +316,20 @@ class ColumnReader:
             second[both] = _int64(members.field("second").cast(pa.int64()))
             left &= ~both
             kind[left], first[left], second[left] = self._others(texts.filter(pa.array(left)))
-        return Values(kind=kind, first=first, second=second)
+        return ColumnOfValues(kind=kind, first=first, second=second)
 
     def _others(self, texts: pa.Array) -> tuple[Int8s, Int64s, Int64s]:
         """Reads values that are not integers or pairs; makes one Python object for each distinct text."""
         encoded = texts.dictionary_encode()
         kinds = np.full(len(encoded.dictionary), OTHER, np.int8)
         first, second = np.zeros(len(kinds), np.int64), np.zeros(len(kinds), np.int64)
-        for place, text in enumerate(encoded.dictionary.to_pylist()):
+        for index, text in enumerate(encoded.dictionary.to_pylist()):
             try:
                 value = decode_value(text)
             except ValueError as error:
-                row = pc.index(encoded.indices, value=place).as_py()
+                row = pc.index(encoded.indices, value=index).as_py()
                 raise BadHistory(self.name, None, f"after row {self._rows + row}: {error}") from None
-            kinds[place], first[place], second[place] = self.typed(value)  # an integer in another form, e.g. -0
+            kinds[index], first[index], second[index] = self.typed(value)  # an integer in another form, e.g. -0
         codes = encoded.indices.to_numpy(zero_copy_only=False)
         return kinds[codes], first[codes], second[codes]
 
@@ -365,11 +367,11 @@ def of_operations(operations: Sequence[Operation], name: str = "the history") ->
     reader = ColumnReader(name)
     kinds = {column.name: pa.int64() if column.kind == "int64" else pa.string() for column in COLUMNS}
     optional = [name for name in OPTIONAL if any(getattr(operation, name) is not None for operation in operations)]
-    names = [*(each for each in NEEDED if each not in {"value", "result"}), *optional]
+    names = [*(column for column in NEEDED if column not in {"value", "result"}), *optional]
     parts = []
     for begin in range(0, len(operations), BATCH_ROWS):
         some = operations[begin : begin + BATCH_ROWS]
-        arrays = [pa.array(values_of(some, each), kinds[each]) for each in names]
+        arrays = [pa.array(values_of(some, column), kinds[column]) for column in names]
         value = reader.of_values(operation.value for operation in some)
         result = reader.of_values(operation.result for operation in some)
         parts.append(reader.of_batch(pa.RecordBatch.from_arrays(arrays, names=names), value=value, result=result))
@@ -383,8 +385,8 @@ def joined(parts: Sequence[Columns], reader: ColumnReader) -> Columns:
         listed = list(arrays)
         return np.concatenate(listed) if listed else np.zeros(0, kind)
 
-    def join_values(values: Sequence[Values]) -> Values:
-        return Values(
+    def join_values(values: Sequence[ColumnOfValues]) -> ColumnOfValues:
+        return ColumnOfValues(
             kind=join((part.kind for part in values), np.int8),
             first=join((part.first for part in values), np.int64),
             second=join((part.second for part in values), np.int64),
@@ -416,7 +418,7 @@ def _joined_order(parts: Sequence[Columns]) -> Order | None:
     none = [Order(known=np.zeros(len(part), np.bool_), number=np.zeros(len(part), np.int64)) for part in parts]
     some = [part.order or absent for part, absent in zip(parts, none, strict=True)]
     return Order(
-        known=np.concatenate([each.known for each in some]), number=np.concatenate([each.number for each in some])
+        known=np.concatenate([order.known for order in some]), number=np.concatenate([order.number for order in some])
     )
 
 
@@ -474,8 +476,8 @@ def _final(batch: pa.RecordBatch) -> Bools | None:
     """Returns which operations of a batch are of the final phase; None if none is."""
     if PHASE not in batch.schema.names:
         return None
-    found = _bool(pc.equal(_plain(batch.column(PHASE)), FINAL_PHASE))
-    return found if found.any() else None
+    final = _bool(pc.equal(_plain(batch.column(PHASE)), FINAL_PHASE))
+    return final if final.any() else None
 
 
 def _plain(column: pa.Array) -> pa.Array:

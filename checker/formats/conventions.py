@@ -66,7 +66,7 @@ def parsed(value: EdnValue) -> tuple[dict[str, str], bool | None]:
             hint = did_you_mean(name, names)
             raise ValueError(f"expected :{', :'.join(names)} in {MEMBER}, found {_shown(key)}. {hint}".rstrip())
         if not isinstance(word, Keyword) or word.name not in WORDS[convention]:
-            known = " or ".join(f":{each}" for each in WORDS[convention])
+            known = " or ".join(f":{word}" for word in WORDS[convention])
             raise ValueError(f"expected {known} for :{name} in {MEMBER}, found {_shown(word)}")
         words[convention] = word.name
     return words, keyed

@@ -30,8 +30,8 @@ def hold_counts(name: str, metadata: Any, columns: Collection[str]) -> None:
     rows = 0
     for number in range(metadata.num_row_groups):
         group = metadata.row_group(number)
-        for place in range(group.num_columns):
-            column = group.column(place)
+        for index in range(group.num_columns):
+            column = group.column(index)
             if column.path_in_schema in columns and column.num_values != group.num_rows:
                 raise BadHistory(
                     name,
@@ -71,9 +71,9 @@ def hold_numbers(*numbers: int | None) -> None:
     Raises:
         ValueError: One is below 0, or does not fit into 64 bits.
     """
-    for place, number in enumerate(numbers):
+    for index, number in enumerate(numbers):
         if number is not None and not 0 <= number < TOO_GREAT:
-            raise ValueError(f"expected a number from 0 to 2^63 - 1 in column {_NUMBERS[place]!r}, found {number}")
+            raise ValueError(f"expected a number from 0 to 2^63 - 1 in column {_NUMBERS[index]!r}, found {number}")
 
 
 def hold_order(order: int, *, returned: bool) -> None:

@@ -309,9 +309,9 @@ class ForeignEvents:
         if time is not None and time != _MINUS_ONE and (type(time) is not int or not 0 <= time < _TOO_GREAT):
             raise self._no_time(line, time)
 
-    def _no_type(self, found: EdnValue) -> str:
+    def _no_type(self, value: EdnValue) -> str:
         *others, last = map(self._said, OpType)
-        return f"expected a {self._said('type')} {', '.join(others)} or {last}, found {shown(found)}"
+        return f"expected a {self._said('type')} {', '.join(others)} or {last}, found {shown(value)}"
 
     def _no_time(self, line: int, time: EdnValue) -> BadHistory:
         said = self._said("time")

@@ -160,35 +160,35 @@ class FressianReader:
 
     def _integer(self) -> int:
         code = self._byte()
-        found = self._packed(code) if _PACKED[0][0] <= code < _STORED[0] else _CONSTANTS.get(code)
+        number = self._packed(code) if _PACKED[0][0] <= code < _STORED[0] else _CONSTANTS.get(code)
         if code < _PACKED[0][0]:
-            found = code
+            number = code
         elif code == _INT:
-            found = self._number(code)
-        if type(found) is not int:
+            number = self._number(code)
+        if type(number) is not int:
             raise ValueError(f"expected an integer, found the code 0x{code:02x}")
-        return found
+        return number
 
     def _length(self) -> int:
         """Returns the number of things that follow, each of at least a byte, or a place in a list of what was stored."""
-        found = self._integer()
-        if not 0 <= found <= len(self._data):
-            raise ValueError(f"expected a length that fits into {len(self._data)} bytes, found {found}")
-        return found
+        length = self._integer()
+        if not 0 <= length <= len(self._data):
+            raise ValueError(f"expected a length that fits into {len(self._data)} bytes, found {length}")
+        return length
 
     def _put(self, depth: int) -> EdnValue:
-        place = len(self._stored)
+        slot = len(self._stored)
         self._stored.append(None)
         before = self._left
         value = self._value(depth + 1)
-        if place < len(self._stored):
-            self._stored[place] = _Stored(value, before - self._left)
+        if slot < len(self._stored):
+            self._stored[slot] = _Stored(value, before - self._left)
         return value
 
-    def _again(self, place: int) -> EdnValue:
-        stored = self._stored[place] if place < len(self._stored) else None
+    def _again(self, slot: int) -> EdnValue:
+        stored = self._stored[slot] if slot < len(self._stored) else None
         if stored is None:
-            raise ValueError(f"expected a stored value, found none with the number {place}")
+            raise ValueError(f"expected a stored value, found none with the number {slot}")
         self._count(stored.size)
         return stored.value
 
@@ -236,10 +236,10 @@ class FressianReader:
             raise ValueError(f"expected a list, found 0x{code:02x}")
         return self._list(code, depth + 1)
 
-    def _struct(self, place: int, depth: int) -> EdnValue:
-        if place >= len(self._structs):
-            raise ValueError(f"expected a known tag, found none with the number {place}")
-        tag, count = self._structs[place]
+    def _struct(self, slot: int, depth: int) -> EdnValue:
+        if slot >= len(self._structs):
+            raise ValueError(f"expected a known tag, found none with the number {slot}")
+        tag, count = self._structs[slot]
         name = tag.name if isinstance(tag, Symbol | Keyword) else tag
         return self._tagged(name if isinstance(name, str) else "unknown", count, depth)
 
@@ -260,8 +260,8 @@ class FressianReader:
         members = self._members(depth)
         # Only the value of an operation may be a tuple of a key and a value.
         return EdnMap.of([
-            member if place % 2 and members[place - 1] == _VALUE else plain(member)
-            for place, member in enumerate(members)
+            member if index % 2 and members[index - 1] == _VALUE else plain(member)
+            for index, member in enumerate(members)
         ])  # fmt: skip
 
     def _set(self, depth: int) -> EdnValue:

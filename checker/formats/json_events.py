@@ -206,7 +206,7 @@ class JsonObjects:
         if self._sign() != "{":
             raise self._bad(f"expected a JSON object, found {shown(self._text[self._at :])}")
         try:
-            while (found := object_at(self._text, self._at)) is None:
+            while (parsed := object_at(self._text, self._at)) is None:
                 left = len(self._text) - self._at
                 if left > MAX_LINE_BYTES:
                     raise self._bad(f"expected an object of at most {MAX_LINE_BYTES} bytes")
@@ -216,7 +216,7 @@ class JsonObjects:
                     raise self._bad("expected a JSON object, which breaks off here")
         except ValueError as error:
             raise self._bad(str(error)) from None
-        fields, self._at = found
+        fields, self._at = parsed
         return fields
 
     def _bad(self, reason: str) -> BadHistory:

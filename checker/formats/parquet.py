@@ -189,10 +189,10 @@ def open_parquet(path: Path, *, name: str | None = None) -> Any:
     except (pa.ArrowException, OSError, ValueError) as error:
         raise BadHistory(name, None, f"expected a Parquet file of operations: {error}") from error
     metadata = layout.metadata or {}
-    found, version = metadata.get(FORMAT_KEY, b""), metadata.get(VERSION_KEY, b"")
+    format_name, version = metadata.get(FORMAT_KEY, b""), metadata.get(VERSION_KEY, b"")
     # Spark drops the metadata of other writers, so a file without metadata is recognized by its columns.
-    if (found or version) and (found, version) != (FORMAT.encode(), str(VERSION).encode()):
-        actual = f"{found.decode(errors='replace')} version {version.decode(errors='replace')}"
+    if (format_name or version) and (format_name, version) != (FORMAT.encode(), str(VERSION).encode()):
+        actual = f"{format_name.decode(errors='replace')} version {version.decode(errors='replace')}"
         raise BadHistory(name, None, f"expected {FORMAT} version {VERSION}, found {actual}")
     for column in COLUMNS:
         if column.name not in layout.names:

@@ -28,10 +28,10 @@ from checker.formats.columns import (
     NOTHING,
     OTHER,
     PAIR,
+    ColumnOfValues,
     ColumnReader,
     Columns,
     Order,
-    Values,
 )
 from checker.formats.jepsen_reader import JepsenEvents
 from checker.formats.json_events import begins_events
@@ -81,23 +81,25 @@ class Plain:
     conventions: Mapping[str, str]
 
 
-def read_plain(found: str, source: Source, *, keyed: bool | None, transactions: str | None = None) -> Plain | None:
+def read_plain(
+    format_name: str, source: Source, *, keyed: bool | None, transactions: str | None = None
+) -> Plain | None:
     """Reads a history in text; None if it is not plain, or has another format.
 
     Args:
-        found: Its format; only JSON Lines, EDN and logs can be plain.
+        format_name: Its format; only JSON Lines, EDN and logs can be plain.
         source: The text, at its beginning.
         keyed: As in `checker.formats.readers.events_of`.
         transactions: The micro-operations of its values, `list-append` or `rw-register`; None: the values are no transactions.
     """
     try:
-        if detect(source, transactions=transactions) != found:  # lines of a log look alike in several formats
+        if detect(source, transactions=transactions) != format_name:  # lines of a log look alike in several formats
             return None
-        if found in LINES and transactions is None:
-            return _read_log(found, source, keyed)
-        if found == EDN:
+        if format_name in LINES and transactions is None:
+            return _read_log(format_name, source, keyed)
+        if format_name == EDN:
             return _read_edn(source, keyed, transactions)
-        return _read_jsonl(source, keyed, transactions) if found == JSONL else None
+        return _read_jsonl(source, keyed, transactions) if format_name == JSONL else None
     except (InputError, ValueError):
         return None
 
@@ -122,19 +124,19 @@ def _read_jsonl(source: Source, keyed: bool | None, transactions: str | None) ->
         torn.append(torn_warning(events.line))
     elif not _is_taken(events, rest):
         return None
-    found = events.finish()
-    if found is None:
+    columns = events.finish()
+    if columns is None:
         return None
-    for text in found.unused:
+    for text in columns.unused:
         decode_value(text)
-    names = [_text(text) for text in found.names]
-    values = [decode_value(text) for text in found.values]
-    timed = found.timed or not is_bare
+    names = [_text(text) for text in columns.names]
+    values = [decode_value(text) for text in columns.values]
+    timed = columns.timed or not is_bare
     return _made(
-        found,
+        columns,
         source.name,
-        keys=[_text(text) for text in found.keys],
-        functions=[_text(text) for text in found.functions],
+        keys=[_text(text) for text in columns.keys],
+        functions=[_text(text) for text in columns.functions],
         names=names,
         errors=names,
         timed=timed,
@@ -152,22 +154,22 @@ def _read_edn(source: Source, keyed: bool | None, transactions: str | None) -> P
     rest = _fed(events, source)
     if rest is None or rest.strip():
         return None
-    found = events.finish()
-    if found is None or not (found.events or found.around):
+    columns = events.finish()
+    if columns is None or not (columns.events or columns.around):
         return None
-    for text in found.unused:
+    for text in columns.unused:
         loads(text)
     plain, plain_keys = PlainValues(), PlainValues()
-    forms = [loads(text) for text in found.names]
+    forms = [loads(text) for text in columns.names]
     return _made(
-        found,
+        columns,
         source.name,
-        keys=[plain_keys.name(loads(text)) for text in found.keys],
-        functions=[function_name(loads(text)) for text in found.functions],
+        keys=[plain_keys.name(loads(text)) for text in columns.keys],
+        functions=[function_name(loads(text)) for text in columns.functions],
         names=[name_text(form) for form in forms],
         errors=[error_text(form) for form in forms],
-        timed=found.timed,
-        values=[plain.value(loads(text)) for text in found.values],
+        timed=columns.timed,
+        values=[plain.value(loads(text)) for text in columns.values],
         conventions=beginning.conventions,
     )
 
@@ -185,30 +187,30 @@ def _read_log(found_as: str, source: Source, keyed: bool | None) -> Plain | None
     events = Events(found_as, keyed=keyed)
     if not _is_taken(events, _fed(events, source)):
         return None
-    found = events.finish()
-    if found is None or not found.events:
+    columns = events.finish()
+    if columns is None or not columns.events:
         return None
     plain, plain_keys = PlainValues(), PlainValues()
-    errors = [error_text(loads(text)) for text in found.names]
-    functions = found.functions
+    errors = [error_text(loads(text)) for text in columns.names]
+    functions = columns.functions
     return _made(
-        found,
+        columns,
         source.name,
-        keys=[plain_keys.text(loads(text)) for text in found.keys],
+        keys=[plain_keys.text(loads(text)) for text in columns.keys],
         functions=functions,
         names=errors,
         errors=errors,
         timed=False,
-        values=[plain.value(loads(text)) for text in found.values],
-        conventions=DROP if found_as == CONSOLE_LOG and _fails_otherwise(found, functions) else {},
+        values=[plain.value(loads(text)) for text in columns.values],
+        conventions=DROP if found_as == CONSOLE_LOG and _fails_otherwise(columns, functions) else {},
     )
 
 
-def _fails_otherwise(found: EventColumns, functions: Sequence[str]) -> bool:
+def _fails_otherwise(events: EventColumns, functions: Sequence[str]) -> bool:
     """Returns whether a compare-and-set failed with an error, so maybe not because the value was different."""
     of_cas = np.array([name == CAS for name in functions], np.bool_)
-    failed = (np.frombuffer(found.type, np.int8) - np.int8(1) == FAIL) & (_int32s(found.error) >= 0)
-    return bool(of_cas[_int32s(found.function)[failed]].any()) if len(of_cas) else False
+    failed = (np.frombuffer(events.type, np.int8) - np.int8(1) == FAIL) & (_int32s(events.error) >= 0)
+    return bool(of_cas[_int32s(events.function)[failed]].any()) if len(of_cas) else False
 
 
 def _fed(events: Events, source: Source, rest: bytes = b"") -> bytes | None:
@@ -236,14 +238,14 @@ def _is_object(line: bytes) -> bool:
 
 
 def _text(text: str) -> str:
-    found = decode_value(text)
-    if type(found) is not str:
+    value = decode_value(text)
+    if type(value) is not str:
         raise ValueError(f"expected a text, found {text}")
-    return found
+    return value
 
 
 def _made(
-    found: EventColumns,
+    events: EventColumns,
     name: str,
     *,
     keys: Sequence[str],
@@ -259,54 +261,54 @@ def _made(
     reader = ColumnReader(name)
     kinds = [reader.typed(value) for value in values]
     typed = np.array(kinds, np.int64).reshape(len(kinds), 3)
-    transactions: Transactions | None = found.transactions
+    transactions: Transactions | None = events.transactions
     if transactions is None:
-        value, result = _values(found.value, typed), _values(found.result, typed)
+        value, result = _values(events.value, typed), _values(events.result, typed)
     else:
-        value, result = _as_they_are(found.value), _as_they_are(found.result)
+        value, result = _as_they_are(events.value), _as_they_are(events.result)
     changed: dict[OpType, list[int]] = {}
     reasons: dict[int, Value] = {}
-    for each in found.changed:
-        row, first = each.row, each.first
-        now = tuple(typed[first].tolist()) if each.kind == OTHER else (each.kind, first, each.second)
+    for change in events.changed:
+        row, first = change.row, change.first
+        now = tuple(typed[first].tolist()) if change.kind == OTHER else (change.kind, first, change.second)
         if now[0] != NOTHING and now != (value.kind[row], value.first[row], value.second[row]):
-            changed.setdefault(OpType.FAIL if each.failed else OpType.INFO, []).append(each.line)
-            if each.kind == OTHER:
+            changed.setdefault(OpType.FAIL if change.failed else OpType.INFO, []).append(change.line)
+            if change.kind == OTHER:
                 decoded = values if transactions is None else _Decoded(transactions)
                 reasons[row] = decoded[first]
-    back = found.back_line
-    kind = np.frombuffer(found.type, np.int8) - np.int8(1)
-    complete = _int64s(found.end)
+    back = events.back_line
+    kind = np.frombuffer(events.type, np.int8) - np.int8(1)
+    complete = _int64s(events.end)
     columns = Columns(
-        key=reader.keys_at(_int32s(found.key), keys),
-        function=reader.functions_at(_int32s(found.function), functions),
+        key=reader.keys_at(_int32s(events.key), keys),
+        function=reader.functions_at(_int32s(events.function), functions),
         type=kind,
-        process=_int64s(found.process),
-        start=_int64s(found.start),
+        process=_int64s(events.process),
+        start=_int64s(events.start),
         end=np.where(kind == INFO, NEVER, complete),
-        start_ns=_int64s(found.start_ns),
-        end_ns=_int64s(found.end_ns),
+        start_ns=_int64s(events.start_ns),
+        end_ns=_int64s(events.end_ns),
         value=value,
         result=result,
         keys=reader.keys,
         functions=reader.functions,
         texts=reader.texts if transactions is None else cast("Sequence[str]", transactions),
-        order=_order(found.order, len(kind)),
-        final=_final(_int32s(found.phase), names),
+        order=_order(events.order, len(kind)),
+        final=_final(_int32s(events.phase), names),
     )
     return Plain(
         columns=columns,
         names=reader,
         operations=Operations(
             columns,
-            found,
+            events,
             complete=complete,
             names=names,
             errors=errors,
             values=values if transactions is None else _Decoded(transactions),
             reasons=reasons,
         ),
-        events=found.events,
+        events=events.events,
         timed=timed,
         warnings=[
             *warnings,
@@ -329,9 +331,9 @@ def _order(pairs: Sequence[tuple[int, int]], size: int) -> Order | None:
 
 def _final(phases: Int32s, names: Sequence[str]) -> Bools | None:
     """Returns which rows are of the final phase, from the places of their phases in names; None if none is."""
-    places = [place for place, name in enumerate(names) if name == FINAL_PHASE]
-    found: Bools = np.isin(phases, places)
-    return found if found.any() else None
+    places = [index for index, name in enumerate(names) if name == FINAL_PHASE]
+    final: Bools = np.isin(phases, places)
+    return final if final.any() else None
 
 
 class _Decoded(Sequence["Value"]):
@@ -344,23 +346,23 @@ class _Decoded(Sequence["Value"]):
         return len(self._transactions)
 
     @overload
-    def __getitem__(self, place: int) -> Value: ...
+    def __getitem__(self, index: int) -> Value: ...
 
     @overload
-    def __getitem__(self, place: slice) -> list[Value]: ...
+    def __getitem__(self, index: slice) -> list[Value]: ...
 
-    def __getitem__(self, place: int | slice) -> Value | list[Value]:
+    def __getitem__(self, index: int | slice) -> Value | list[Value]:
         """Returns one value, or some of them."""
-        if isinstance(place, slice):
-            return [self[each] for each in range(*place.indices(len(self)))]
-        return decode_value(self._transactions[place])
+        if isinstance(index, slice):
+            return [self[row] for row in range(*index.indices(len(self)))]
+        return decode_value(self._transactions[index])
 
 
-def _as_they_are(parts: tuple[bytes, bytes, bytes]) -> Values:
-    return Values(kind=np.frombuffer(parts[0], np.int8), first=_int64s(parts[1]), second=_int64s(parts[2]))
+def _as_they_are(parts: tuple[bytes, bytes, bytes]) -> ColumnOfValues:
+    return ColumnOfValues(kind=np.frombuffer(parts[0], np.int8), first=_int64s(parts[1]), second=_int64s(parts[2]))
 
 
-def _values(parts: tuple[bytes, bytes, bytes], typed: Int64s) -> Values:
+def _values(parts: tuple[bytes, bytes, bytes], typed: Int64s) -> ColumnOfValues:
     """Returns the kernel's values of a column, with the decoded texts in place of texts."""
     values = _as_they_are(parts)
     kind, first, second = values.kind, values.first, values.second
@@ -369,7 +371,7 @@ def _values(parts: tuple[bytes, bytes, bytes], typed: Int64s) -> Values:
         decoded = typed[first[others]]
         kind, first, second = kind.copy(), first.copy(), second.copy()
         kind[others], first[others], second[others] = decoded.T
-    return Values(kind=kind, first=first, second=second)
+    return ColumnOfValues(kind=kind, first=first, second=second)
 
 
 def _int64s(column: bytes) -> Int64s:
@@ -386,7 +388,7 @@ class Operations(Sequence["Operation"]):
     def __init__(
         self,
         columns: Columns,
-        found: EventColumns,
+        events: EventColumns,
         *,
         complete: Int64s,
         names: Sequence[str],
@@ -399,7 +401,7 @@ class Operations(Sequence["Operation"]):
         `reasons` has the values by which operations did not succeed, if these differ from those of their invokes.
         """
         self._columns = columns
-        self._found = found
+        self._found = events
         self._complete = complete
         self._names = [*names, None]  # the place of an absent name is -1
         self._errors = [*errors, None]
@@ -410,18 +412,18 @@ class Operations(Sequence["Operation"]):
         return len(self._columns)
 
     @overload
-    def __getitem__(self, place: int) -> Operation: ...
+    def __getitem__(self, index: int) -> Operation: ...
 
     @overload
-    def __getitem__(self, place: slice) -> list[Operation]: ...
+    def __getitem__(self, index: slice) -> list[Operation]: ...
 
-    def __getitem__(self, place: int | slice) -> Operation | list[Operation]:
+    def __getitem__(self, index: int | slice) -> Operation | list[Operation]:
         """Returns one operation, or some of them."""
-        if isinstance(place, slice):
-            return self._all[place]
-        if not -len(self) <= place < len(self):
-            raise IndexError(place)
-        [operation] = self.at(np.array([place % len(self)], np.int64))
+        if isinstance(index, slice):
+            return self._all[index]
+        if not -len(self) <= index < len(self):
+            raise IndexError(index)
+        [operation] = self.at(np.array([index % len(self)], np.int64))
         return operation
 
     def __iter__(self) -> Iterator[Operation]:
@@ -445,13 +447,13 @@ class Operations(Sequence["Operation"]):
 
     def at(self, rows: Int64s) -> list[Operation]:
         """Returns the operations of some rows."""
-        columns, found = self._columns, self._found
+        columns, events = self._columns, self._found
 
         def optional(numbers: Int64s) -> list[int | None]:
             return [None if number < 0 else number for number in numbers[rows].tolist()]
 
         def names(column: bytes, texts: Sequence[str | None]) -> list[str | None]:
-            return [texts[place] for place in _int32s(column)[rows].tolist()]
+            return [texts[index] for index in _int32s(column)[rows].tolist()]
 
         def values(column: tuple[bytes, bytes, bytes]) -> list[Value]:
             kind, first, second = column
@@ -459,7 +461,7 @@ class Operations(Sequence["Operation"]):
             return list(map(self._value, *(part[rows].tolist() for part in parts)))
 
         def errors() -> list[str | None]:
-            known = names(found.error, self._errors)
+            known = names(events.error, self._errors)
             if not self._reasons:
                 return known
             return [
@@ -474,20 +476,20 @@ class Operations(Sequence["Operation"]):
             map(
                 made,
                 columns.process[rows].tolist(),
-                [columns.functions[place] for place in columns.function[rows].tolist()],
-                values(found.value),
-                values(found.result),
+                [columns.functions[index] for index in columns.function[rows].tolist()],
+                values(events.value),
+                values(events.result),
                 [_TYPES[kind] for kind in columns.type[rows].tolist()],
                 columns.start_ns[rows].tolist(),
                 optional(columns.end_ns),
                 columns.start[rows].tolist(),
                 optional(self._complete),
-                [columns.keys[place] for place in columns.key[rows].tolist()],
-                names(found.node, self._names),
+                [columns.keys[index] for index in columns.key[rows].tolist()],
+                names(events.node, self._names),
                 errors(),
-                optional(_int64s(found.scheduled_ns)),
-                names(found.phase, self._names),
-                names(found.via, self._names),
+                optional(_int64s(events.scheduled_ns)),
+                names(events.phase, self._names),
+                names(events.via, self._names),
                 orders,
             )
         )

@@ -84,18 +84,18 @@ def read_source(source: Source, *, keyed: bool | None = None, transactions: str 
     Raises:
         InputError: It is not a history; the message has the place and the reason.
     """
-    found = detect(source, transactions=transactions)
-    if found == TEXT and transactions is not None:
+    format_name = detect(source, transactions=transactions)
+    if format_name == TEXT and transactions is not None:
         source.rewind(last=True)
         return [_of_text(source, transactions)]
-    if found == PARQUET:
+    if format_name == PARQUET:
         with on_disk(source) as path:
             return from_parquet(path, source.name)
-    plain = _plain(found, source, keyed=keyed, transactions=transactions) if source.has(LONG_BYTES) else None
+    plain = _plain(format_name, source, keyed=keyed, transactions=transactions) if source.has(LONG_BYTES) else None
     if plain is not None:
         return [plain]
     source.rewind(last=True)
-    return [_paired(found, source, keyed=keyed, transactional=transactions is not None)]
+    return [_paired(format_name, source, keyed=keyed, transactional=transactions is not None)]
 
 
 def _of_text(source: Source, transactions: str) -> History:
@@ -113,19 +113,19 @@ def _of_text(source: Source, transactions: str) -> History:
     )
 
 
-def _plain(found: str, source: Source, *, keyed: bool | None, transactions: str | None) -> History | None:
+def _plain(format_name: str, source: Source, *, keyed: bool | None, transactions: str | None) -> History | None:
     """Reads a history as arrays; None if it is not plain, or if it is from a pipe and there is no space for its copy."""
     from checker.formats.plain import read_plain  # noqa: PLC0415 - loads numpy, which short histories do not need
 
     try:
-        plain = read_plain(found, source, keyed=keyed, transactions=transactions)
+        plain = read_plain(format_name, source, keyed=keyed, transactions=transactions)
     except NoCopy:
         return None
     if plain is None:
         return None
     return History(
         name=source.name,
-        format=found,
+        format=format_name,
         operations=plain.operations,
         events=plain.events,
         timed=plain.timed,
@@ -136,10 +136,10 @@ def _plain(found: str, source: Source, *, keyed: bool | None, transactions: str 
     )
 
 
-def _paired(found: str, source: Source, *, keyed: bool | None, transactional: bool) -> History:
+def _paired(format_name: str, source: Source, *, keyed: bool | None, transactional: bool) -> History:
     refused = partial(BadHistory, source.name)
     pairing = TransactionPairing(refused) if transactional else Pairing(refused)
-    with events_of(found, source, keyed=keyed, transactional=transactional) as events:
+    with events_of(format_name, source, keyed=keyed, transactional=transactional) as events:
         for event in events:
             pairing.add(event)
     operations = pairing.finish()
@@ -147,7 +147,7 @@ def _paired(found: str, source: Source, *, keyed: bool | None, transactional: bo
         raise BadHistory(source.name, None, "expected a history, found no event in it")
     return History(
         name=source.name,
-        format=found,
+        format=format_name,
         operations=operations,
         events=pairing.events,
         timed=events.timed,

@@ -82,9 +82,9 @@ def detect(source: Source, *, transactions: str | None = None) -> str:
                 "expected a history, found transactions as text; check it with --workload rw-register",
             )
         return TEXT
-    found = _of_events(head)
-    if found is not None:
-        return found
+    format_name = _of_events(head)
+    if format_name is not None:
+        return format_name
     what = "binary data" if b"\0" in head else shown(head.decode(errors="backslashreplace"))
     raise BadHistory(
         source.name,
@@ -112,26 +112,26 @@ def is_csv(name: str) -> bool:
 
 
 @contextmanager
-def events_of(found: str, lines: Lines, *, keyed: bool | None, transactional: bool = False) -> Iterator[Events]:
+def events_of(format_name: str, lines: Lines, *, keyed: bool | None, transactional: bool = False) -> Iterator[Events]:
     """Yields the reader of the events of an open file.
 
     Args:
-        found: The format, one of events.
+        format_name: The format, one of events.
         lines: The file, at its beginning.
         keyed: As in `checker.formats.foreign.ForeignEvents`.
         transactional: As in `ForeignEvents`.
     """
-    if found == JEPSEN_FILE:
+    if format_name == JEPSEN_FILE:
         with _seekable(lines) as file:
             yield BlockEvents(file, lines.name, keyed=keyed, transactional=transactional)
-    elif found == JSONL:
+    elif format_name == JSONL:
         yield JsonlEvents(lines, keyed=keyed, transactional=transactional)
-    elif found == JSON_ARRAY:
+    elif format_name == JSON_ARRAY:
         yield JsonEvents(JsonObjects(lines), lines.name, keyed=keyed, transactional=transactional)
-    elif found == EDN:
+    elif format_name == EDN:
         yield JepsenEvents(lines, keyed=keyed, transactional=transactional)
     else:
-        yield LogEvents(lines, found, keyed=keyed, transactional=transactional)
+        yield LogEvents(lines, format_name, keyed=keyed, transactional=transactional)
 
 
 @contextmanager

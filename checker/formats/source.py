@@ -268,9 +268,9 @@ class Source:
             raw.is_long = left <= 0
             self.rewind()
             return raw.is_long
-        place = raw.tell()
+        position = raw.tell()
         end = raw.seek(0, io.SEEK_END)
-        raw.seek(place)
+        raw.seek(position)
         return end - self._first >= size
 
     def rewind(self, *, last: bool = False) -> bool:
@@ -362,8 +362,8 @@ class Source:
                 return piece.decode()
             except UnicodeDecodeError as error:
                 cut = error
-        found = shown(piece[cut.start : cut.start + 16].decode(errors="backslashreplace"))
-        raise BadHistory(self.name, self.line, f"expected UTF-8 text, found {found}")
+        text = shown(piece[cut.start : cut.start + 16].decode(errors="backslashreplace"))
+        raise BadHistory(self.name, self.line, f"expected UTF-8 text, found {text}")
 
     def _read_lines(self) -> None:
         """Decodes all buffered whole lines at once, if they are well-formed; this is faster than one by one."""

@@ -66,7 +66,7 @@ def read_text(source: Source, transactions: str) -> tuple[list[Operation], list[
 
 def _numbered(source: Source) -> tuple[list[Operation], list[str]]:
     """Reads the form in which each line has its session and its transaction."""
-    found: dict[tuple[int, int, int], list[list[Value]]] = {}
+    transactions: dict[tuple[int, int, int], list[list[Value]]] = {}
     initial: set[int] = set()  # the keys to which the first transaction wrote 0
     first: tuple[int, int, int] | None = None
     while line := source.readline_bytes(_LINE_BYTES):
@@ -77,12 +77,12 @@ def _numbered(source: Source) -> tuple[list[Operation], list[str]]:
             raise _no_line(source, line, "r(key,value,session,transaction) or w(...)")
         key, value, session, number = map(int, match.groups()[1:])
         is_read = match[1] == b"r"
-        place = session, number, source.line if number == _ROLLED_BACK else 0
-        first = first or place
-        mops = found.setdefault(place, [])
+        transaction_key = session, number, source.line if number == _ROLLED_BACK else 0
+        first = first or transaction_key
+        mops = transactions.setdefault(transaction_key, [])
         if value or is_read:
             mops.append([match[1].decode(), key, value or None])
-        elif place == first and number != _ROLLED_BACK and all(mop[1] != key for mop in mops):
+        elif transaction_key == first and number != _ROLLED_BACK and all(mop[1] != key for mop in mops):
             initial.add(key)
         else:
             raise BadHistory(
@@ -99,7 +99,7 @@ def _numbered(source: Source) -> tuple[list[Operation], list[str]]:
         )
     operations = [
         _operation(index, session, mops, failed=number == _ROLLED_BACK)
-        for index, ((session, number, _), mops) in enumerate(found.items())
+        for index, ((session, number, _), mops) in enumerate(transactions.items())
         if mops
     ]
     return operations, warnings
@@ -107,7 +107,7 @@ def _numbered(source: Source) -> tuple[list[Operation], list[str]]:
 
 def _apart(source: Source) -> tuple[list[Operation], list[str]]:
     """Reads the form with lines between transactions and sessions."""
-    found: list[tuple[int, list[list[Value]]]] = [(0, [])]
+    transactions: list[tuple[int, list[list[Value]]]] = [(0, [])]
     while line := source.readline_bytes(_LINE_BYTES):
         match = _APART_LINE.match(line)
         if match is None:
@@ -116,12 +116,12 @@ def _apart(source: Source) -> tuple[list[Operation], list[str]]:
             raise _no_line(source, line, "r key value, w key value, a line of - or a line of =")
         function, key, value, between_sessions, _ = match.groups()
         if function is not None:
-            found[-1][1].append([function.decode(), int(key), int(value)])
+            transactions[-1][1].append([function.decode(), int(key), int(value)])
         else:
-            found.append((found[-1][0] + (between_sessions is not None), []))
+            transactions.append((transactions[-1][0] + (between_sessions is not None), []))
     return [
         _operation(index, session, mops, failed=False)
-        for index, (session, mops) in enumerate(each for each in found if each[1])
+        for index, (session, mops) in enumerate(transaction for transaction in transactions if transaction[1])
     ], []
 
 

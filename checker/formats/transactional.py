@@ -72,14 +72,14 @@ class TransactionPairing(Pairing):
         if op.process not in self._open:
             self._add_alone(event)
             return
-        place, invoke = self._open[op.process]
+        index, invoke = self._open[op.process]
         before = invoke.op.value
         if op.process == NOBODY:
             self._nobody += 1
             if op.value is not None and requested(op.value) != requested(before):
                 raise self._refused(event.line, f"{self._expected_end()}, found that of another transaction")
         if op.type is OpType.INFO and op.value != before and requested(op.value) == requested(before):
-            self._shown[place] = op.value
+            self._shown[index] = op.value
             event = event._replace(has_value=False)
         super().add(event)
 
@@ -88,10 +88,10 @@ class TransactionPairing(Pairing):
         operations = super().finish()
         used = 0
         if self._shown:
-            for place, value in self._shown.items():
-                operations[place] = replace(operations[place], result=value)
+            for index, value in self._shown.items():
+                operations[index] = replace(operations[index], result=value)
             operations = happened(operations)
-            used = sum(operations[place].result is not None for place in self._shown)
+            used = sum(operations[index].result is not None for index in self._shown)
         for count, what in (
             (self._alone, "completions have no event of type invoke, so it is not known when they began"),
             (
@@ -112,13 +112,13 @@ class TransactionPairing(Pairing):
                 self.warnings.append(f"{count} {what}")
         if not self._nobody:
             return operations
-        found = []
+        kept = []
         for operation in operations:
             if operation.process == NOBODY:
                 self._last += 1
                 operation = replace(operation, process=self._last)  # noqa: PLW2901 - the same operation
-            found.append(operation)
-        return found
+            kept.append(operation)
+        return kept
 
     def _before_invoke(self, event: Event) -> None:
         """Counts an invoke that softer rules allow."""
@@ -164,25 +164,31 @@ def happened(operations: list[Operation]) -> list[Operation]:
     Args:
         operations: Transactions; those without an answer may have results of reads.
     """
-    unsure = {place for place, each in enumerate(operations) if each.type is OpType.INFO and each.result is not None}
+    unsure = {
+        index
+        for index, operation in enumerate(operations)
+        if operation.type is OpType.INFO and operation.result is not None
+    }
     writers = {
-        (function == "append", _text(key), _text(value)): place
-        for place in unsure
-        for function, key, value in _mops(operations[place].value)
+        (function == "append", _text(key), _text(value)): index
+        for index in unsure
+        for function, key, value in _mops(operations[index].value)
         if not _is_read(function)
     }
-    left = [place for place, each in enumerate(operations) if each.type is OpType.OK]
+    left = [index for index, operation in enumerate(operations) if operation.type is OpType.OK]
     while left:
         for function, key, value in _mops(operations[left.pop()].result):
             if not _is_read(function) or value is None:
                 continue
             elements = value if isinstance(value, list) else []
-            for is_element, each in ((False, value), *((True, element) for element in elements)):
-                place = writers.get((is_element, _text(key), _text(each)), -1)
-                if place in unsure:
-                    unsure.remove(place)
-                    left.append(place)
-    return [replace(each, result=None) if place in unsure else each for place, each in enumerate(operations)]
+            for is_element, written in ((False, value), *((True, element) for element in elements)):
+                writer = writers.get((is_element, _text(key), _text(written)), -1)
+                if writer in unsure:
+                    unsure.remove(writer)
+                    left.append(writer)
+    return [
+        replace(operation, result=None) if index in unsure else operation for index, operation in enumerate(operations)
+    ]
 
 
 def _mops(value: Value) -> list[list[Value]]:

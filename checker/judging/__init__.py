@@ -20,7 +20,7 @@ from harness.verdict import Part, Verdict, worst
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from checker.formats.columns import Columns, Int64s, Values
+    from checker.formats.columns import ColumnOfValues, Columns, Int64s
     from harness.counterexample import Counterexample
     from harness.faults import FaultRecord
     from harness.op import Value
@@ -116,10 +116,10 @@ def judge_keys(judge: Judge, history: Columns) -> dict[str | None, tuple[Judgeme
     Returns:
         By key, in the order of the history: the judgement, and the rows of `history` that the rows of its anomalies refer to.
     """
-    found: dict[str | None, tuple[Judgement, Int64s]] = {}
+    judgements: dict[str | None, tuple[Judgement, Int64s]] = {}
     for key, rows in history.rows_by_key():
-        found[key] = judge.judge(history.only(rows)), rows
-    return found
+        judgements[key] = judge.judge(history.only(rows)), rows
+    return judgements
 
 
 def part_of(
@@ -143,7 +143,7 @@ def part_of(
 
 def composed(
     name: str,
-    found: Mapping[str | None, tuple[Judgement, Int64s]],
+    judgements: Mapping[str | None, tuple[Judgement, Int64s]],
     operations: int,
     *,
     operation: Callable[[int], Operation],
@@ -153,79 +153,83 @@ def composed(
 
     Args:
         name: The judge's name.
-        found: The result of `judge_keys`.
+        judgements: The result of `judge_keys`.
         operations: The number of operations.
         operation: Returns the operation of a row of the history.
         faults: See `part_of`.
     """
-    telling = {key: judgement for key, (judgement, _) in found.items() if judgement.tells}
+    telling = {key: judgement for key, (judgement, _) in judgements.items() if judgement.tells}
     verdict = worst(judgement.verdict for judgement in telling.values())
-    deciding = [key for key, (judgement, _) in found.items() if judgement.verdict is verdict]
+    deciding = [key for key, (judgement, _) in judgements.items() if judgement.verdict is verdict]
     if telling:
         deciding = [key for key in deciding if key in telling]
     counts: Counter[str] = Counter()
-    for judgement, _ in found.values():
+    for judgement, _ in judgements.values():
         counts.update(judgement.counts)
     details: dict[str, Value] = {
         "operations": operations,
-        "keys": len(found),
-        "nothing_promised": len(found) - len(telling),
-        "verdicts": {str(each): sum(judged.verdict is each for judged, _ in found.values()) for each in Verdict},
+        "keys": len(judgements),
+        "nothing_promised": len(judgements) - len(telling),
+        "verdicts": {
+            str(verdict): sum(judged.verdict is verdict for judged, _ in judgements.values()) for verdict in Verdict
+        },
         "counts": dict(counts),
         "figures": {
             key or "": dict(judgement.figures)
-            for key, (judgement, _) in list(found.items())[:MAX_KEYS]
+            for key, (judgement, _) in list(judgements.items())[:MAX_KEYS]
             if judgement.figures
         },
     }
-    if not found:
+    if not judgements:
         return Part(
             name=name, verdict=verdict, reason="There were no operations, so nothing was tested.", details=details
         )
-    first = found[deciding[0]][0].reason
+    first = judgements[deciding[0]][0].reason
     examples: Sequence[Counterexample] = ()
-    violations = ranked(_violations(found, operation), faults)
+    violations = ranked(_violations(judgements, operation), faults)
     shown = violations[0].key if violations else deciding[0]
-    if (drawn := found[shown][0].plot) is not None:
+    if (drawn := judgements[shown][0].plot) is not None:
         details["plot"] = {**drawn, "key": shown}
     if violations:
         documents = [violation.to_json() for violation in violations[:MAX_ANOMALIES]]
         examples = counterexamples(violations[:MAX_ANOMALIES])
         details["violations"] = count(violations)
         details["counterexample"], details["counterexamples"] = documents[0], documents
-        details[LAST] = {str(each.kind): each.to_json() for each in ranked(_last(found, operation), faults)}
+        details[LAST] = {
+            str(anomaly.kind): anomaly.to_json() for anomaly in ranked(_last(judgements, operation), faults)
+        }
         first = violations[0].explanation
     if verdict is Verdict.UNKNOWN:
-        details["cause"] = found[deciding[0]][0].cause
+        details["cause"] = judgements[deciding[0]][0].cause
     if verdict is not Verdict.VALID:
         details["invalid_keys" if verdict is Verdict.INVALID else "unknown_keys"] = deciding[:MAX_KEYS]
     where = "" if deciding[0] is None or violations else f"Key {deciding[0]}: "
     more = (
-        f" {counted_of(len(deciding), len(found), 'key', 'are')} {verdict}."
-        if len(found) > 1 and verdict is not Verdict.VALID
+        f" {counted_of(len(deciding), len(judgements), 'key', 'are')} {verdict}."
+        if len(judgements) > 1 and verdict is not Verdict.VALID
         else ""
     )
     totals = ", ".join(f"{number} {word}" for word, number in counts.items())
-    if verdict is Verdict.VALID and len(found) > 1:
+    if verdict is Verdict.VALID and len(judgements) > 1:
         promised = (
-            f"{counted_of(len(telling), len(found), 'key', 'are')} valid, and the others have no promise to break"
+            f"{counted_of(len(telling), len(judgements), 'key', 'are')} valid, and the others have no promise to break"
         )
-        all_of = f"All {len(found)} keys are valid" if len(telling) == len(found) else promised
+        all_of = f"All {len(judgements)} keys are valid" if len(telling) == len(judgements) else promised
         reason = f"{all_of}: {totals}."
     elif violations:
         reason = f"{first}{more} In all: {totals}."
     else:
         reason = f"{where}{first}{more}"
-    reason = f"{reason} {found[shown][0].basis}".rstrip()
+    reason = f"{reason} {judgements[shown][0].basis}".rstrip()
     return Part(name=name, verdict=verdict, reason=reason, details=details, counterexamples=examples)
 
 
 def _violations(
-    found: Mapping[str | None, tuple[Judgement, Int64s]], operation: Callable[[int], Operation]
+    judgements: Mapping[str | None, tuple[Judgement, Int64s]], operation: Callable[[int], Operation]
 ) -> list[Violation]:
     return [
         _violation(key, anomaly, rows, operation)
-        for key, (judgement, rows) in found.items()
+        for key, (judgement, rows) in judgements.items()
         for anomaly in judgement.anomalies
     ]
 
@@ -246,11 +250,11 @@ def _violation(key: str | None, anomaly: Anomaly, rows: Int64s, operation: Calla
 
 
 def _last(
-    found: Mapping[str | None, tuple[Judgement, Int64s]], operation: Callable[[int], Operation]
+    judgements: Mapping[str | None, tuple[Judgement, Int64s]], operation: Callable[[int], Operation]
 ) -> list[Violation]:
     """Returns, for each kind by which something is gone, the violation of what was acknowledged last on any key."""
     last: dict[str, tuple[int, Violation]] = {}
-    for key, (judgement, rows) in found.items():
+    for key, (judgement, rows) in judgements.items():
         for kind, anomaly in judgement.last.items():
             ended_ns = operation(int(rows[anomaly.rows[0]])).last_ns
             if kind not in last or ended_ns > last[kind][0]:
@@ -276,7 +280,7 @@ def operation_at(history: Columns, row: int) -> Operation:
     )
 
 
-def value_at(history: Columns, values: Values, row: int) -> Value:
+def value_at(history: Columns, values: ColumnOfValues, row: int) -> Value:
     """Returns the value of a column of values in a row."""
     from checker.formats.columns import INTEGER, NOTHING, PAIR  # noqa: PLC0415 - loads pyarrow
 

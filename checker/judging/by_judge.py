@@ -63,23 +63,27 @@ def judge_history(history: History, judge: Judge, *, empty: Verdict, read_s: flo
         columns = of_operations(numbered, history.name)
     if history.lacks:
         columns = replace(columns, lacks=history.lacks)
-    found = judge_keys(judge, columns)
-    return _judged(history, judge, columns, found, operations.__getitem__, empty=empty, began_s=began_s, read_s=read_s)
+    judgements = judge_keys(judge, columns)
+    return _judged(
+        history, judge, columns, judgements, operations.__getitem__, empty=empty, began_s=began_s, read_s=read_s
+    )
 
 
 def _numbered(history: History) -> tuple[History, Sequence[Operation]]:
     """Returns a history with a warning if its clients have names, and its operations with numbers in place of the names."""
-    names = dict.fromkeys(each.process for each in history.operations if isinstance(each.process, str))
+    names = dict.fromkeys(operation.process for operation in history.operations if isinstance(operation.process, str))
     if not names:
         return history, history.operations
-    most = max((each.process for each in history.operations if isinstance(each.process, int)), default=-1)
-    numbers = {name: most + 1 + place for place, name in enumerate(names)}
+    most = max(
+        (operation.process for operation in history.operations if isinstance(operation.process, int)), default=-1
+    )
+    numbers = {name: most + 1 + index for index, name in enumerate(names)}
     some = ", ".join(f"{numbers[name]} is {shown(name)}" for name in list(names)[:MAX_NAMES])
     more = f", and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
     told = f"clients have names, and sentences about them have numbers: {some}{more}"
     return replace(history, warnings=[*history.warnings, told]), [
-        replace(each, process=numbers[each.process]) if isinstance(each.process, str) else each
-        for each in history.operations
+        replace(operation, process=numbers[operation.process]) if isinstance(operation.process, str) else operation
+        for operation in history.operations
     ]
 
 
@@ -117,13 +121,13 @@ def judge_table(path: Path, name: str, judge: Judge, *, empty: Verdict) -> Judge
         warnings=(),
     )
     read_s, began_s = time.perf_counter() - began_s, time.perf_counter()
-    found = judge_keys(judge, columns)
-    shown = _shown(path, columns, found)
+    judgements = judge_keys(judge, columns)
+    shown = _shown(path, columns, judgements)
     return _judged(
         history,
         judge,
         columns,
-        found,
+        judgements,
         lambda row: shown[int(columns.start[row])],
         empty=empty,
         began_s=began_s,
@@ -131,11 +135,13 @@ def judge_table(path: Path, name: str, judge: Judge, *, empty: Verdict) -> Judge
     )
 
 
-def _shown(path: Path, columns: Columns, found: Mapping[str | None, tuple[Judgement, Int64s]]) -> dict[int, Operation]:
+def _shown(
+    path: Path, columns: Columns, judgements: Mapping[str | None, tuple[Judgement, Int64s]]
+) -> dict[int, Operation]:
     """Returns the operations of anomalies by the index of their invoke, from one pass over the file."""
     rows = {
         int(of_key[row])
-        for judgement, of_key in found.values()
+        for judgement, of_key in judgements.values()
         for anomaly in judgement.anomalies
         for row in (*anomaly.rows, *(() if anomaly.decisive is None else (anomaly.decisive,)))
     }
@@ -148,14 +154,14 @@ def _judged(
     history: History,
     judge: Judge,
     columns: Columns,
-    found: Mapping[str | None, tuple[Judgement, Int64s]],
+    judgements: Mapping[str | None, tuple[Judgement, Int64s]],
     operation: Callable[[int], Operation],
     *,
     empty: Verdict,
     began_s: float,
     read_s: float,
 ) -> Judged:
-    part = composed(judge.name, found, len(columns), operation=operation)
+    part = composed(judge.name, judgements, len(columns), operation=operation)
     if not len(columns):
         part = replace(part, verdict=empty)
     return Judged(

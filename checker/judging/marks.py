@@ -59,14 +59,14 @@ def plot(title: str, y: str, marks: Sequence[Marks]) -> dict[str, Value]:
         y: The label of its vertical axis.
         marks: All marks, in the order of time; empty sorts are left out.
     """
-    there = [each for each in marks if len(each.time_ns)]
-    shares = _shares([len(each.time_ns) for each in there])
+    filled = [mark for mark in marks if len(mark.time_ns)]
+    shares = _shares([len(mark.time_ns) for mark in filled])
     return {
         "title": title,
         "y": y,
         "marks": [
-            {"name": each.name, "tone": each.tone, "total": len(each.time_ns), "points": _points(each, share)}
-            for each, share in zip(there, shares, strict=True)
+            {"name": mark.name, "tone": mark.tone, "total": len(mark.time_ns), "points": _points(mark, share)}
+            for mark, share in zip(filled, shares, strict=True)
         ],
     }
 
@@ -74,9 +74,9 @@ def plot(title: str, y: str, marks: Sequence[Marks]) -> dict[str, Value]:
 def _shares(sizes: Sequence[int]) -> list[int]:
     """Returns the number of points of each sort: small sorts get all points, the others equal shares of the rest."""
     shares, left = [0] * len(sizes), MAX_POINTS
-    for done, place in enumerate(sorted(range(len(sizes)), key=lambda place: sizes[place])):
-        shares[place] = min(sizes[place], left // (len(sizes) - done))
-        left -= shares[place]
+    for done, index in enumerate(sorted(range(len(sizes)), key=lambda index: sizes[index])):
+        shares[index] = min(sizes[index], left // (len(sizes) - done))
+        left -= shares[index]
     return shares
 
 

@@ -48,19 +48,19 @@ def find_model(name: str, *, by_place: bool = False) -> type[Model]:
     from harness.console import plugins  # noqa: PLC0415 - see `DEFAULT`
 
     try:
-        found = plugins.load(plugins.MODELS, name, by_place=by_place)
+        cls = plugins.load(plugins.MODELS, name, by_place=by_place)
     except InputError as error:
         raise ModelError(str(error)) from error
-    if not (isinstance(found, type) and issubclass(found, Model)):
+    if not (isinstance(cls, type) and issubclass(cls, Model)):
         raise ModelError(
             f"the model {plain_name(name)} is no class below checker.models.Model; docs/guide/new-model.md shows one"
-            f"{_found(found)}"
+            f"{_found(cls)}"
         )
-    if found.step is Model.step:
+    if cls.step is Model.step:
         raise ModelError(
-            f"the model {plain_name(name)} lacks the method step(state, op); docs/guide/new-model.md shows one{_found(found)}"
+            f"the model {plain_name(name)} lacks the method step(state, op); docs/guide/new-model.md shows one{_found(cls)}"
         )
-    return found
+    return cls
 
 
 def _found(code: Any) -> str:
@@ -94,7 +94,9 @@ def made(cls: type[Model], **options: Any) -> Model:
                 f"model {cls.name}: it takes no initial state; leave --initial out, or give `__init__` a parameter `initial`"
             )
         given = {key: value for key, value in options.items() if value is not None and key in known}
-        lacking = [key for key, each in known.items() if each.default is each.empty and each.kind in _NAMED]
+        lacking = [
+            key for key, parameter in known.items() if parameter.default is parameter.empty and parameter.kind in _NAMED
+        ]
         if not given.keys() >= set(lacking):
             raise ModelError(
                 f"model {cls.name}: its `__init__` needs {', '.join(lacking)}; give each parameter a default value"

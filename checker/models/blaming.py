@@ -37,12 +37,12 @@ def blaming(cls: type[Model]) -> Iterator[None]:
     except LabrysError:
         raise
     except (Exception, SystemExit) as error:  # a `step` that calls `sys.exit` must not end Labrys
-        place = place_in(error, files_of(cls, _OURS))
-        if place is None:
+        location = place_in(error, files_of(cls, _OURS))
+        if location is None:
             raise
         text = one_line(sentence(error))
         raise ModelError(
-            f"model {plain_name(cls.name)}: {place} failed: {type(error).__name__}: {plain_name(text, _MOST)}; "
+            f"model {plain_name(cls.name)}: {location} failed: {type(error).__name__}: {plain_name(text, _MOST)}; "
             "correct the model"
         ) from error
 
@@ -63,16 +63,16 @@ def place_of(code: Any, called: str = "") -> str:
     return f"{plain_name(shown)} ({plain_name(str(file))}:{line})"
 
 
-def wrong_state(model_name: str, step: Any, expected: str, found: object) -> ModelError:
+def wrong_state(model_name: str, step: Any, expected: str, value: object) -> ModelError:
     """Returns the error of a `step` whose states break a rule; the table of the kernel raises it.
 
     Args:
         model_name: The model's name.
         step: Its method.
         expected: What a state has to be.
-        found: What the method returned or did.
+        value: What the method returned or did.
     """
-    shown = plain_name(one_line(found if isinstance(found, str) else _repr(found)), _MOST)  # a text says what it did
+    shown = plain_name(one_line(value if isinstance(value, str) else _repr(value)), _MOST)  # a text says what it did
     return ModelError(
         f"model {plain_name(str(model_name))}: {place_of(step, 'step')}: expected {expected}, found {shown}; correct the model"
     )

@@ -57,16 +57,16 @@ def hold_to_contract(model: Model) -> None:
             )
 
 
-def _is_group(found: object, kind: type) -> bool:
-    return isinstance(found, kind) and not isinstance(found, (str, bytes))
+def _is_group(value: object, kind: type) -> bool:
+    return isinstance(value, kind) and not isinstance(value, (str, bytes))
 
 
 def _refuse_signature(model: Model, name: str, parameters: tuple[str, ...]) -> None:
     method: Callable[..., Any] = getattr(model, name)
     expected = f"{name}({', '.join(('self', *parameters))})"
-    found = ""
+    actual = ""
     if not callable(method):
-        found = _shown(method)
+        actual = _shown(method)
     else:
         try:
             signature = inspect.signature(method)
@@ -74,21 +74,21 @@ def _refuse_signature(model: Model, name: str, parameters: tuple[str, ...]) -> N
         except ValueError:  # a function in C without a signature
             return
         except TypeError:
-            found = _signature_in_class(model, name)
+            actual = _signature_in_class(model, name)
     for is_other, plain in _NO_VALUE:
         if is_other(method):
-            expected, found = f"{expected}, {plain}", "another"
-    if found:
+            expected, actual = f"{expected}, {plain}", "another"
+    if actual:
         raise ModelError(
-            f"model {plain_name(str(model.name))}: {place_of(method, name)}: expected {expected}, found {found}; "
+            f"model {plain_name(str(model.name))}: {place_of(method, name)}: expected {expected}, found {actual}; "
             "docs/guide/new-model.md shows a model"
         )
 
 
 def _signature_in_class(model: Model, name: str) -> str:
     """Returns the signature as the class has it, with `self`."""
-    held = inspect.getattr_static(model, name)
-    return f"{name}{inspect.signature(getattr(held, '__func__', held))}"
+    method = inspect.getattr_static(model, name)
+    return f"{name}{inspect.signature(getattr(method, '__func__', method))}"
 
 
 def _shown(value: object) -> str:

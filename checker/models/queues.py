@@ -138,10 +138,10 @@ class UnorderedQueue(_Queue):
             if len(elements) > taken:
                 return Inconsistent(f"found empty, but {len(elements) - taken} elements are there")
             return (), 0
-        place = next((i for i, element in enumerate(elements) if same(element, op.result)), None)
-        if place is None or len(elements) - 1 < taken:
+        index = next((i for i, element in enumerate(elements) if same(element, op.result)), None)
+        if index is None or len(elements) - 1 < taken:
             return Inconsistent(f"can't dequeue {value_text(op.result)}")
-        return (*elements[:place], *elements[place + 1 :]), taken
+        return (*elements[:index], *elements[index + 1 :]), taken
 
     def describe(self, state: State) -> Mapping[str, Value]:
         """See `Model`."""

@@ -250,7 +250,7 @@ class _Registers(Numbers):
 
     def __init__(self, values: dict[str, Value]) -> None:
         super().__init__()
-        self._places = {name: place for place, name in enumerate(values)}
+        self._places = {name: index for index, name in enumerate(values)}
         self.values = list(values.values())
 
     def register(self, name: str) -> int:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from checker.formats.columns import Columns, Values
+    from checker.formats.columns import ColumnOfValues, Columns
 
     Int64s = npt.NDArray[np.int64]
     Bytes = npt.NDArray[np.uint8]
@@ -52,16 +52,16 @@ class Rows:
         result: The results.
     """
 
-    def __init__(self, columns: Columns, place: int, batch: Batch, pairs_at: PairsAt) -> None:
+    def __init__(self, columns: Columns, function: int, batch: Batch, pairs_at: PairsAt) -> None:
         """Selects the operations of a function.
 
         Args:
             columns: The batch.
-            place: The place of the function in `columns.functions`.
+            function: The place of the function in `columns.functions`.
             batch: The columns to fill.
             pairs_at: Returns the numbers of both members of values, by their places in the texts.
         """
-        chosen = columns.function == place
+        chosen = columns.function == function
         self.failed = chosen & (columns.type == FAIL)
         self.possible = chosen & (columns.type != FAIL)
         self.ok = chosen & (columns.type == OK)
@@ -78,7 +78,7 @@ class Rows:
         batch.keep[rows] = True
         batch.f[rows], batch.a[rows], batch.b[rows] = opcode, a, b
 
-    def numbers(self, values: Values, rows: Flags) -> Int64s:
+    def numbers(self, values: ColumnOfValues, rows: Flags) -> Int64s:
         """Returns the numbers of the values of some rows.
 
         Raises:
@@ -92,7 +92,7 @@ class Rows:
         numbers[kind == OTHER] += TEXT
         return numbers
 
-    def pairs(self, values: Values, rows: Flags) -> tuple[Int64s, Int64s]:
+    def pairs(self, values: ColumnOfValues, rows: Flags) -> tuple[Int64s, Int64s]:
         """Returns the numbers of both members of the values of some rows.
 
         Raises:
@@ -108,7 +108,7 @@ class Rows:
             first[others], second[others] = pairs[codes, 0], pairs[codes, 1]
         return first, second
 
-    def integers(self, values: Values, rows: Flags, *, absent: int | None = None) -> Int64s:
+    def integers(self, values: ColumnOfValues, rows: Flags, *, absent: int | None = None) -> Int64s:
         """Returns the values of some rows, which are integers; `absent` stands for nil.
 
         Raises:

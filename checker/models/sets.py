@@ -42,8 +42,8 @@ class SetModel(NativeModel):
         if not op.ok:
             return state
         if op.f == "contains":
-            there = identity(op.argument) in state
-            if there == op.result:
+            is_member = identity(op.argument) in state
+            if is_member == op.result:
                 return state
             return Inconsistent(
                 f"contains {value_text(op.argument)} can't be {value_text(op.result)} of {value_text(self._show(state))}"

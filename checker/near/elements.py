@@ -46,8 +46,8 @@ def by_element(events: Events, limits: Limits, *, want_order: bool) -> Outcome |
     began_s = time.perf_counter()
     groups: dict[int, list[int]] = {element: [] for element in events.initial}
     reads: list[int] = []
-    for i, place in enumerate(events.members):
-        code = events.classes[place]
+    for i, member in enumerate(events.members):
+        code = events.classes[member]
         if code.f == READ_SET:
             reads.append(i)
             for element in code.items:
@@ -61,33 +61,35 @@ def by_element(events: Events, limits: Limits, *, want_order: bool) -> Outcome |
     for group in groups.values():
         group.extend(reads)
     outcomes = solve(problems, limits, want_order=want_order)
-    steps = sum(each.steps for each in outcomes)
+    steps = sum(result.steps for result in outcomes)
     decided = list(zip(groups.values(), outcomes, strict=True))
     failed = [
-        (group[each.op], group, each) for group, each in decided if each.verdict == "invalid" and each.op is not None
+        (group[result.op], group, result)
+        for group, result in decided
+        if result.verdict == "invalid" and result.op is not None
     ]
     if failed:
-        op, group, found = min(failed, key=lambda each: (events.ends[each[0]], each[0]))
+        op, group, result = min(failed, key=lambda entry: (events.ends[entry[0]], entry[0]))
         end = events.ends[op]
-        core = [group[i] for i in found.core] or [i for i in group if events.starts[i] <= end]
+        core = [group[i] for i in result.core] or [i for i in group if events.starts[i] <= end]
         seconds = time.perf_counter() - began_s
-        return outcome("invalid", ANALYZER, op=op, kind=found.kind, core=core, steps=steps, seconds=seconds)
-    if reads and any(each.verdict != "valid" for each in outcomes):
+        return outcome("invalid", ANALYZER, op=op, kind=result.kind, core=core, steps=steps, seconds=seconds)
+    if reads and any(result.verdict != "valid" for result in outcomes):
         return None
-    unknown = next(((group, each) for group, each in decided if each.verdict != "valid"), None)
+    unknown = next(((group, result) for group, result in decided if result.verdict != "valid"), None)
     seconds = time.perf_counter() - began_s
     if unknown is not None:
-        group, found = unknown
-        reached = None if found.op is None else group[found.op]
+        group, result = unknown
+        reached = None if result.op is None else group[result.op]
         return outcome(
-            found.verdict,
-            found.analyzer,
-            cause=found.cause,
+            result.verdict,
+            result.analyzer,
+            cause=result.cause,
             op=reached,
-            unsuited=found.unsuited,
+            unsuited=result.unsuited,
             steps=steps,
             seconds=seconds,
-            counts=found.counts,
+            counts=result.counts,
         )
     if reads:
         return None
@@ -104,8 +106,8 @@ class _Reads:
     """The reads of the whole set; each observes for each element whether it is present."""
 
     def __init__(self, events: Events, reads: Sequence[int]) -> None:
-        held = {place: frozenset(code.items) for place, code in enumerate(events.classes) if code.f == READ_SET}
-        self._held = [held[events.members[i]] for i in reads]
+        contents = {index: frozenset(code.items) for index, code in enumerate(events.classes) if code.f == READ_SET}
+        self._held = [contents[events.members[i]] for i in reads]
         self._starts = array("q", [events.starts[i] for i in reads])
         self._ends = array("q", [events.ends[i] for i in reads])
         self._events = events
@@ -118,7 +120,7 @@ class _Reads:
             events.family,
             bytes(code.f for code in codes) + bytes([CONTAINS]) * len(self._held),
             array("q", [element]) * (len(group) + len(self._held)),
-            array("q", [*(code.b for code in codes), *(element in held for held in self._held)]),
+            array("q", [*(code.b for code in codes), *(element in members for members in self._held)]),
             array("q", [events.starts[i] for i in group]) + self._starts,
             array("q", [events.ends[i] for i in group]) + self._ends,
             initial=[element] if element in events.initial else [],
@@ -128,10 +130,10 @@ class _Reads:
 def _merged(events: Events, decided: Sequence[tuple[Sequence[int], Outcome]]) -> list[int]:
     """Returns the merged order of all elements, by the moments at which operations take effect."""
     moments: list[tuple[int, int]] = []
-    for group, found in decided:
-        assert found.order is not None  # noqa: S101 - `want_order` was set
+    for group, result in decided:
+        assert result.order is not None  # noqa: S101 - `want_order` was set
         moment = -INFINITE
-        for i in positions(found.order):
+        for i in positions(result.order):
             moment = max(moment, events.starts[group[i]])
             moments.append((moment, group[i]))
-    return [i for _, i in sorted(moments, key=lambda each: each[0])]
+    return [i for _, i in sorted(moments, key=lambda entry: entry[0])]

@@ -126,8 +126,10 @@ def lack(model: Model, encoded: Encoded) -> Lack | None:
     """
     if encoded.coder.step is None:
         return lack_of(encoded.events)
-    found = [each for each in (_impossible(model, encoded), _flow_lack(model, encoded)) if each is not None]
-    return min(found, key=lambda each: encoded.ends[each.op], default=None)
+    candidates = [
+        candidate for candidate in (_impossible(model, encoded), _flow_lack(model, encoded)) if candidate is not None
+    ]
+    return min(candidates, key=lambda candidate: encoded.ends[candidate.op], default=None)
 
 
 def _impossible(model: Model, encoded: Encoded) -> Lack | None:
@@ -151,8 +153,8 @@ def _flow_lack(model: Model, encoded: Encoded) -> Lack | None:
         return None
     events = encoded.events
     flows = [_of_model(model, encoded, code) for code in encoded.classes]
-    found = _Flows(events, flows, [identity(value) for value in model.initial_values]).lack()
-    return None if found is None else replace(found, value=revived(found.value))
+    lacking = _Flows(events, flows, [identity(value) for value in model.initial_values]).lack()
+    return None if lacking is None else replace(lacking, value=revived(lacking.value))
 
 
 def lack_of(events: Events) -> Lack | None:
@@ -181,7 +183,7 @@ def unseen(events: Events) -> frozenset[int]:
         return frozenset()
     flows = [_of_code(code) for code in events.classes]
     wanted = {token for flow in flows for token in flow.all_needs}
-    return frozenset(place for place, flow in enumerate(flows) if flow.makes and not flow.makes & wanted)
+    return frozenset(index for index, flow in enumerate(flows) if flow.makes and not flow.makes & wanted)
 
 
 def _of_model(model: Model, encoded: Encoded, code: Code) -> _Needs:
@@ -241,14 +243,14 @@ class _Moments:
         self._starts = starts
         self.moments = [INFINITE] * len(flows)
         self.there: dict[Token, tuple[int, int]] = {}
-        self.anything = min((starts[place] for place, flow in enumerate(flows) if flow.anything), default=INFINITE)
+        self.anything = min((starts[index] for index, flow in enumerate(flows) if flow.anything), default=INFINITE)
         self._waiting: dict[Token, list[int]] = {}
         self._missing = [len(flow.all_needs) for flow in flows]
-        self._heap = [(starts[place], place) for place, missing in enumerate(self._missing) if not missing]
+        self._heap = [(starts[index], index) for index, missing in enumerate(self._missing) if not missing]
         heapify(self._heap)
-        for place, flow in enumerate(flows):
+        for index, flow in enumerate(flows):
             for token in flow.all_needs:
-                self._waiting.setdefault(token, []).append(place)
+                self._waiting.setdefault(token, []).append(index)
 
     def appear(self, tokens: Iterable[Token], moment: int, by: int) -> None:
         """Adds values that can be present from a moment on."""
@@ -256,17 +258,17 @@ class _Moments:
             if token in self.there:
                 continue
             self.there[token] = (moment, by)
-            for place in self._waiting.get(token, ()):
-                self._missing[place] -= 1
-                if not self._missing[place]:
-                    heappush(self._heap, (max(moment, self._starts[place]), place))
+            for index in self._waiting.get(token, ()):
+                self._missing[index] -= 1
+                if not self._missing[index]:
+                    heappush(self._heap, (max(moment, self._starts[index]), index))
 
     def run(self) -> None:
         """Computes the moments of the classes, the earliest first."""
         while self._heap and self._heap[0][0] <= self.anything:
-            moment, place = heappop(self._heap)
-            self.moments[place] = moment
-            self.appear(self._flows[place].makes, moment, place)
+            moment, index = heappop(self._heap)
+            self.moments[index] = moment
+            self.appear(self._flows[index].makes, moment, index)
 
 
 class _Flows:
@@ -279,24 +281,24 @@ class _Flows:
         self._members = events.members
         self._starts = [INFINITE] * len(flows)
         self._ends = [INFINITE] * len(flows)
-        for place, start, end in zip(self._members, events.starts, events.ends, strict=True):
-            self._starts[place] = min(self._starts[place], start)
-            self._ends[place] = min(self._ends[place], end)
+        for index, start, end in zip(self._members, events.starts, events.ends, strict=True):
+            self._starts[index] = min(self._starts[index], start)
+            self._ends[index] = min(self._ends[index], end)
 
     def lack(self) -> Lack | None:
         """See the function `lack`."""
-        moments, there = self._moments()
+        moments, appeared = self._moments()
         late = [
-            (self._ends[place], place)
-            for place, moment in enumerate(moments)
-            if self._ends[place] != INFINITE and self._ends[place] < moment
+            (self._ends[index], index)
+            for index, moment in enumerate(moments)
+            if self._ends[index] != INFINITE and self._ends[index] < moment
         ]
-        found = [self._late(min(late)[1], there)] if late else []
+        candidates = [self._late(min(late)[1], appeared)] if late else []
         taken = self._taken_twice()
         if taken is not None:
-            found.append(taken)
+            candidates.append(taken)
         ends = self._events.ends
-        return min(found, key=lambda each: (ends[each.op], each.kind == DUPLICATE), default=None)
+        return min(candidates, key=lambda candidate: (ends[candidate.op], candidate.kind == DUPLICATE), default=None)
 
     def _moments(self) -> tuple[list[int], dict[Token, tuple[int, int]]]:
         """Returns the earliest moment of each class; and of each value, with the class that makes it first."""
@@ -305,16 +307,16 @@ class _Flows:
         work.run()
         anything = work.anything
         # From then on, any value can be present.
-        moments = [min(each, max(anything, start)) for each, start in zip(work.moments, self._starts, strict=True)]
+        moments = [min(moment, max(anything, start)) for moment, start in zip(work.moments, self._starts, strict=True)]
         return moments, work.there
 
-    def _late(self, place: int, there: Mapping[Token, tuple[int, int]]) -> Lack:
+    def _late(self, index: int, appeared: Mapping[Token, tuple[int, int]]) -> Lack:
         """Returns the missing value of the first operation of a class to end."""
-        end = self._ends[place]
-        op = self._position(place, end=end)
-        needs = sorted(self._flows[place].all_needs, key=lambda token: there.get(token, (INFINITE, -1))[0])
+        end = self._ends[index]
+        op = self._position(index, end=end)
+        needs = sorted(self._flows[index].all_needs, key=lambda token: appeared.get(token, (INFINITE, -1))[0])
         token = needs[-1]
-        _, by = there.get(token, (INFINITE, -1))
+        _, by = appeared.get(token, (INFINITE, -1))
         if by < 0:
             return Lack(kind=PHANTOM, op=op, core=(op,), value=token)
         maker = self._position(by, start=self._starts[by])
@@ -329,18 +331,24 @@ class _Flows:
             return None
         makers: dict[Token, list[tuple[int, int]]] = {token: [] for token in tokens}
         takers: dict[Token, list[tuple[int, int]]] = {token: [] for token in tokens}
-        for i, (place, start, end) in enumerate(
+        for i, (index, start, end) in enumerate(
             zip(self._members, self._events.starts, self._events.ends, strict=True)
         ):
-            flow = self._flows[place]
+            flow = self._flows[index]
             for token in flow.makes & tokens:
                 makers[token].append((start, i))
             for token in flow.takes if end != INFINITE else ():
                 takers[token].append((end, i))
         initial = Counter(self._initial)
-        found = [self._one_too_many(each, initial[each], sorted(makers[each]), sorted(takers[each])) for each in tokens]
+        candidates = [
+            self._one_too_many(token, initial[token], sorted(makers[token]), sorted(takers[token])) for token in tokens
+        ]
         ends = self._events.ends
-        return min((each for each in found if each is not None), key=lambda each: ends[each.op], default=None)
+        return min(
+            (candidate for candidate in candidates if candidate is not None),
+            key=lambda candidate: ends[candidate.op],
+            default=None,
+        )
 
     def _one_too_many(
         self, token: Token, initial: int, made: Sequence[tuple[int, int]], taken: Sequence[tuple[int, int]]
@@ -353,14 +361,14 @@ class _Flows:
                 return Lack(kind=DUPLICATE, op=i, core=tuple(core[-_NAMED:]), value=token)
         return None
 
-    def _position(self, place: int, *, start: int | None = None, end: int | None = None) -> int:
+    def _position(self, index: int, *, start: int | None = None, end: int | None = None) -> int:
         times, wanted = (self._events.starts, start) if end is None else (self._events.ends, end)
-        return next(i for i, at in enumerate(self._members) if at == place and times[i] == wanted)
+        return next(i for i, at in enumerate(self._members) if at == index and times[i] == wanted)
 
 
 def _count(events: Events) -> Lack | None:
     """Returns the first answer of a counter that is not a possible sum."""
-    codes = [events.classes[place] for place in events.members]
+    codes = [events.classes[member] for member in events.members]
     rises: list[tuple[int, int, int]] = []
     falls: list[tuple[int, int, int]] = []
     for code, start, end in zip(codes, events.starts, events.ends, strict=True):
@@ -368,7 +376,7 @@ def _count(events: Events) -> Lack | None:
             (rises if code.a > 0 else falls).append((start, end, code.a))
     begun_rises, ended_rises = _sums(rises, 0), _sums(rises, 1)
     begun_falls, ended_falls = _sums(falls, 0), _sums(falls, 1)
-    found: list[tuple[int, Lack]] = []
+    failures: list[tuple[int, Lack]] = []
     [initial] = events.initial
     subsets = _Subsets([*rises, *falls])
     answers = [i for i, code in enumerate(codes) if code.f in {READ_COUNT, FETCH_ADD} and events.ends[i] != INFINITE]
@@ -380,10 +388,10 @@ def _count(events: Events) -> Lack | None:
         most = initial + begun_rises.until(end) + ended_falls.before(start) - max(own, 0)
         if value < least or value > most:
             kind = TOO_LOW if value < least else TOO_HIGH
-            found.append((end, Lack(kind=kind, op=i, core=(i,))))
+            failures.append((end, Lack(kind=kind, op=i, core=(i,))))
         elif not subsets.reach(value - initial - before, start, end, own):
-            found.append((end, Lack(kind=SEARCH, op=i, core=(i,))))
-    return min(found, key=lambda each: each[0])[1] if found else None
+            failures.append((end, Lack(kind=SEARCH, op=i, core=(i,))))
+    return min(failures, key=lambda failure: failure[0])[1] if failures else None
 
 
 class _Subsets:
@@ -412,10 +420,10 @@ class _Subsets:
             self._begun += 1
         self._open = [change for change in self._open if change[1] >= start]
         amounts = [amount for *_, amount in self._open]
-        place = self._begun
-        while place < len(changes) and changes[place][0] <= end:
-            amounts.append(changes[place][2])
-            place += 1
+        index = self._begun
+        while index < len(changes) and changes[index][0] <= end:
+            amounts.append(changes[index][2])
+            index += 1
         if own:
             amounts.remove(own)
         # Leaving out a negative amount equals adding its absolute value to the sum of all negative amounts.

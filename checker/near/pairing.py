@@ -92,7 +92,7 @@ class Queue:
             until: The end and the position of the last return; operations that returned later are open. Of two returns at one
                 moment, the one with the higher position is later.
         """
-        puts = [(BEFORE + 1 + place, BEFORE + 1 + place, value, -1) for place, value in enumerate(events.initial)]
+        puts = [(BEFORE + 1 + index, BEFORE + 1 + index, value, -1) for index, value in enumerate(events.initial)]
         takes: list[tuple[int, int, int, int]] = []
         empties: list[tuple[int, int, int, int]] = []
         classes, members, starts, ends = events.classes, events.members, events.starts, events.ends
@@ -165,11 +165,11 @@ class Queue:
         options: list[tuple[int, int, _Step]] = []
         for value, put in first_put.items():
             calm = False
-            for place, take in enumerate(self._fronts(of_value.get(value, ()))):
+            for index, take in enumerate(self._fronts(of_value.get(value, ()))):
                 step = _Step(put, take)
                 end = takes.ends[take]
                 calm = self._calm(state, step)
-                ends_first = place == 0 and puts.inner[put] <= before and takes.inner[take] <= until
+                ends_first = index == 0 and puts.inner[put] <= before and takes.inner[take] <= until
                 if calm and end != INFINITE and ends_first:
                     return [step]
                 options.append((end == INFINITE, min(puts.ends[put], end), step))
@@ -206,16 +206,16 @@ class Queue:
         moments: list[tuple[int, int, int, int]] = []
         put_at = level = BEFORE
         done: set[int] = set()
-        for place, step in enumerate(path):
+        for index, step in enumerate(path):
             if step.empty >= 0:
                 put_at = level = max(level, empties.starts[step.empty])
-                moments.append((level, place, 0, empties.positions[step.empty]))
+                moments.append((level, index, 0, empties.positions[step.empty]))
                 continue
             done.add(step.put)
             put_at = max(put_at, puts.starts[step.put])
             level = max(level, put_at, takes.starts[step.take])
-            moments.append((put_at, place, 0, puts.positions[step.put]))
-            moments.append((level, place, 1, takes.positions[step.take]))
+            moments.append((put_at, index, 0, puts.positions[step.put]))
+            moments.append((level, index, 1, takes.positions[step.take]))
         for number, start in enumerate(puts.starts):
             if number not in done and puts.ends[number] != INFINITE:
                 put_at = max(put_at, start)

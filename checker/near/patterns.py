@@ -120,10 +120,10 @@ class _Later:
 
     def first(self, after: int, before: int, but: int) -> int | None:
         """Returns the position of an operation between two moments whose value is not `but`; None if there is none."""
-        place = bisect_right(self._starts, after)
-        if place == len(self._starts):
+        index = bisect_right(self._starts, after)
+        if index == len(self._starts):
             return None
-        best, other = self._best[place]
+        best, other = self._best[index]
         end, _, position = other if best[1] == but else best
         return position if end < before else None
 
@@ -166,10 +166,10 @@ class _Register:
 
     def patterns(self) -> list[Pattern]:
         """See `patterns`."""
-        few = nsmallest(_CONSIDERED, self._found(), key=lambda found: found.rank)
-        whole = [(found, kept) for found in few if (kept := self._context(found)) is not None]
+        few = nsmallest(_CONSIDERED, self._found(), key=lambda candidate: candidate.rank)
+        whole = [(candidate, kept) for candidate in few if (kept := self._context(candidate)) is not None]
         whole.sort(key=lambda pair: (len(pair[1]), pair[0].end))
-        return [self._pattern(found, kept) for found, kept in whole]
+        return [self._pattern(candidate, kept) for candidate, kept in whole]
 
     def _found(self) -> Iterator[_Found]:
         for value, seers in self._seers.items():
@@ -191,13 +191,13 @@ class _Register:
             return
         for at, source, known in done.before(end):
             base = 1 + len({source, known} - {None})
-            found: list[tuple[int, int | None]] = [
+            candidates: list[tuple[int, int | None]] = [
                 (1, self._writes.first(at, start, value)),
                 (1, self._swaps_of[value].first(at, start, value)),
                 (2, self._reads.first(at, start, value)),
                 (2, self._swaps.first(at, start, value)),
             ]
-            for more, against in found:
+            for more, against in candidates:
                 if against is not None:
                     yield _Found(
                         kind=STALE, base=base + more, end=end, saw=saw, source=source, known=known, against=against
@@ -215,12 +215,12 @@ class _Register:
             base = 2 + (source is not None)
             yield _Found(kind=LOST_UPDATE, base=base, end=end, saw=late, source=source, against=early)
 
-    def _context(self, found: _Found) -> list[int] | None:
+    def _context(self, candidate: _Found) -> list[int] | None:
         """Returns a pattern with the operations that wrote its observed values; None if these are many, or missing."""
-        kept = found.core
+        kept = candidate.core
         made = {_made(self._codes[i]) for i in kept} | {self._initial}
         # The source of a later write does not matter, and the source of the observed value is `source`.
-        work = [] if found.kind == FUTURE else [i for i in kept if i != found.saw]
+        work = [] if candidate.kind == FUTURE else [i for i in kept if i != candidate.saw]
         while work:
             i = work.pop()
             value = _seen(self._codes[i])
@@ -242,16 +242,16 @@ class _Register:
             return max(ended, key=self._e.__getitem__)
         return min(able, key=self._s.__getitem__, default=None)
 
-    def _pattern(self, found: _Found, kept: Sequence[int]) -> Pattern:
+    def _pattern(self, candidate: _Found, kept: Sequence[int]) -> Pattern:
         def operation(i: int | None) -> Operation | None:
             return None if i is None else self._operations[i]
 
         return Pattern(
-            kind=found.kind,
-            saw=self._operations[found.saw],
-            source=operation(found.source),
-            known=operation(found.known),
-            against=operation(found.against),
+            kind=candidate.kind,
+            saw=self._operations[candidate.saw],
+            source=operation(candidate.source),
+            known=operation(candidate.known),
+            against=operation(candidate.against),
             operations=tuple(self._operations[i] for i in kept),
         )
 
@@ -291,12 +291,12 @@ class _Done:
         Yields:
             The moment, the last write, and the operation whose end shows that it is complete.
         """
-        place = bisect_right(self._starts, end)
-        if not place:
+        index = bisect_right(self._starts, end)
+        if not index:
             if self._from_the_start:
                 yield -1, None, None
             return
-        at, source = self._ends[place - 1]
+        at, source = self._ends[index - 1]
         if at != INFINITE:
             yield at, source, source
         if self._seen is not None:

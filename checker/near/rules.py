@@ -80,8 +80,8 @@ def _copies(events: Events, *, want_order: bool) -> Outcome | None:
         return None
     began_s = time.perf_counter()
     moments: list[tuple[int, bool, int]] = []
-    for i, (place, start, end) in enumerate(zip(events.members, events.starts, events.ends, strict=True)):
-        f = events.classes[place].f
+    for i, (member, start, end) in enumerate(zip(events.members, events.starts, events.ends, strict=True)):
+        f = events.classes[member].f
         if f == ENQUEUE:
             moments.append((start, False, i))
         elif f == DEQUEUE and end != INFINITE:
@@ -102,18 +102,18 @@ def _walk(
         else min(MOST_STATES, limits.memory_limit // _STATE_BYTES),
     )
     whole = range(len(events.members))
-    found = kind(events, whole).search(budget, want_order=want_order)
-    if found.valid is None:
+    result = kind(events, whole).search(budget, want_order=want_order)
+    if result.valid is None:
         return None
-    if found.valid:
+    if result.valid:
         seconds = time.perf_counter() - began_s
-        return outcome("valid", analyzer, order=found.order, steps=found.steps, seconds=seconds)
+        return outcome("valid", analyzer, order=result.order, steps=result.steps, seconds=seconds)
 
     def fails(kept: Sequence[int], until: tuple[int, int], budget: Budget) -> bool | None:
         valid = kind(events, kept, until).search(budget).valid
         return None if valid is None else not valid
 
-    until = _first(events, found.stuck, lambda end: fails(whole, end, budget))
+    until = _first(events, result.stuck, lambda end: fails(whole, end, budget))
     if until is None:
         return None
     core: list[int] = []
@@ -121,7 +121,7 @@ def _walk(
         brief = replace(budget, allowance=budget.allowance.most(_SHRINK_S))
         core = _shrunk(events, until, lambda kept: not brief.allowance.is_over() and fails(kept, until, brief) is True)
     seconds = time.perf_counter() - began_s
-    return outcome("invalid", analyzer, op=until[1], kind=SEARCH, core=core, steps=found.steps, seconds=seconds)
+    return outcome("invalid", analyzer, op=until[1], kind=SEARCH, core=core, steps=result.steps, seconds=seconds)
 
 
 def _first(events: Events, guess: int, fails: Callable[[tuple[int, int]], bool | None]) -> tuple[int, int] | None:
@@ -158,8 +158,8 @@ def _shrunk(events: Events, until: tuple[int, int], fails: Callable[[Sequence[in
     """
     kinds: dict[int | None, list[int]] = {}
     kept: list[int] = []
-    for i, (place, start) in enumerate(zip(events.members, events.starts, strict=True)):
-        code = events.classes[place]
+    for i, (member, start) in enumerate(zip(events.members, events.starts, strict=True)):
+        code = events.classes[member]
         if start > until[0]:
             continue
         if code.f in {ENQUEUE, DEQUEUE}:
@@ -171,12 +171,12 @@ def _shrunk(events: Events, until: tuple[int, int], fails: Callable[[Sequence[in
     left = list(kinds)
     size = len(left) // 2
     while size:
-        place = 0
-        while place < len(left):
-            rest = left[:place] + left[place + size :]
+        first = 0
+        while first < len(left):
+            rest = left[:first] + left[first + size :]
             if rest and fails(sorted([*kept, *(i for kind in rest for i in kinds[kind])])):
                 left = rest
             else:
-                place += size
+                first += size
         size //= 2
     return sorted([*kept, *(i for kind in left for i in kinds[kind])])

@@ -135,7 +135,7 @@ class Counts:
                 self._amounts[i] = sign * code.a
             else:
                 items[_ADDS].append((start, end, sign * code.a, i))
-        self._kinds = tuple(Kind(each) for each in items)
+        self._kinds = tuple(Kind(item) for item in items)
         self._initial = sign * events.initial[0]
         reads, fetches = self._kinds[_READS], self._kinds[_FETCHES]
         self._reads_of = Counter(reads.values)
@@ -242,4 +242,4 @@ class Counts:
             if number not in done and adds.ends[number] != INFINITE:
                 moment = max(moment, start)
                 moments.append((moment, adds.positions[number]))
-        return [i for _, i in sorted(moments, key=lambda each: each[0])]
+        return [i for _, i in sorted(moments, key=lambda entry: entry[0])]

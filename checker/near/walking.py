@@ -51,11 +51,11 @@ class Kind:
             of_value[value].append(number)
         for numbers in of_value.values():
             least = [self.ends[number] for number in numbers]
-            for place in range(len(numbers) - 2, -1, -1):
-                least[place] = min(least[place], least[place + 1])
-            for place, number in enumerate(numbers):
+            for index in range(len(numbers) - 2, -1, -1):
+                least[index] = min(least[index], least[index + 1])
+            for index, number in enumerate(numbers):
                 inside = bisect_left(least, self.ends[number]) - 1
-                if inside > place:
+                if inside > index:
                     self.inner[number] = self.starts[numbers[inside]]
 
     def __len__(self) -> int:
@@ -90,7 +90,7 @@ class Done(NamedTuple):
 
     def without(self, kind: Kind, number: int) -> Done:
         """Returns a copy with one more operation of `left` in the order."""
-        left = tuple(each for each in self.left if each != number)
+        left = tuple(other for other in self.left if other != number)
         ended, by_end = self.ended, kind.by_end
         while ended < len(by_end) and by_end[ended] < self.begun and by_end[ended] not in left:
             ended += 1

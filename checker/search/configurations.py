@@ -60,10 +60,10 @@ def described(model: Model, state: State) -> Mapping[str, Value]:
     Raises:
         ModelError: The model's `describe` returns something else.
     """
-    found = model.describe(state)
-    if isinstance(found, Mapping) and all(isinstance(name, str) for name in found):
-        return found
-    shown = plain_name(one_line(repr(found)))
+    description = model.describe(state)
+    if isinstance(description, Mapping) and all(isinstance(name, str) for name in description):
+        return description
+    shown = plain_name(one_line(repr(description)))
     raise ModelError(
         f"model {plain_name(model.name)}: {place_of(model.describe)}: expected a mapping with names as keys, found {shown}; "
         "correct the model"
@@ -99,11 +99,11 @@ def _dead_ends(model: Model, state: State, pending: Sequence[Operation]) -> Iter
     steps = 0
     while stack and steps < _MAX_STEPS:
         before, left, path = stack.pop()
-        for place, op in enumerate(left):
+        for index, op in enumerate(left):
             steps += 1
             after = model.step(before, model.call(op))
             if isinstance(after, Inconsistent):
                 yield (*path, PathStep(op=op, model=None, message=after.message))
             else:
-                rest = (*left[:place], *left[place + 1 :])
+                rest = (*left[:index], *left[index + 1 :])
                 stack.append((after, rest, (*path, PathStep(op=op, model=described(model, after)))))

@@ -25,14 +25,14 @@ def smaller(kept: Sequence[int], op: int, holds: Callable[[list[int]], bool], al
     kept = list(kept)
     size = max(len(kept) // 2, 1)
     while not allowance.is_over():
-        place, removed = 0, False
-        while place < len(kept) and not allowance.is_over():
-            chunk = frozenset(kept[place : place + size])
+        first, removed = 0, False
+        while first < len(kept) and not allowance.is_over():
+            chunk = frozenset(kept[first : first + size])
             trial = [i for i in kept if i == op or i not in chunk]
             if len(trial) < len(kept) and holds(trial):
                 kept, removed = trial, True
             else:
-                place += size
+                first += size
         if size == 1 and not removed:
             break
         size = max(size // 2, 1)

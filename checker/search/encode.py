@@ -106,7 +106,7 @@ class Encoded:
     @cached_property
     def events(self) -> Events:
         """The history by classes."""
-        places = {id(code): place for place, code in enumerate(self.classes)}
+        places = {id(code): index for index, code in enumerate(self.classes)}
         return Events(
             family=self.coder.family,
             classes=self.classes,

@@ -108,8 +108,8 @@ class _Line:
             self.until += [first + len(by_end)] * len(by_end)
             self.candidates += _running(by_end, first, starts, ends)
         self.min_end = array("q", [INFINITE]) * (len(self.operations) + 1)
-        for place in range(len(self.operations) - 1, -1, -1):
-            self.min_end[place] = min(ends[self.operations[place]], self.min_end[place + 1])
+        for index in range(len(self.operations) - 1, -1, -1):
+            self.min_end[index] = min(ends[self.operations[index]], self.min_end[index + 1])
 
 
 def _running(by_end: Sequence[int], first: int, starts: array[int], ends: array[int]) -> Iterator[Sequence[int]]:
@@ -117,16 +117,16 @@ def _running(by_end: Sequence[int], first: int, starts: array[int], ends: array[
     if len(by_end) == 1:
         yield (first,)
         return
-    by_start = sorted(range(len(by_end)), key=lambda place: starts[by_end[place]])
+    by_start = sorted(range(len(by_end)), key=lambda index: starts[by_end[index]])
     begun = 0
     running: dict[int, None] = {}
-    for place, operation in enumerate(by_end):
+    for index, operation in enumerate(by_end):
         while begun < len(by_start) and starts[by_end[by_start[begun]]] <= ends[operation]:
-            if by_start[begun] >= place:
+            if by_start[begun] >= index:
                 running[first + by_start[begun]] = None
             begun += 1
         yield tuple(running)
-        running.pop(first + place, None)
+        running.pop(first + index, None)
 
 
 class _Search:
@@ -154,23 +154,23 @@ class _Search:
 
     def _by_kind(self, positions: Sequence[int]) -> list[list[tuple[int, int]]]:
         """Returns operations that did not return, in groups of equal ones, sorted by start, each with its bit."""
-        found: dict[int, list[tuple[int, int]]] = {}
+        kinds: dict[int, list[tuple[int, int]]] = {}
         for bit, i in enumerate(sorted(positions, key=self._starts.__getitem__)):
             if not self._observes[self._kind[i]]:
-                found.setdefault(self._kind[i], []).append((i, 1 << bit))
-        return list(found.values())
+                kinds.setdefault(self._kind[i], []).append((i, 1 << bit))
+        return list(kinds.values())
 
     def run(self) -> Placed:
         """Searches in rounds that share the budget; each but the last takes half of the remaining time."""
-        found = Placed()
+        placed = Placed()
         for done, self._in_a_row in enumerate(IN_A_ROW):
             self._left = self._most // len(IN_A_ROW)
             self._of_round = self._allowance.part(0.5 if done + 1 < len(IN_A_ROW) else 1.0)
             self._cut = False
-            found = self._round()
-            if found.order is not None or (found.exhausted and not self._cut):
+            placed = self._round()
+            if placed.order is not None or (placed.exhausted and not self._cut):
                 break
-        return found
+        return placed
 
     def _round(self) -> Placed:
         path: Path = None
@@ -212,10 +212,10 @@ class _Search:
     def _absorbed(self, at: _At, path: Path) -> tuple[_At, Path]:
         """Adds the operations that only observe and fit the state."""
         while True:
-            for operation, place, chained in self._returned(at, self._limit(at)):
+            for operation, position, chained in self._returned(at, self._limit(at)):
                 kind = self._kind[operation]
                 if self._observes[kind] and self._step(at.state, kind) == at.state:
-                    at, path = _done(at, place, at.state, chained=chained), (operation, path)
+                    at, path = _done(at, position, at.state, chained=chained), (operation, path)
                     break
             else:
                 return at, path
@@ -228,34 +228,34 @@ class _Search:
             (self._others, at.other, at.others, False),
         ):
             if first < len(line.operations):
-                for place in line.candidates[first]:
-                    operation = line.operations[place]
-                    if not done >> (place - first) & 1 and starts[operation] <= limit:
-                        yield operation, place, chained
+                for position in line.candidates[first]:
+                    operation = line.operations[position]
+                    if not done >> (position - first) & 1 and starts[operation] <= limit:
+                        yield operation, position, chained
 
     def _next(self, at: _At) -> Iterator[tuple[int, _At]]:
         """Yields the possible next operations, with the configurations after them."""
         limit = self._limit(at)
-        for operation, place, chained in self._returned(at, limit):
+        for operation, position, chained in self._returned(at, limit):
             state = self._step(at.state, self._kind[operation])
             if state != REFUSED:
-                yield operation, _done(at, place, state, chained=chained)
+                yield operation, _done(at, position, state, chained=chained)
         possible = list(self._crashed_next(at, limit))
         if possible and at.row >= self._in_a_row:
             self._cut = True
             return
         rest = []
-        for each in possible:
-            if self._helps(each[1]):
-                yield each
+        for step in possible:
+            if self._helps(step[1]):
+                yield step
             else:
-                rest.append(each)
+                rest.append(step)
         yield from rest
 
     def _crashed_next(self, at: _At, limit: int) -> Iterator[tuple[int, _At]]:
         """Yields operations that did not return and would change the state, the first of equal ones, likewise."""
         for alike in self._crashed:
-            left = next((each for each in alike if not at.crashed & each[1]), None)
+            left = next((step for step in alike if not at.crashed & step[1]), None)
             if left is None or self._starts[left[0]] > limit:
                 continue
             state = self._step(at.state, self._kind[left[0]])
@@ -325,16 +325,16 @@ def _kinds(model: Model, encoded: Encoded) -> tuple[array[int], Transitions]:
     return kinds, table
 
 
-def _done(at: _At, place: int, state: int, *, chained: bool) -> _At:
+def _done(at: _At, position: int, state: int, *, chained: bool) -> _At:
     """Returns the configuration after an operation that returned."""
     if chained:
-        return _At(*_without(at.chain, at.beyond, place), at.other, at.others, at.crashed, state, 0)
-    return _At(at.chain, at.beyond, *_without(at.other, at.others, place), at.crashed, state, 0)
+        return _At(*_without(at.chain, at.beyond, position), at.other, at.others, at.crashed, state, 0)
+    return _At(at.chain, at.beyond, *_without(at.other, at.others, position), at.crashed, state, 0)
 
 
-def _without(first: int, done: int, place: int) -> tuple[int, int]:
+def _without(first: int, done: int, position: int) -> tuple[int, int]:
     """Returns the first place that is not in the order, and the set of later ones that are, after a place is added."""
-    done |= 1 << (place - first)
+    done |= 1 << (position - first)
     # The lowest bits that are set are consecutive places, which the first place moves past.
     row = (~done & (done + 1)).bit_length() - 1
     return first + row, done >> row

@@ -66,7 +66,7 @@ class Refusals:
         """Returns the reasons after the whole history; first those of a part, if they are among them."""
         if not part or not set(part) <= set(whole):
             return cls(shown=tuple(whole), others=(), complete=complete)
-        return cls(shown=tuple(part), others=tuple(each for each in whole if each not in part), complete=complete)
+        return cls(shown=tuple(part), others=tuple(reason for reason in whole if reason not in part), complete=complete)
 
 
 def reasons_of(table: Transitions, states: Iterable[int], cls: int) -> tuple[str, ...]:
@@ -116,9 +116,9 @@ def reach(encoded: Encoded, kept: Sequence[int], op: int, allowance: Allowance) 
     complete = outcome.has_all_configs
     paths = []
     for config in outcome.configs:
-        paths.append([kept[place] for place in config.path])
+        paths.append([kept[index] for index in config.path])
         state = encoded.after(paths[-1])
-        complete = spread.over(state, [kept[place] for place in config.pending]) and complete
+        complete = spread.over(state, [kept[index] for index in config.pending]) and complete
     return Reach(states=frozenset(spread.states), complete=complete, paths=_shortest(paths)) if paths else None
 
 
@@ -150,12 +150,12 @@ class _Spread:
                 # If each could take effect many times, there would be no other state either.
                 return self._closed(state, classes)
             before, left = work.popleft()
-            for place, (cls, count) in enumerate(left):
+            for index, (cls, count) in enumerate(left):
                 self._steps += 1
                 after = self._table.step(before, cls)
                 if after == REFUSED:
                     continue
-                rest = (*left[:place], *(((cls, count - 1),) if count > 1 else ()), *left[place + 1 :])
+                rest = (*left[:index], *(((cls, count - 1),) if count > 1 else ()), *left[index + 1 :])
                 if after == before or (after, rest) in self._seen:
                     continue
                 self._seen.add((after, rest))

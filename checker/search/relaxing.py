@@ -90,8 +90,8 @@ class _Reasons:
         operations = encoded.operations
         last = operations[op].complete_index
         self._last = INFINITE if last is None else last
-        self._start = [each.invoke_index for each in operations]
-        self._end = [_end(each.type, each.complete_index, self._last) for each in operations]
+        self._start = [operation.invoke_index for operation in operations]
+        self._end = [_end(operation.type, operation.complete_index, self._last) for operation in operations]
         self._class = [code.a for code in encoded.codes]
         self._closures: dict[tuple[int, ...], dict[int, frozenset[int]]] = {}  # by free classes, by state
         self._there = [i for i in range(len(operations)) if self._start[i] <= self._last]
@@ -102,10 +102,10 @@ class _Reasons:
 
     def smallest(self, *, late: bool = True) -> list[int] | None:
         """See the function; a part may begin later than the history if `late` is set."""
-        found = self._grown(late=late)
-        if found is None:
+        grown = self._grown(late=late)
+        if grown is None:
             return None
-        return sorted(self._shrunk(*found), key=lambda i: (self._start[i], i))
+        return sorted(self._shrunk(*grown), key=lambda i: (self._start[i], i))
 
     def _grown(self, *, late: bool) -> tuple[list[int], int] | None:
         """Returns the first part with a contradiction, and its `begin`."""
@@ -172,9 +172,9 @@ class _Reasons:
             return False
         for config in outcome.configs:
             state = 0
-            for place in config.path:
-                state = relaxed.step(state, self._class[kept[place]])
-            others = [self._class[kept[place]] for place in config.pending if kept[place] != self._op]
+            for index in config.path:
+                state = relaxed.step(state, self._class[kept[index]])
+            others = [self._class[kept[index]] for index in config.pending if kept[index] != self._op]
             if not relaxed.spread(state, others) <= self._within:
                 return False
         return True
@@ -218,7 +218,7 @@ class _Reasons:
         [outcome] = solve([self._encoded.part(self._there, begin - 1)], limits)
         if outcome.verdict != "valid" or len(outcome.configs) >= _MOST_CONFIGS:
             return None
-        return frozenset(self._encoded.after(self._there[place] for place in config.path) for config in outcome.configs)
+        return frozenset(self._encoded.after(self._there[index] for index in config.path) for config in outcome.configs)
 
     def after(self, state: int, cls: int) -> int:
         """Returns the number of the state after an operation of a class, or -1."""
@@ -264,7 +264,7 @@ class _Relaxed:
     def step(self, state: int, cls: int) -> int:
         """Returns the number of the next set to the kernel, or -1."""
         after = self._closed(
-            found for each in self._sets[state] if (found := self._reasons.after(each, cls)) != REFUSED
+            next_state for member in self._sets[state] if (next_state := self._reasons.after(member, cls)) != REFUSED
         )
         if not after:
             return REFUSED
@@ -281,10 +281,10 @@ class _Relaxed:
         closed: set[int] = set()
         for state in states:
             if state not in closed:
-                found = self._closures.get(state)
-                if found is None:
-                    found = self._closures[state] = self._reasons.closure([state], self._free)
-                closed |= found
+                closure = self._closures.get(state)
+                if closure is None:
+                    closure = self._closures[state] = self._reasons.closure([state], self._free)
+                closed |= closure
         return frozenset(closed)
 
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from checker._kernel import Link, Ordering, TransactionFindings
-    from checker.formats.columns import Columns, Int64s, Values
+    from checker.formats.columns import ColumnOfValues, Columns, Int64s
     from harness.op import Value
 
 _FORMS: Final = {
@@ -100,12 +100,12 @@ def judge(
     )
     _hold_sources(history, sources)
     history = _in_order(history)
-    found = _found(history, question)
-    if isinstance(found, Malformed):
-        return _malformed(history, workload, found)
-    if isinstance(found, SamePosition):
-        return _same_position(history, found)
-    return judged(history, question, found, len(history))
+    findings = _found(history, question)
+    if isinstance(findings, Malformed):
+        return _malformed(history, workload, findings)
+    if isinstance(findings, SamePosition):
+        return _same_position(history, findings)
+    return judged(history, question, findings, len(history))
 
 
 def _found(history: Columns, question: Question) -> TransactionFindings | Malformed | SamePosition:
@@ -129,17 +129,17 @@ def _found(history: Columns, question: Question) -> TransactionFindings | Malfor
     )
 
 
-def judged(history: Columns, question: Question, found: TransactionFindings, size: int) -> Judgement:
+def judged(history: Columns, question: Question, findings: TransactionFindings, size: int) -> Judgement:
     """Returns the judgement of what the kernel found.
 
     Args:
         history: The operations that the findings are about; their rows are those of this history.
         question: What is asked.
-        found: What the kernel found.
+        findings: What the kernel found.
         size: The number of all transactions.
     """
-    of_all = _Judged(history, question, found, size).judgement()
-    return of_all if found.twice is None else of_the_rest(of_all, history, found.twice)
+    of_all = _Judged(history, question, findings, size).judgement()
+    return of_all if findings.twice is None else of_the_rest(of_all, history, findings.twice)
 
 
 def _order(history: Columns, wanted: str) -> str:
@@ -173,7 +173,7 @@ def _in_order(history: Columns) -> Columns:
     return history
 
 
-def _places(values: Values) -> Int64s:
+def _places(values: ColumnOfValues) -> Int64s:
     """Returns the places of the texts of values; -1 for a value that is no list of micro-operations."""
     return np.where(values.kind == OTHER, values.first, -1).astype(np.int64)
 
@@ -189,15 +189,15 @@ def _malformed(history: Columns, workload: str, wrong: Malformed) -> Judgement:
     Raises:
         InputError: The request is wrong.
     """
-    row, place = wrong.row, wrong.place
+    row, index = wrong.row, wrong.place
     values, event = (history.result, history.end[row]) if wrong.answer else (history.value, history.start[row])
-    found = value_at(history, values, row)
+    value = value_at(history, values, row)
     where, request = f"event {event}", value_at(history, history.value, row)
-    if place is not None and isinstance(found, list) and place < len(found):
-        where, found = f"{where}, micro-operation {place + 1}", found[place]
-        request = request[place] if isinstance(request, list) and place < len(request) else request
+    if index is not None and isinstance(value, list) and index < len(value):
+        where, value = f"{where}, micro-operation {index + 1}", value[index]
+        request = request[index] if isinstance(request, list) and index < len(request) else request
     expected = _SHAPES[wrong.what].format(forms=_FORMS[workload], request=shown(request))
-    sentence = f"{where}: expected {expected}, found {shown(found)}"
+    sentence = f"{where}: expected {expected}, found {shown(value)}"
     if not wrong.answer:
         raise InputError(sentence)
     weakest, stronger = ruled_out([MALFORMED])
@@ -214,11 +214,11 @@ def _malformed(history: Columns, workload: str, wrong: Malformed) -> Judgement:
 
 def _positions(history: Columns) -> Int64s:
     """Returns the place of each number of the system's own among all; -1 for a transaction without one."""
-    found = np.full(len(history), -1, np.int64)
+    positions = np.full(len(history), -1, np.int64)
     if history.order is not None:
         known = history.order.known
-        found[known] = np.unique(history.order.number[known], return_inverse=True)[1]
-    return found
+        positions[known] = np.unique(history.order.number[known], return_inverse=True)[1]
+    return positions
 
 
 def _same_position(history: Columns, same: SamePosition) -> Judgement:
@@ -237,24 +237,24 @@ def _same_position(history: Columns, same: SamePosition) -> Judgement:
 class _Judged:
     """Makes the judgement of what the kernel found."""
 
-    def __init__(self, history: Columns, question: Question, found: TransactionFindings, size: int) -> None:
+    def __init__(self, history: Columns, question: Question, findings: TransactionFindings, size: int) -> None:
         self._history = history
         self._size = size
         self._workload = question.workload
         self._model = question.model
         self._more = question.anomalies
-        self._lacking = [each for each in history.lacks if each in _needed(order_of(self._model, self._more))]
-        self._found = found
-        garbage = {element for finding in found.findings if finding.kind == GARBAGE for element in finding.elements}
+        self._lacking = [lack for lack in history.lacks if lack in _needed(order_of(self._model, self._more))]
+        self._found = findings
+        garbage = {element for finding in findings.findings if finding.kind == GARBAGE for element in finding.elements}
         self._words = Words(
-            history, question, reasons=found.reasons, may_begin=garbage.pop() if len(garbage) == 1 else None
+            history, question, reasons=findings.reasons, may_begin=garbage.pop() if len(garbage) == 1 else None
         )
-        self._ordering = found.ordering
-        self._counts = dict(found.counts)
+        self._ordering = findings.ordering
+        self._counts = dict(findings.counts)
         if self._ordering is not None and self._ordering.answer == CONTRADICTION:
             self._counts[self._unordered()] = 1
         self._sources = question.sources
-        self._placed = found.placed
+        self._placed = findings.placed
 
     def judgement(self) -> Judgement:
         """Returns the verdict with its anomalies."""
@@ -262,8 +262,8 @@ class _Judged:
         types = sorted(self._counts)
         wrong = [name for name in types if name in bad]
         weakest, stronger = ruled_out(types)
-        anomalies = [each for each in self._anomalies() if each.kind in bad]
-        anomalies.sort(key=lambda each: (-sum(map(len, ruled_out([each.kind]))), len(each.rows)))
+        anomalies = [anomaly for anomaly in self._anomalies() if anomaly.kind in bad]
+        anomalies.sort(key=lambda anomaly: (-sum(map(len, ruled_out([anomaly.kind]))), len(anomaly.rows)))
         undecided = [name for name in self._undecided() if name in bad]
         no_order = self._placed is not None and not self._placed[0]
         is_open = self._ordering is not None and self._ordering.answer in _OPEN
@@ -361,7 +361,7 @@ class _Judged:
                 f"So it is not decided whether an order of all versions keeps {self._model}."
             )
         if self._lacking:
-            lacking = " and ".join(_LACKING[each] for each in self._lacking)
+            lacking = " and ".join(_LACKING[lack] for lack in self._lacking)
             return (
                 f"The history of {size} {lacking}, so {self._model} is not decided. By its data, it has {none}. Choose a model "
                 "that needs no more than that, e.g. serializable."
@@ -463,5 +463,7 @@ def _needed(order: str) -> Sequence[str]:
 
 def _varied(anomalies: list[Anomaly]) -> list[Anomaly]:
     """Returns anomalies with the first one of each kind before all others."""
-    first = {id(each) for each in {each.kind: each for each in reversed(anomalies)}.values()}
-    return [each for each in anomalies if id(each) in first] + [each for each in anomalies if id(each) not in first]
+    first = {id(anomaly) for anomaly in {anomaly.kind: anomaly for anomaly in reversed(anomalies)}.values()}
+    return [anomaly for anomaly in anomalies if id(anomaly) in first] + [
+        anomaly for anomaly in anomalies if id(anomaly) not in first
+    ]

@@ -25,10 +25,10 @@ def of_the_rest(rest: Judgement, history: Columns, twice: LeftOut) -> Judgement:
     reads = twice.reads
     if not reads:
         return rest
-    found = written_twice(history, twice.first)
+    anomaly = written_twice(history, twice.first)
     more = f" It is so with {counted(twice.values - 1, 'more value')}." if twice.values > 1 else ""
     are = "was" if reads == 1 else "were"
-    left = f"{found.reason}{more} So {counted(reads, 'read')} that may show several writes {are} left out."
+    left = f"{anomaly.reason}{more} So {counted(reads, 'read')} that may show several writes {are} left out."
     if rest.verdict is Verdict.INVALID:
         return replace(rest, reason=f"{rest.reason} {left}", basis=f"{left} {rest.basis}")
     return replace(

@@ -99,7 +99,7 @@ class Words:
         for case in cases:
             chosen = case.chosen
             if chosen is not None:
-                key, before, after = (self.version(each) for each in (chosen.key, chosen.before, chosen.after))
+                key, before, after = (self.version(element) for element in (chosen.key, chosen.before, chosen.after))
                 how = "other orders contradict" if case.shown is None else self._contradiction(case.shown, names)
                 parts.append(f"If {before} of {key} precedes {after}: {how}")
                 parts[-1] = parts[-1].removesuffix(".") + "."
@@ -118,7 +118,7 @@ class Words:
             parts.append(f"{len(links) - MAX_LINKS} more edges lead back to {names[links[0].first]}.")
         parts.append("A transaction cannot precede itself.")
         for order in shown.orders:
-            key, before, after = (self.version(each) for each in (order.key, order.before, order.after))
+            key, before, after = (self.version(element) for element in (order.key, order.before, order.after))
             some = order.links
             if order.why == "chosen":
                 continue
@@ -228,22 +228,22 @@ class Words:
 
     def _mops(self, row: int) -> list[Value]:
         history = self._history
-        found = value_at(history, history.result, row)
-        if found is None or history.type[row] not in {OK, INFO}:
-            found = value_at(history, history.value, row)
-        return found if isinstance(found, list) else []
+        mops = value_at(history, history.result, row)
+        if mops is None or history.type[row] not in {OK, INFO}:
+            mops = value_at(history, history.value, row)
+        return mops if isinstance(mops, list) else []
 
-    def finding(self, found: Finding) -> str:
+    def finding(self, finding: Finding) -> str:
         """Returns the explanation of an anomaly that is no cycle."""
-        kind, key, rows, places, elems = found.kind, found.key, found.rows, found.places, found.elements
+        kind, key, rows, places, elems = finding.kind, finding.key, finding.rows, finding.places, finding.elements
         names: dict[int, str] = {}
         if kind == CYCLIC_VERSIONS and self._is_list:
             return self._back(self.version(key), rows, places, elems, names)
         if kind == CYCLIC_VERSIONS:
             return self._cyclic(self.version(key), rows, places, elems, names)
         who = [self._name(row, names) for row in rows[:2]]
-        values = [self._shown(self._mops(row)[place][2]) for row, place in zip(rows[:2], places[:2], strict=True)]
-        where, elem, next_elem = self.version(key), *(self.version(each) for each in [*elems, None, None][:2])
+        values = [self._shown(self._mops(row)[index][2]) for row, index in zip(rows[:2], places[:2], strict=True)]
+        where, elem, next_elem = self.version(key), *(self.version(member) for member in [*elems, None, None][:2])
         if kind == "internal":
             return self._internal(who[0], where, rows, places, elems)
         if kind == "lost-update":
@@ -345,9 +345,9 @@ class Words:
             return False
         return bool(order.number[one] < order.number[other])
 
-    def _had(self, row: int, place: int) -> str:
+    def _had(self, row: int, index: int) -> str:
         """Returns what a micro-operation on a register did: `wrote 3`, `read nil`."""
-        function, _, value = self._mops(row)[place]
+        function, _, value = self._mops(row)[index]
         return f"{'read' if function in _READS else self._write} {value_text(value)}"
 
     def _shown(self, value: Value) -> str:

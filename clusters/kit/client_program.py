@@ -97,8 +97,8 @@ class ClientProgram(asyncio.SubprocessProtocol):
         *lines, self._line = (self._line + data).split(b"\n")
         for line in lines:
             match _read(line):
-                case {"id": int(number), "ok": found} if number in self._answers:
-                    self._answers[number].set_result(found)
+                case {"id": int(number), "ok": value} if number in self._answers:
+                    self._answers[number].set_result(value)
                 case {"id": int(number), "error": str(text)} if number in self._answers:
                     self._answers[number].set_exception(NoAnswer(text[:MAX_SHOWN]))
 
@@ -115,9 +115,9 @@ class ClientProgram(asyncio.SubprocessProtocol):
         )
 
 
-def command(place: Path) -> Sequence[str]:
+def command(path: Path) -> Sequence[str]:
     """Returns the command line of the program in a folder of `copied`. It sees this folder and the standard library only."""
-    code = f"import sys; sys.path.insert(0, {str(place)!r}); from {PROGRAM}.main import main; main()"
+    code = f"import sys; sys.path.insert(0, {str(path)!r}); from {PROGRAM}.main import main; main()"
     return os.path.realpath(sys.executable), "-I", "-S", "-B", "-c", code
 
 
@@ -129,23 +129,23 @@ def copied(package: Path, libraries: Sequence[str]) -> Path:
     """
     sources = {PROGRAM: package}
     for library in libraries:
-        found = importlib.util.find_spec(library)
-        if found is None or found.origin is None:
+        spec = importlib.util.find_spec(library)
+        if spec is None or spec.origin is None:
             raise InfrastructureError(f"the package {library} is not installed, which the program {package} needs")
-        folder = Path(found.origin).parent
+        folder = Path(spec.origin).parent
         # A wheel has the libraries of its machine code in a folder beside the package.
-        sources |= {each.name: each for each in (folder, folder.with_name(f"{library}.libs")) if each.is_dir()}
+        sources |= {source.name: source for source in (folder, folder.with_name(f"{library}.libs")) if source.is_dir()}
     shelf = cache() / FOLDER
     shelf.mkdir(exist_ok=True)
-    place = shelf / _digest(sources)
-    with locked(place.with_name(f"{place.name}.lock"), timeout_s=COPY_S):
-        if not place.is_dir():
-            with appearing(place) as made:
+    shelved = shelf / _digest(sources)
+    with locked(shelved.with_name(f"{shelved.name}.lock"), timeout_s=COPY_S):
+        if not shelved.is_dir():
+            with appearing(shelved) as made:
                 for name, source in sources.items():
                     shutil.copytree(source, made / name, ignore=shutil.ignore_patterns("__pycache__"))
                 for path in sorted(made.rglob("*.py")):
                     _compile(path)
-    return place
+    return shelved
 
 
 def _compile(path: Path) -> None:

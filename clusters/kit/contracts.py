@@ -275,10 +275,10 @@ class Locks(Contract):
         """Carries out an acquire or a release."""
         match f:
             case "acquire":
-                held = await self.acquire(key)
-                if held is None:
+                grant = await self.acquire(key)
+                if grant is None:
                     return Fail(f"{HELD}: another client holds it")
-                return Ok(held.value if self.fencing else None, held.order)
+                return Ok(grant.value if self.fencing else None, grant.order)
             case "release":
                 done = await self.release(key, value)
                 if done is None:

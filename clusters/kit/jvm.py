@@ -18,7 +18,8 @@ from harness.leaders import leaders_by_term
 from harness.process_clock import LogClock
 from harness.service import Service, first_status
 from harness.slowness import slowed
-from harness.system import OneServiceSystem, Program, System
+from harness.system import OneServiceSystem, System
+from harness.traits import Program
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -193,22 +194,22 @@ class JvmInstallation(System):
             NodeError: The node has no Java of the required version, or the artifact cannot be copied.
         """
         remote = self.cluster.remote(node)
-        there = shlex.quote(self.artifact.there)
-        known = remote.run(f"command -v java >/dev/null && [ -e {there} ] && echo known", check=False)
+        path = shlex.quote(self.artifact.there)
+        known = remote.run(f"command -v java >/dev/null && [ -e {path} ] && echo known", check=False)
         if known.stdout.strip() != "known":
             self._require_java(node)
         self.artifact.install(remote)
 
     def _require_java(self, node: Node) -> None:
-        program = next(each for each in self.programs if each.name == "java")
+        program = next(candidate for candidate in self.programs if candidate.name == "java")
         said = self.cluster.remote(node).run("java -version 2>&1", check=False)
         version = program.version(said.stdout)
         if said.status != 0 or version is None or version < JAVA_VERSION:
-            found = "none" if version is None else f"Java {version}"
+            actual = "none" if version is None else f"Java {version}"
             printed = said.stdout.strip().partition("\n")[0] or "nothing"
             raise NodeError(
                 node.name,
-                f"expected Java {JAVA_VERSION} or later to run {self.software}, found {found} "
+                f"expected Java {JAVA_VERSION} or later to run {self.software}, found {actual} "
                 f"(`java -version` prints: {printed}); "
                 f"`apt-get install {program.package}` installs it",
             )

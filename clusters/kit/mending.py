@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from harness.builds import Artifact
-    from harness.system import Program
+    from harness.traits import Program
 
 SOURCES: Final = Path(__file__).parent / "mends"
 VERSION: Final = "0.1.0"

@@ -40,8 +40,8 @@ def entry_body(key: str, value: Value) -> bytes:
 
 def queued_value(body: bytes, key: str) -> Value:
     """Returns the value in the body of a message; a text that names the message if no client of this queue sent it."""
-    found = values_in(body, key)
-    return found[0] if found else f"not an entry of this queue: {body[:MAX_FOREIGN_CHARACTERS]!r}"
+    values = values_in(body, key)
+    return values[0] if values else f"not an entry of this queue: {body[:MAX_FOREIGN_CHARACTERS]!r}"
 
 
 def values_in(body: bytes, key: str) -> list[Value]:
@@ -50,12 +50,12 @@ def values_in(body: bytes, key: str) -> list[Value]:
     An entry that no client of the run wrote becomes a text: an element without an append, which the checker reports.
     """
     try:
-        found = json.loads(body)
+        stored = json.loads(body)
     except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict) or found.keys() != {"key", "value"}:
+        stored = None
+    if not isinstance(stored, dict) or stored.keys() != {"key", "value"}:
         return [f"not an entry of this test: {body[:MAX_FOREIGN_CHARACTERS]!r}"]
-    return [found["value"]] if found["key"] == _stored(key) else []
+    return [stored["value"]] if stored["key"] == _stored(key) else []
 
 
 def _stored(key: str) -> str | None:

@@ -13,7 +13,7 @@ from clusters.kit import jvm
 from harness.daemon import Daemon
 from harness.leaders import LEADER
 from harness.service import NodeStatus
-from harness.system import LogLine
+from harness.traits import LogLine
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -140,7 +140,7 @@ class ZooKeeperServers(jvm.JvmGroup):
             "preAllocSize": 1024,
             "snapCount": self.settings.snapshot_count,
             "forceSync": "yes" if self.settings.force_sync else "no",
-        } | {f"server.{self._number(each)}": f"{each.address}:{PEER_PORT}:{ELECTION_PORT}" for each in self.nodes}
+        } | {f"server.{self._number(other)}": f"{other.address}:{PEER_PORT}:{ELECTION_PORT}" for other in self.nodes}
         return "".join(f"{key}={value}\n" for key, value in lines.items())
 
     async def statuses(self, node: Node, timeout_s: float) -> Sequence[NodeStatus]:
@@ -174,8 +174,8 @@ class ZooKeeperServers(jvm.JvmGroup):
         leading = [status.node for status in statuses.values() if status is not None and status.role == LEADER]
         missing = {name: "is in no quorum" for name, status in statuses.items() if status is None}
         if len(leading) != 1:
-            there = f"{' and '.join(leading)} lead" if leading else "nobody leads"
-            return missing | {name: there for name, status in statuses.items() if status is not None}
+            why = f"{' and '.join(leading)} lead" if leading else "nobody leads"
+            return missing | {name: why for name, status in statuses.items() if status is not None}
         if missing:
             return missing
         synced = SYNCED.search(await _printed(self.node(leading[0]), "mntr", jvm.STATUS_TIMEOUT_S))
@@ -190,7 +190,7 @@ class ZooKeeperServers(jvm.JvmGroup):
         return {}
 
     def _number(self, node: Node) -> int:
-        return 1 + [each.name for each in self.nodes].index(node.name)
+        return 1 + [other.name for other in self.nodes].index(node.name)
 
 
 async def four_letters(address: str, word: str) -> str:

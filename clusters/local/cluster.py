@@ -64,7 +64,7 @@ class LocalCluster:
         self._capabilities: dict[str, Capabilities] | None = None
         self._reservation: int | None = None
         self._remotes = {
-            node.name: FabricRemote(node.name, self.endpoint(node), place=self.entered) for node in self.nodes
+            node.name: FabricRemote(node.name, self.endpoint(node), entering=self.entered) for node in self.nodes
         }
 
     @classmethod

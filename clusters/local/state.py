@@ -180,8 +180,8 @@ def reserve(state: State) -> int:
 def forget(state: State) -> None:
     """Removes the directory of a cluster, as the last step of its removal. Does nothing if it is gone."""
     with _machine_lock():
-        there = _read_if_there(state.directory)
-        if there is not None and there.token == state.token:
+        stored = _read_if_there(state.directory)
+        if stored is not None and stored.token == state.token:
             _remove_remains(state.directory)
 
 
@@ -219,10 +219,10 @@ def load_all() -> list[State]:
     """
     try:
         directories = sorted(STATE_ROOT.iterdir()) if STATE_ROOT.is_dir() else []
-        found = [_read_if_there(directory) for directory in directories]
+        states = [_read_if_there(directory) for directory in directories]
     except PermissionError as error:
         raise _not_root(error) from error
-    return [state for state in found if state is not None]
+    return [state for state in states if state is not None]
 
 
 def _read_if_there(directory: Path) -> State | None:

@@ -24,7 +24,7 @@ from harness.builds import Build
 from harness.children import own_environment
 from harness.slowness import slowed
 from harness.switch import CONTROL, SwitchEnded
-from harness.system import Program
+from harness.traits import Program
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -79,16 +79,16 @@ class Child:
 
     def read(self, descriptor: int) -> bytes:
         """Returns the bytes that are in `stdout` or `stderr`, at most some chunks; `ended` has those that are closed."""
-        found = b""
+        content = b""
         with contextlib.suppress(BlockingIOError):
             for _ in range(CHUNKS):
                 chunk = os.read(descriptor, CHUNK)
-                found += chunk
+                content += chunk
                 if not chunk:
                     self.ended.add(descriptor)
                 if len(chunk) < CHUNK:
                     break
-        return found
+        return content
 
     def wait(self, limit_s: float) -> int | None:
         """Waits for its end; returns the exit status, negative for a signal, or None if it still runs."""
@@ -142,7 +142,7 @@ class Child:
         Returns:
             Whether one of the other descriptors is readable.
         """
-        reading = [each for each in (self.stdout, self.stderr) if each not in self.ended]
+        reading = [pipe for pipe in (self.stdout, self.stderr) if pipe not in self.ended]
         # A poll would wait for at least 1 ms.
         ready, _, _ = select.select([*reading, *wakes], [self.stdin] if self.unsent else [], [], limit_s)
         return not set(wakes).isdisjoint(ready)

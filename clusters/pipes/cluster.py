@@ -24,7 +24,9 @@ from harness.capabilities import (
     SIMULATED_CALLS,
     SIMULATED_CLOCK,
     SIMULATED_DISK,
+    SIMULATED_KERNEL,
     SIMULATED_POWER,
+    SIMULATED_SPEED,
     SIMULATED_STEPS,
     Capabilities,
 )
@@ -45,6 +47,8 @@ LACKS: Final[Mapping[str, str]] = MappingProxyType(
         SIMULATED_POWER: "the programs of the nodes use the disk of this machine, which keeps what they wrote",
         SIMULATED_CLOCK: "the programs of the nodes read the clock of this machine",
         SIMULATED_CALLS: "the programs of the nodes make their system calls on this machine",
+        SIMULATED_KERNEL: "the programs of the nodes run on the kernel of this machine",
+        SIMULATED_SPEED: "the programs of the nodes read the clock of this machine",
         SIMULATED_STEPS: "the programs of the nodes use the disk of this machine, whose steps Labrys does not note",
     }
 )
@@ -95,10 +99,10 @@ class PipesCluster(SimCluster):
 
     def transcript(self, node: str) -> Transcript:
         """Returns the transcript of a node; begins it if there is none."""
-        found = self._transcripts.get(node)
-        if found is None:
-            found = self._transcripts[node] = Transcript()
-        return found
+        transcript = self._transcripts.get(node)
+        if transcript is None:
+            transcript = self._transcripts[node] = Transcript()
+        return transcript
 
     def left_out(self) -> list[str]:
         """Returns a sentence for each node whose transcript has reached its limit."""

@@ -99,9 +99,9 @@ def _guard(files: list[int]) -> None:
         ready = select.select(waiting, [], [], LOOK_S)[0]
         if ended in ready:
             waiting = [lifeline]
-            found = os.waitid(os.P_PID, program, os.WEXITED | os.WNOWAIT)
-            if found is not None:
-                _tell(lines, b"ended %d" % (found.si_status if found.si_code == os.CLD_EXITED else -found.si_status))
+            state = os.waitid(os.P_PID, program, os.WEXITED | os.WNOWAIT)
+            if state is not None:
+                _tell(lines, b"ended %d" % (state.si_status if state.si_code == os.CLD_EXITED else -state.si_status))
         if lifeline in ready:
             break
         _reap(program)
@@ -111,7 +111,7 @@ def _guard(files: list[int]) -> None:
 
 def _become(pipes: list[int], request: int, failure: int) -> None:
     """Becomes the program, or says why not."""
-    place = b"folder"
+    step = b"folder"
     try:
         guard = os.getppid()
         _libc.prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0)
@@ -119,7 +119,7 @@ def _become(pipes: list[int], request: int, failure: int) -> None:
             asked = json.loads(file.read())
         os.setsid()
         os.chdir(asked["directory"])
-        place = b"program"
+        step = b"program"
         for number, descriptor in enumerate(pipes):
             os.dup2(descriptor, number)
         for signal in (SIGPIPE, SIGXFSZ):  # Python ignores them, and a program would inherit that
@@ -127,7 +127,7 @@ def _become(pipes: list[int], request: int, failure: int) -> None:
         if os.getppid() == guard:  # else it has ended before the signal was asked for
             os.execve(asked["command"][0], asked["command"], asked["environment"])  # noqa: S606 - a shell would add nothing
     except OSError as error:
-        os.write(failure, b"%d %s" % (error.errno or 0, place))
+        os.write(failure, b"%d %s" % (error.errno or 0, step))
     finally:
         os._exit(1)
 

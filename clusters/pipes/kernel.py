@@ -69,12 +69,12 @@ STOPPED: Final = "TtZX"  # state letters of a thread that SIGSTOP has stopped, a
 
 def letters_of(pid: int) -> list[str]:
     """Returns the state letters of the threads of a process, the first thread first; none if there is no such process."""
-    found = []
+    letters = []
     for thread in threads_of(pid):
         text = _text(f"/proc/{pid}/task/{thread}/stat")
         if text:
-            found.append(text.rpartition(")")[2].split(maxsplit=1)[0])
-    return found
+            letters.append(text.rpartition(")")[2].split(maxsplit=1)[0])
+    return letters
 
 
 def threads_of(pid: int) -> list[str]:
@@ -87,11 +87,11 @@ def threads_of(pid: int) -> list[str]:
 
 def group_of(pid: int) -> list[int]:
     """Returns a process and all that it has started and that still belongs to it, directly or not."""
-    found = [pid]
-    for each in found:  # it grows meanwhile
-        for thread in threads_of(each):
-            found += map(int, _text(f"/proc/{each}/task/{thread}/children").split())
-    return found
+    group = [pid]
+    for process in group:  # it grows meanwhile
+        for thread in threads_of(process):
+            group += map(int, _text(f"/proc/{process}/task/{thread}/children").split())
+    return group
 
 
 def _text(path: str) -> str:
@@ -196,25 +196,25 @@ class Watch:
 
 def _blocked(pid: int) -> list[tuple[str, str, str]] | None:
     """Returns each thread with its system call and its switches; None if one of them runs, or has ended just now."""
-    found = []
-    for each in group_of(pid):
-        threads = threads_of(each)
+    blocked = []
+    for process in group_of(pid):
+        threads = threads_of(process)
         if not threads:
             return None
         for thread in threads:
-            folder = f"/proc/{each}/task/{thread}"
+            folder = f"/proc/{process}/task/{thread}"
             call, status = _text(f"{folder}/syscall"), _text(f"{folder}/status")
             letter = status.partition("State:")[2].lstrip()[:1]
             if letter == ZOMBIE:
-                found.append((thread, "", ""))
+                blocked.append((thread, "", ""))
                 continue
             if letter in HALTED:  # only a signal of another process lets it go on
-                found.append((thread, status[status.find("voluntary_ctxt") :], ""))
+                blocked.append((thread, status[status.find("voluntary_ctxt") :], ""))
                 continue
             if letter != ASLEEP or not call[:1].isdecimal():
                 return None  # it runs, or waits for the disk
-            found.append((thread, call, status[status.find("voluntary_ctxt") :]))
-    return found
+            blocked.append((thread, call, status[status.find("voluntary_ctxt") :]))
+    return blocked
 
 
 def _has_limit(thread: str, call: str) -> bool:
@@ -223,8 +223,8 @@ def _has_limit(thread: str, call: str) -> bool:
     rule = CALLS.get(int(number))
     if rule is None:
         return True
-    place, how = rule
-    value = int(arguments[place], 16) if how is not Limit.NEVER else 0
+    position, how = rule
+    value = int(arguments[position], 16) if how is not Limit.NEVER else 0
     if how is Limit.POINTER:
         idle = int(number) == FUTEX and int(arguments[1], 16) & FUTEX_COMMAND == 0
         return value != 0 and not (idle and _seconds_at(thread, value) >= IDLE_S)

@@ -39,7 +39,7 @@ class SimCluster:
         """Makes the nodes of a world; of a new one if there is none."""
         self.threads = threads or Threads()
         self.world = SimWorld(names, seed) if world is None else world
-        self._nodes = tuple(Node(name=name, address=f"10.0.0.{place}") for place, name in enumerate(names, 1))
+        self._nodes = tuple(Node(name=name, address=f"10.0.0.{index}") for index, name in enumerate(names, 1))
         self._remotes = {name: SimRemote(machine) for name, machine in self.world.machines.items()}
 
     @property

@@ -48,7 +48,7 @@ def edits(damaging: Damaging, size: int, read: Read, earlier: Read | None = None
     """
     if damaging.how is How.FLIP:
         flipped = flips(size, damaging.amount, damaging.seed, chunk_bytes=damaging.chunk_bytes, share=damaging.share)
-        return [Edit(place, bytes((read(place, 1)[0] ^ bit,))) for place, bit in sorted(flipped.items())]
+        return [Edit(offset, bytes((read(offset, 1)[0] ^ bit,))) for offset, bit in sorted(flipped.items())]
     draws = stream(damaging.seed, "chunks")
     first, count = damaging.share
     own = range(first, -(-size // damaging.chunk_bytes), count)
@@ -104,7 +104,7 @@ def flips(
         own = len(range(first, whole, count)) * chunk_bytes + (rest if whole % count == first else 0)
         drawn = [divmod(number, chunk_bytes) for number in draws.sample(range(own), min(amount, own))]
         places = [(first + number * count) * chunk_bytes + rest for number, rest in drawn]
-    return {place: 1 << draws.randrange(8) for place in places}
+    return {offset: 1 << draws.randrange(8) for offset in places}
 
 
 def picked(pick: float, count: int) -> int:

@@ -276,7 +276,9 @@ class SimDisk:
         if losing is None or losing.changes is None:
             return
         places = range(len(self._changes), 0, -1)
-        left = [change for place, change in zip(places, self._changes, strict=True) if place not in losing.changes]
+        left = [
+            change for position, change in zip(places, self._changes, strict=True) if position not in losing.changes
+        ]
         last = next((change for change in reversed(left) if change.content), None) if losing.torn else None
         for change in left:
             file = self._files[change.name]
@@ -295,10 +297,10 @@ class SimDisk:
 
     def damage(self, damaging: Damaging) -> Changed:
         """Damages one file, and reads it back; see `harness.world.World.damage_file`."""
-        found = [name for name in self.names() if fnmatchcase(name, damaging.pattern)]
-        able = [(name, planned) for name in found if (planned := self._planned(name, damaging)) is not None]
+        matching = [name for name in self.names() if fnmatchcase(name, damaging.pattern)]
+        able = [(name, planned) for name in matching if (planned := self._planned(name, damaging)) is not None]
         if not able:
-            raise unable(self._node, damaging, DATA_DIRECTORY, matching=len(found))
+            raise unable(self._node, damaging, DATA_DIRECTORY, matching=len(matching))
         name, (after, made) = able[picked(damaging.pick, len(able))]
         before = bytes(self._data(name))
         file = self._files[name]

@@ -65,7 +65,7 @@ def read_promises(disk: Disk, kind: str) -> dict[str, list[Any]]:
     Raises:
         DamagedFileError: Both files of a promise are damaged.
     """
-    found: dict[str, list[Any]] = {}
+    promises: dict[str, list[Any]] = {}
     damaged: dict[str, DamagedFileError] = {}
     for name in disk.names():
         if not name.startswith(f"{kind}-"):
@@ -76,9 +76,9 @@ def read_promises(disk: Disk, kind: str) -> dict[str, list[Any]]:
         except DamagedFileError as error:
             damaged[key] = error
             continue
-        if key not in found or content[0] > found[key][0]:
-            found[key] = content
+        if key not in promises or content[0] > promises[key][0]:
+            promises[key] = content
     for key, why in damaged.items():
-        if key not in found:
+        if key not in promises:
             raise why
-    return found
+    return promises

@@ -30,17 +30,17 @@ _BLOCK: Final = 1 << 20
 class Folder(SimDisk):
     """The disk of a node whose program writes into a folder. A fault changes the files in place."""
 
-    def __init__(self, node: str, place: Callable[[], Path], *, shown: str = DATA_DIRECTORY) -> None:
+    def __init__(self, node: str, folder: Callable[[], Path], *, shown: str = DATA_DIRECTORY) -> None:
         """Makes the disk.
 
         Args:
             node: The name of the node.
-            place: Returns the folder with its data.
+            folder: Returns the folder with its data.
             shown: The path of this folder in messages.
         """
         super().__init__(node)
         self._node = node
-        self._place = place
+        self._place = folder
         self._shown = shown
         self._earlier: dict[str, Extents] = {}
 
@@ -83,18 +83,18 @@ class Folder(SimDisk):
     def damage(self, damaging: Damaging) -> Changed:
         """Damages one file in place, and reads it back; see `harness.world.World.damage_file`."""
         files = self._regular()
-        found = [
+        matching = [
             name
             for name in sorted(files)
             if fnmatchcase(name, damaging.pattern) or fnmatchcase(name, f"*/{damaging.pattern}")
         ]
         able = [
             (files[name], planned)
-            for name in found
+            for name in matching
             if (planned := self._edits(name, files[name], damaging)) is not None
         ]
         if not able:
-            raise unable(self._node, damaging, self._shown, matching=len(found))
+            raise unable(self._node, damaging, self._shown, matching=len(matching))
         path, (size, made) = able[picked(damaging.pick, len(able))]
         with path.open("r+b", buffering=0) as opened:
             file = opened.fileno()
@@ -159,14 +159,14 @@ class Extents:
     @classmethod
     def of(cls, path: Path) -> Extents:
         """Reads a file, at most a little more than Labrys remembers."""
-        parts, held = [], 0
+        parts, kept_bytes = [], 0
         with path.open("rb", buffering=0) as opened:
             file = opened.fileno()
             for begin, end in _extents(file):
                 for at in range(begin, end, _BLOCK):
                     content = os.pread(file, min(_BLOCK, end - at), at).rstrip(b"\0")
-                    held += len(content)
-                    if content and held <= MOST_KEPT_BYTES + _BLOCK:
+                    kept_bytes += len(content)
+                    if content and kept_bytes <= MOST_KEPT_BYTES + _BLOCK:
                         parts.append((at, content))
             return cls(os.fstat(file).st_size, parts)
 
@@ -216,17 +216,17 @@ def _is_file(path: Path) -> bool:
 
 def _extents(file: int) -> list[tuple[int, int]]:
     """Returns the begin and the end of each part of an open file that is no hole, so that a large empty file is quick."""
-    parts, place = [], 0
+    parts, position = [], 0
     size = os.fstat(file).st_size
-    while place < size:
+    while position < size:
         try:
-            begin = os.lseek(file, place, os.SEEK_DATA)
+            begin = os.lseek(file, position, os.SEEK_DATA)
         except OSError as error:
             if error.errno != errno.ENXIO:  # lseek(2): there is only a hole from here on
                 raise
             break
-        place = os.lseek(file, begin, os.SEEK_HOLE)
-        parts.append((begin, place))
+        position = os.lseek(file, begin, os.SEEK_HOLE)
+        parts.append((begin, position))
     return parts
 
 

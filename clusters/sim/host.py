@@ -140,7 +140,7 @@ class Host(Protocol):
         ...
 
     def monotonic_ns(self) -> int:
-        """Returns a clock in nanoseconds that never runs backwards and that no fault changes. Its zero is arbitrary."""
+        """Returns a clock in nanoseconds that never jumps. Faults can change its speed. Its zero is arbitrary."""
         ...
 
     def after(self, delay_ns: int, action: Callable[[], None]) -> Timer:
@@ -197,7 +197,7 @@ class Outside(Protocol):
         ...
 
     def clock_set(self, clock: tuple[int, int, int]) -> None:
-        """The wall clock of the node is set; see `clusters.sim.machine.Machine.clock`."""
+        """The wall clock of the node is set; see `clusters.sim.machine.Machine.wall_clock`."""
         ...
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from clusters.sim.disk import SimDisk
 from clusters.sim.errors import Broken, Refused
 from clusters.sim.host import Outside
+from clusters.sim.node_clock import NodeClock
 from harness.errors import LabrysError
 from harness.randomness import stream
 from harness.units import NS_PER_S
@@ -32,10 +33,11 @@ RUNNING, STOPPED = "S", "T"  # state letters as in /proc/PID/stat
 class SimTimer:
     """A timer of a process."""
 
-    __slots__ = ("_action", "_host")
+    __slots__ = ("_action", "_due_ns", "_host")
 
-    def __init__(self, host: SimHost, action: Callable[[], None]) -> None:
+    def __init__(self, host: SimHost, due_ns: int, action: Callable[[], None]) -> None:
         self._host = host
+        self._due_ns = due_ns  # on the clock of the node
         self._action: Callable[[], None] | None = action
 
     def cancel(self) -> None:
@@ -43,9 +45,16 @@ class SimTimer:
         self._action = None
 
     def fire(self) -> None:
-        """Calls the action, if the timer was not cancelled and the process lives. While the process is paused, it waits."""
+        """Calls the action, if the timer was not cancelled and the process lives. While the process is paused, it waits.
+
+        It is never early on the clock of the node. It can be late if the clock runs faster since it was set.
+        """
         action, host = self._action, self._host
         if action is None or not host.alive:
+            return
+        left_ns = self._due_ns - host.monotonic_ns()
+        if left_ns > 0:
+            host.machine.later(left_ns, self.fire)
             return
         if host.machine.stands:
             host.machine.defer(self.fire, ())
@@ -81,13 +90,13 @@ class SimHost:
         return EPOCH_NS + self._world.now_ns + self.machine.ahead_ns()
 
     def monotonic_ns(self) -> int:
-        """Returns a clock in nanoseconds that no fault changes."""
-        return self._world.now_ns
+        """Returns a clock in nanoseconds that never jumps."""
+        return self.machine.clock.passed_ns(self._world.now_ns)
 
     def after(self, delay_ns: int, action: Callable[[], None]) -> SimTimer:
         """Calls `action` once after a delay."""
-        timer = SimTimer(self, action)
-        self._world.later(max(0, delay_ns), timer.fire, ())
+        timer = SimTimer(self, self.monotonic_ns() + delay_ns, action)
+        self.machine.later(max(0, delay_ns), timer.fire)
         return timer
 
     def send(self, to: str, message: Any) -> None:
@@ -107,6 +116,7 @@ class Machine:
         name: The node's name.
         world: The world it is in.
         disk: Its disk.
+        clock: The time that passes on it.
         paused: Whether its process is paused.
         handled: The number of messages and timers that its processes have handled.
         lines: The lines of its log.
@@ -116,6 +126,7 @@ class Machine:
         self.name = name
         self.world = world
         self.disk = SimDisk(name)
+        self.clock = NodeClock()
         self.paused = False
         self.handled = 0
         self.lines: list[str] = []
@@ -126,7 +137,8 @@ class Machine:
         # What the process does while the node stands still after a step of its disk: it happens later, or never.
         self._held: list[tuple[Callable[..., None], tuple[Any, ...]]] | None = None
         self._unanswered: dict[tuple[str, int], asyncio.Future[Any]] = {}
-        self._ahead_ns = 0
+        self._ahead_ns = 0  # of the wall clock, when it was set
+        self._lead_ns = 0  # of the clock then
         self._period_ns: int | None = None
         self._set_ns = 0
 
@@ -215,12 +227,16 @@ class Machine:
     def _let_go(self, host: SimHost) -> None:
         """Ends `hold`, unless the process has been killed since."""
         if self._host is host and self._held is not None:
-            held, self._held = self._held, None
+            waiting, self._held = self._held, None
             self.disk.let_go()
-            for action, arguments in held:
+            for action, arguments in waiting:
                 action(*arguments)
             if not self.paused:
                 self._go_on()
+
+    def later(self, delay_ns: int, action: Callable[[], None]) -> None:
+        """Does something when a time has passed on the node."""
+        self.world.later(self.clock.length_ns(delay_ns), action, ())
 
     def act(self, action: Callable[..., None], arguments: tuple[Any, ...]) -> None:
         """Does something for the process now, or after `hold`."""
@@ -288,18 +304,21 @@ class Machine:
 
     def ahead_ns(self) -> int:
         """Returns how far the wall clock is ahead of the true time."""
+        now_ns = self.world.now_ns
+        gained_ns = self.clock.lead_ns(now_ns) - self._lead_ns
         if self._period_ns is None:
-            return self._ahead_ns
-        turn = (self.world.now_ns - self._set_ns) // self._period_ns
-        return 0 if turn % 2 else self._ahead_ns
+            return self._ahead_ns + gained_ns
+        turn = (now_ns - self._set_ns) // self._period_ns
+        return (0 if turn % 2 else self._ahead_ns) + gained_ns
 
     def set_clock(self, ahead_ns: int, period_ns: int | None) -> None:
         """Sets the wall clock ahead of the true time. With a period it alternates between that and the true time."""
         self._ahead_ns, self._period_ns, self._set_ns = ahead_ns, period_ns, self.world.now_ns
+        self._lead_ns = self.clock.lead_ns(self.world.now_ns)
         if isinstance(self._process, Outside):
-            self._process.clock_set(self.clock)
+            self._process.clock_set(self.wall_clock)
 
     @property
-    def clock(self) -> tuple[int, int, int]:
+    def wall_clock(self) -> tuple[int, int, int]:
         """Returns how far the wall clock was set ahead, the period with which it alternates (0: none), and when it was set."""
         return self._ahead_ns, self._period_ns or 0, self._set_ns

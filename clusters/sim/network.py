@@ -97,7 +97,7 @@ class Network:
         """Draws the effect of disturbances on a packet: the number of copies, the delay in ns, and whether it is damaged."""
         draw = self._faults.random
         copies, late_ns, damaged = 1, 0, False
-        for node, arriving, how in (each for of_key in self.disturbances.values() for each in of_key):
+        for node, arriving, how in (disturbance for of_key in self.disturbances.values() for disturbance in of_key):
             if node != (target if arriving else source):
                 continue
             if how.lose and draw() < how.lose:

@@ -64,11 +64,11 @@ class Rarity:
         """Takes note of a message between nodes, and returns for how long the network holds it."""
         if now_ns < self._held_until_ns:
             return self._held_until_ns - now_ns
-        found = self._taken(source, target, message)
-        if found is None:
+        rare = self._taken(source, target, message)
+        if rare is None:
             return 0
         self._held_until_ns = now_ns + HELD_NS
-        return HELD_NS if found.held else 0
+        return HELD_NS if rare.held else 0
 
     def _taken(self, source: str, target: str, message: Any) -> RareMessage | None:
         """Counts a message, and gives it to the faults that begin with it. Returns None if there are none."""
@@ -81,16 +81,16 @@ class Rarity:
         taken = [future for future in waiting if self._random() < TAKEN_SHARE] or waiting[:1]
         if not taken:
             return None
-        found = RareMessage(kind=type(message).__name__, source=source, target=target, held=self._random() < HELD_SHARE)
+        rare = RareMessage(kind=type(message).__name__, source=source, target=target, held=self._random() < HELD_SHARE)
         for future in taken:
-            self._fulfil(future, found)
-        return found
+            self._fulfil(future, rare)
+        return rare
 
     def _shape(self, message: Any) -> tuple[Any, ...]:
         kind = type(message)
         places = self._flags.get(kind)
         if places is None:
             fields = message if isinstance(message, tuple) else ()
-            places = tuple(place for place, value in enumerate(fields) if isinstance(value, bool | tuple))
+            places = tuple(index for index, value in enumerate(fields) if isinstance(value, bool | tuple))
             self._flags[kind] = places
-        return (kind, *[not message[place] for place in places])
+        return (kind, *[not message[index] for index in places])

@@ -188,9 +188,9 @@ class End:
         if number < self._expected or number in self._early:
             return
         self._early[number] = (arrive, arguments)
-        while (found := self._early.pop(self._expected, None)) is not None:
+        while (arrival := self._early.pop(self._expected, None)) is not None:
             self._expected += 1
-            found[0](*found[1])
+            arrival[0](*arrival[1])
 
     def foresee(self, number: int, arrive: Callable[..., None], arguments: tuple[Any, ...]) -> Foreseen | None:
         """Takes a packet of this end before the time of its arrival, if only the owner of the other end will notice it.

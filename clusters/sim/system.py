@@ -9,14 +9,14 @@ from __future__ import annotations
 import abc
 import asyncio
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, cast
 
 from clusters.sim.cluster import LOG_FILE
 from clusters.sim.disk import DATA_DIRECTORY
 from clusters.sim.errors import Broken, Refused
 from clusters.sim.host import Request
 from clusters.sim.machine import FATAL
-from harness.capabilities import SIMULATED_CALLS
+from harness.capabilities import SIMULATED_CALLS, SIMULATED_KERNEL, SIMULATED_SPEED
 from harness.daemon import Daemon
 from harness.errors import CommandFailed, NotServing
 from harness.leaders import leader_of
@@ -81,6 +81,11 @@ class Connection:
         return await self._world.ask(self.name, node, Request(self._requests, body), timeout_s)
 
 
+NO_KERNEL: Final = (
+    "its processes have no kernel of their own, so their messages have no bytes, and their syncs take no time"
+)
+
+
 class SimNodes(OneServiceSystem):
     """The processes of a system in the simulator. A subclass says how clients and observers talk to them."""
 
@@ -88,7 +93,9 @@ class SimNodes(OneServiceSystem):
     lacks: ClassVar[Mapping[str, str]] = MappingProxyType(
         {
             SIMULATED_CALLS: "its processes are threads of one JVM, or objects of Labrys that do not say what they do after "
-            "an error of the disk"
+            "an error of the disk",
+            SIMULATED_KERNEL: NO_KERNEL,
+            SIMULATED_SPEED: "its processes may be threads of one JVM, which have one monotonic clock",
         }
     )
     only_on: ClassVar[str] = "sim"
@@ -213,8 +220,8 @@ class SimSystem(SimNodes):
 
     async def ask_for(self, node: Node, body: Any, answer: type[AnswerT], timeout_s: float) -> AnswerT | None:
         """Sends a request to a node as an observer. Returns the answer; None if none of this type came in time."""
-        found = await self.ask(node, body, timeout_s)
-        return found if isinstance(found, answer) else None
+        reply = await self.ask(node, body, timeout_s)
+        return reply if isinstance(reply, answer) else None
 
     async def until_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
         """Waits until the nodes serve together; see `lacking`.

@@ -272,7 +272,7 @@ class SimWorld:
             for source, target in arrived:
                 self.network.send(source, target, note, ((source, target), number, self.now_ns), probe=True)
         await asyncio.sleep(wait_s)
-        return {pair: tuple(found) for pair, found in arrived.items()}
+        return {pair: tuple(arrivals) for pair, arrivals in arrived.items()}
 
     def count_messages(self) -> None:
         """Counts the messages between nodes from now on, so that faults can wait for rare ones."""
@@ -319,6 +319,14 @@ class SimWorld:
         """Sets a node's wall clock ahead of the true time; see `Machine.set_clock`."""
         self.machines[node].set_clock(ahead_ns, period_ns)
 
+    def set_speed(self, node: str, speed: float) -> None:
+        """Lets all clocks of a node, and its timers, run at a multiple of the true speed from now on."""
+        self.machines[node].clock.set_speed(self.now_ns, speed)
+
+    def monotonic_ns(self, node: str) -> int:
+        """Returns the monotonic clock of a node, as its process reads it."""
+        return self.machines[node].clock.passed_ns(self.now_ns)
+
     def fill_disk(self, node: str, *, full: bool) -> None:
         """Fills a node's disk, or empties it to normal again."""
         self.machines[node].disk.full = full
@@ -356,7 +364,7 @@ class SimWorld:
         return await self.steps.wait(future, self.now_ns, nodes, call=call, pattern=pattern, nth=nth, starts=starts)
 
     def fail_calls(self, key: int, node: str, role: str | None, failing: Failing) -> int:  # noqa: ARG002 - a node has one process
-        """Lets calls on the files of a node fail; see `harness.world.ProgramWorld`.
+        """Lets calls on the files of a node fail; see `harness.world.CallWorld`.
 
         Raises:
             NodeError: The disk has no such call.
@@ -393,6 +401,7 @@ class SimWorld:
         for key in {**self.network.cuts, **self.network.disturbances}:
             self.mend(key)
         for machine in self.machines.values():
+            machine.clock.set_speed(self.now_ns, 1)
             machine.set_clock(0, None)
             machine.disk.full = False
             machine.disk.mend(None)

@@ -1,1 +1,1 @@
-"""`labrys bisect`: searches for the release, the value or the mend with which a run changes from good to bad."""
+"""`labrys bisect`: searches for the release, the value, the commit or the mend with which a run changes from good to bad."""

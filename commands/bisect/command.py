@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from clusters.options import ClusterOptions, PlaceOptions
+from commands.bisect.commits import CommitOptions, axis_of_commits
 from commands.bisect.deciding import Decider, NoTimeError, Runs
 from commands.bisect.search import most_decisions, search
 from commands.bisect.state import Search, State
@@ -26,6 +27,7 @@ from harness.console.plain import counted
 from harness.console.terminal import echo, open_console
 from harness.declare import with_option, with_options
 from harness.errors import ExitCode, InputError
+from harness.option_values import build
 from nemesis.choices import FAULT_OPTION
 from results.store.naming import RunCommand, RunName
 
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
 SIMULATED_MINUTES, REAL_MINUTES = 30.0, 240.0
 ERROR = 0.05
 MAX_NAME = 80
+MOST_NAMES = 12
 _PROPORTION = Number(0, 1, above=True)
 
 
@@ -84,7 +87,7 @@ _PROPORTION = Number(0, 1, above=True)
     "--format", "output", type=Choice(["text", "json"]), default="text", show_default=True,
     help="Format of standard output.",
 )  # fmt: skip
-@with_options(ByPlace)
+@with_options(CommitOptions, ByPlace)
 @FAULT_OPTION
 @with_option(ClusterOptions, "inventory")
 @with_options(PlaceOptions)
@@ -110,7 +113,7 @@ def bisect(
     store_dir: Path,
     **more: Any,
 ) -> None:
-    """Finds the release, the value or the mend with which RUN changes from good to bad.
+    """Finds the release, the value, the commit or the mend with which RUN changes from good to bad.
 
     RUN is an invalid run, named as for `labrys replay`. Labrys carries out its plan with one value after the other. In the
     simulator, a value with which its seed shows the bug is bad. If the seed does not show it, and on real nodes, a sequential
@@ -127,7 +130,7 @@ def bisect(
         settled, own = of_case(ctx, *case)
     else:
         settled, own = of_run(ctx, str(run), store_dir, more)
-    judged = own if parts is None else tuple(filter(None, (each.strip() for each in parts.split(","))))
+    judged = own if parts is None else tuple(filter(None, (part.strip() for part in parts.split(","))))
     if parts is not None and not judged:
         raise InputError("--parts: expected names of parts of a verdict with commas between them, e.g. linearizable")
     simulated = settled.options.cluster.simulated
@@ -135,7 +138,15 @@ def bisect(
         raise InputError("--seed-alone is for the simulator; on real nodes, a seed does not repeat a run")
     if seed_alone and rates is not None:
         raise InputError("--rates has no meaning with --seed-alone, which makes no test")
-    axis = axis_of(settled, over, values, good, bad)
+    console = open_console()
+    commits = build(CommitOptions, more)
+    axis = (
+        axis_of(settled, over, values, good, bad)
+        if commits.repository is None
+        else axis_of_commits(
+            settled, commits, over, values, good=good, bad=bad, say=lambda text: echo(f"· {text}", err=True)
+        )
+    )
     searched = Search(
         run=settled.reproduce,
         over=axis.flag,
@@ -144,15 +155,15 @@ def bisect(
         error=error,
         rates=None if rates is None else list(rates),
         seed_alone=seed_alone,
+        build=list(axis.build),
     )
-    console = open_console()
     name = settled.options.output.test_name or f"{settled.options.system.name}-{settled.options.workload.name}"
     state = (
         State.create(store_dir, name, searched, datetime.now(UTC)) if resume is None else State.read(resume, searched)
     )
     limit_s = 60 * (minutes or (SIMULATED_MINUTES if simulated else REAL_MINUTES))
     runs = Runs(
-        carry_out=_in_simulator(settled) if simulated else _on_nodes(settled, store_dir, name),
+        carry_out=_in_simulator(settled, axis) if simulated else _on_nodes(settled, axis, store_dir, name),
         parts=judged,
         state=state,
         deadline=Deadline(time.monotonic() + limit_s),
@@ -160,7 +171,7 @@ def bisect(
     )
     if state.runs:
         runs.say(f"resumes after {counted(len(state.runs), 'run')} of {state.path}")
-    runs.say(f"searches {counted(len(axis.points), 'value')} of {axis.flag}: {', '.join(searched.points)}")
+    runs.say(f"searches {counted(len(axis.points), axis.noun)} by {axis.flag}: {_names(searched.points)}")
     decider = Decider(
         runs,
         seed=settled.options.seed,
@@ -169,18 +180,23 @@ def bisect(
         error=error / most_decisions(len(axis.points)),
         rates=rates,
     )
-    found, why = None, ""
+    bounds, why = None, ""
     try:
-        found, why = _search(axis, decider)
+        bounds, why = _search(axis, decider)
     except NoTimeError:
         why = "the search was interrupted" if runs.deadline.interrupted else "the time was over; give more --minutes"
         runs.say(f"{why}; the same command with `--resume {shlex.quote(str(state.path))}` continues it")
-    bad_run = None if found is None else _bad_run(axis, found, runs, settled)
-    document = document_of(Answer(axis=axis, found=found, why=why, bad_run=bad_run), decider, state)
+    bad_run = None if bounds is None else _bad_run(axis, bounds, runs, settled)
+    document = document_of(Answer(axis=axis, found=bounds, why=why, bad_run=bad_run), decider, state)
     echo(json.dumps(document, indent=2) if output == "json" else "\n".join(lines_of(document)))
     if runs.deadline.interrupted:
         ctx.exit(ExitCode.INTERRUPTED)
-    ctx.exit(ExitCode.UNKNOWN if found is None else ExitCode.VALID)
+    ctx.exit(ExitCode.UNKNOWN if bounds is None else ExitCode.VALID)
+
+
+def _names(names: Sequence[str]) -> str:
+    """Returns names with commas between them; of many, the first and the last one."""
+    return ", ".join(names) if len(names) <= MOST_NAMES else f"{names[0]} to {names[-1]}"
 
 
 def _search(axis: Axis, decider: Decider) -> tuple[Found | None, str]:
@@ -190,24 +206,24 @@ def _search(axis: Axis, decider: Decider) -> tuple[Found | None, str]:
         return None, f"{ends[0].name} is not bad: {decider.decisions[-1].how}"
     if decider.is_bad(ends[1]) is not False:
         return None, f"{ends[1].name} is not good: {decider.decisions[-1].how}"
-    return search(len(axis.points), lambda place: decider.is_bad(axis.points[place])), ""
+    return search(len(axis.points), lambda index: decider.is_bad(axis.points[index])), ""
 
 
-def _bad_run(axis: Axis, found: Found, runs: Runs, settled: Settled) -> str:
+def _bad_run(axis: Axis, bounds: Found, runs: Runs, settled: Settled) -> str:
     """Returns the command of the first bad run of the bad neighbour."""
-    point = axis.points[found.bad]
+    point = axis.points[bounds.bad]
     past = next(past for past in runs.state.runs if past.bad and past.point == point.name)
-    return settled.having(point.changes).seeded(int(past.seed)).reproduce
+    return settled.having(axis.changes_of(point)).seeded(int(past.seed)).reproduce
 
 
-def _in_simulator(settled: Settled) -> Callable[[Point, int], RunOutcome | None]:
+def _in_simulator(settled: Settled, axis: Axis) -> Callable[[Point, int], RunOutcome | None]:
     """Returns a function that carries out a run in memory."""
     from commands.run.trial import attempt
 
-    return lambda point, seed: attempt(settled.having(point.changes).seeded(seed)).outcome
+    return lambda point, seed: attempt(settled.having(axis.changes_of(point)).seeded(seed)).outcome
 
 
-def _on_nodes(settled: Settled, store_dir: Path, name: str) -> Callable[[Point, int], RunOutcome | None]:
+def _on_nodes(settled: Settled, axis: Axis, store_dir: Path, name: str) -> Callable[[Point, int], RunOutcome | None]:
     """Returns a function that carries out a run as `labrys test` does, with a folder in the store."""
     from commands.run.session import compose_and_carry_out
     from results.store.store import Store
@@ -217,7 +233,7 @@ def _on_nodes(settled: Settled, store_dir: Path, name: str) -> Callable[[Point, 
     )
 
     def carry_out(point: Point, seed: int) -> RunOutcome | None:
-        changed = own.having(point.changes).seeded(seed)
+        changed = own.having(axis.changes_of(point)).seeded(seed)
         session = compose_and_carry_out(changed, store=Store(store_dir), console=open_console(quiet=True))
         return None if session.outcome.interrupted else session.outcome
 

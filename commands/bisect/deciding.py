@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Final
 
 from commands.bisect.state import PastRun
 from commands.shrink.by_chance import Chance
+from harness.builds import BuildFailedError
 from harness.console.plain import counted, one_line
-from harness.errors import InputError, LabrysError
+from harness.errors import InputError, LabrysError, headline
 from harness.outcome import RunOutcome
 from harness.randomness import repeat_seed
 from harness.verdict import Verdict
@@ -122,7 +123,7 @@ class Runs:
         else:
             past = self._new(point, seed)
             self.state.add(past)
-            result = {True: "bad", False: "good", None: "neither good nor bad"}[past.bad]
+            result = {True: "bad", False: "good", None: "neither good nor bad"}[past.bad] if past.built else "no build"
             line = f"· run {len(self.state.runs)}: {point.name}, seed {seed}: {result} in {past.seconds:.1f} s"
             self.say(f"{line}: {one_line(past.why)}")
         self.taken += 1
@@ -135,6 +136,11 @@ class Runs:
         began_s = time.monotonic()
         try:
             outcome = self.deadline.carry_out(lambda: self.carry_out(point, seed))
+        except BuildFailedError as error:
+            return PastRun(
+                point=point.name, seed=str(seed), bad=None, why=headline(str(error)).rstrip(":")[:MAX_WHY],
+                seconds=time.monotonic() - began_s, built=False,
+            )  # fmt: skip
         except InputError as error:
             raise UntestableError(str(error)) from error
         except LabrysError as error:
@@ -230,9 +236,9 @@ class Decider:
     def _measure(self, point: Point, *, by_seed: bool) -> tuple[bool, str, float | None]:
         """Measures the rate at the bad end."""
         before = self._runs.taken
-        found = self._chance.begin(lambda: self._hit(point), enough=lambda: False)
+        is_hit = self._chance.begin(lambda: self._hit(point), enough=lambda: False)
         share = _share(self._runs.state.runs[before : self._runs.taken])
-        if found:
+        if is_hit:
             return True, share, 0.0
         if by_seed:
             self._seed_alone = True
@@ -251,7 +257,7 @@ class Decider:
             past = self._runs.of(point, seed)
             if past.bad is not None:
                 return past.bad
-            if self._seed_alone:
+            if self._seed_alone or not past.built:
                 raise UntestableError(past.why)
         raise UntestableError(f"{counted(MAX_NEITHER, 'run')} in a row are neither good nor bad; the last: {past.why}")
 

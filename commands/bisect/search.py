@@ -36,16 +36,16 @@ def search(values: int, is_bad: Callable[[int], bool | None]) -> Found:
     """
     good, bad = 0, values - 1
     skipped: set[int] = set()
-    while left := [place for place in range(good + 1, bad) if place not in skipped]:
+    while left := [index for index in range(good + 1, bad) if index not in skipped]:
         middle = (good + bad) / 2
-        place = min(left, key=lambda each: (abs(each - middle), each))
-        decided = is_bad(place)
+        index = min(left, key=lambda candidate: (abs(candidate - middle), candidate))
+        decided = is_bad(index)
         if decided is None:
-            skipped.add(place)
+            skipped.add(index)
         elif decided:
-            bad = place
+            bad = index
         else:
-            good = place
+            good = index
     return Found(good=good, bad=bad)
 
 

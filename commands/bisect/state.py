@@ -37,7 +37,8 @@ class PastRun(Struct, frozen=True, kw_only=True):
         seed: Its seed, as text.
         bad: Whether it shows the bug; None: it is neither good nor bad.
         why: The invalid parts, or why it is neither.
-        seconds: Its length.
+        seconds: Its length, with that of a build.
+        built: Whether there was a program to run; False: its build failed.
     """
 
     point: Text
@@ -45,6 +46,7 @@ class PastRun(Struct, frozen=True, kw_only=True):
     bad: bool | None
     why: Text
     seconds: Duration
+    built: bool = True
 
 
 class Search(Struct, frozen=True, kw_only=True):
@@ -58,6 +60,7 @@ class Search(Struct, frozen=True, kw_only=True):
         error: The probability of a wrong answer.
         rates: The rates of good and bad values, if the user gives them.
         seed_alone: Whether one run decides each value.
+        build: What makes the values, as words; empty: they are there.
     """
 
     run: Text
@@ -67,6 +70,7 @@ class Search(Struct, frozen=True, kw_only=True):
     error: float
     rates: list[float] | None
     seed_alone: bool
+    build: list[Text] = []
 
 
 class Document(Struct, frozen=True, kw_only=True):
@@ -115,21 +119,21 @@ class State:
         """
         document = parse_json(read_bytes(path, MAX_BYTES), str(path))
         try:
-            found = read(document, Document, "")
+            stored = read(document, Document, "")
         except InputError as error:
             raise InputError(f"{path}: {error}") from error
         for name in Search.__struct_fields__:
             here: Any = getattr(search, name)
-            there: Any = getattr(found.search, name)
-            if here != there:
+            stored_value: Any = getattr(stored.search, name)
+            if here != stored_value:
                 raise InputError(
                     f"{path} is of another bisection: its {name.replace('_', ' ')} differs from that of this command line; "
                     "give the same options, or leave out --resume"
                 )
-        unknown = next((run.point for run in found.runs if run.point not in search.points), None)
+        unknown = next((run.point for run in stored.runs if run.point not in search.points), None)
         if unknown is not None:
             raise InputError(f"{path}: expected runs of the values of its search, found one of {unknown[:80]!r}")
-        return cls(path, search, list(found.runs))
+        return cls(path, search, list(stored.runs))
 
     def add(self, run: PastRun) -> None:
         """Adds a run, and writes the file.

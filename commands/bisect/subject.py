@@ -36,14 +36,14 @@ def of_run(ctx: click.Context, run: str, store_dir: Path, more: dict[str, Any]) 
     from results.store.store import Store
     from results.stored.load import load_record
 
-    found = Store(store_dir).open_run(run)
-    if found.is_running():
-        raise InputError(f"{found.path} is still running, and bisect needs its verdict")
-    parts = tuple(part.name for part in load_record(found).parts if part.verdict is Verdict.INVALID)
+    stored_run = Store(store_dir).open_run(run)
+    if stored_run.is_running():
+        raise InputError(f"{stored_run.path} is still running, and bisect needs its verdict")
+    parts = tuple(part.name for part in load_record(stored_run).parts if part.verdict is Verdict.INVALID)
     if not parts:
         raise InputError(
-            f"{found.path} is not invalid, so bisect does not know what a bad run is; `labrys replay RUN --repeat 10` runs its "
-            "plan again, and `labrys hunt` searches for an invalid run"
+            f"{stored_run.path} is not invalid, so bisect does not know what a bad run is; "
+            "`labrys replay RUN --repeat 10` runs its plan again, and `labrys hunt` searches for an invalid run"
         )
     (options, sources), _, _ = recalled(
         ctx, run, store_dir=store_dir, targets="role", more={**more, "test_name": None}, always_plan=True
@@ -66,9 +66,9 @@ def of_case(ctx: click.Context, file: Path, name: str) -> tuple[Settled, tuple[s
     from harness.suites.suite import load_suite
 
     cases = load_suite(file, seed=CASE_SEED, known=known_options).cases
-    case = next((each for each in cases if each.name == name), None)
+    case = next((candidate for candidate in cases if candidate.name == name), None)
     if case is None:
-        names = ", ".join(plain_name(each.name) for each in cases[:10])
+        names = ", ".join(plain_name(other.name) for other in cases[:10])
         raise InputError(f"{file} has no case {plain_name(name)}; the first cases are {names}")
     try:
         test = context_of(ctx, case)

@@ -6,7 +6,6 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from commands.bisect.values import MENDS
 from harness.console.plain import counted, one_line
 
 if TYPE_CHECKING:
@@ -45,13 +44,17 @@ def document_of(answer: Answer, decider: Decider, state: State) -> dict[str, Any
         decider: The decisions.
         state: The runs.
     """
-    axis, found = answer.axis, answer.found
+    axis, bounds = answer.axis, answer.found
+    ran = [run for run in state.runs if run.built]
     rare, frequent = decider.rates
     return {
         "over": axis.flag,
-        "good": None if found is None else axis.points[found.good].name,
-        "bad": None if found is None else axis.points[found.bad].name,
-        "undecided_between": [] if found is None else [each.name for each in axis.points[found.good + 1 : found.bad]],
+        "noun": axis.noun,
+        "good": None if bounds is None else axis.points[bounds.good].name,
+        "bad": None if bounds is None else axis.points[bounds.bad].name,
+        "undecided_between": []
+        if bounds is None
+        else [point.name for point in axis.points[bounds.good + 1 : bounds.bad]],
         "backwards": axis.backwards,
         "why": answer.why,
         "confidence": _confidence(decider),
@@ -59,15 +62,15 @@ def document_of(answer: Answer, decider: Decider, state: State) -> dict[str, Any
         "tests": decider.tests,
         "values": [
             {
-                "value": each.point.name,
-                "verdict": WORDS[each.bad],
-                "how": each.how,
-                "error": each.error,
-                "seconds": round(each.seconds, 1),
+                "value": decision.point.name,
+                "verdict": WORDS[decision.bad],
+                "how": decision.how,
+                "error": decision.error,
+                "seconds": round(decision.seconds, 1),
             }
-            for each in decider.decisions
+            for decision in decider.decisions
         ],
-        "runs": len(state.runs),
+        "runs": len(ran),
         "seconds": round(sum(run.seconds for run in state.runs), 1),
         "bad_run": answer.bad_run,
         "state": str(state.path),
@@ -79,7 +82,7 @@ def _confidence(decider: Decider) -> float | None:
 
     The sum of the errors bounds the probability of any error, however they depend on each other (C. E. Bonferroni, 1936).
     """
-    errors = [each.error for each in decider.decisions if each.bad is not None]
+    errors = [decision.error for decision in decider.decisions if decision.bad is not None]
     if not errors or any(error is None for error in errors):
         return None
     return max(0.0, 1 - math.fsum(error for error in errors if error is not None))
@@ -87,10 +90,10 @@ def _confidence(decider: Decider) -> float | None:
 
 def lines_of(document: Mapping[str, Any]) -> Iterator[str]:
     """Yields the answer as lines."""
-    width = max((len(each["value"]) for each in document["values"]), default=0)
-    for each in document["values"]:
-        value, how = one_line(each["value"]).ljust(width), one_line(each["how"])
-        yield f"{value}  {each['verdict']:7}  {how}  ({each['seconds']:g} s)"
+    width = max((len(row["value"]) for row in document["values"]), default=0)
+    for row in document["values"]:
+        value, how = one_line(row["value"]).ljust(width), one_line(row["how"])
+        yield f"{value}  {row['verdict']:7}  {how}  ({row['seconds']:g} s)"
     yield from map(one_line, _answer(document))
     if document["tests"]:
         rates = document["rates"]
@@ -107,7 +110,7 @@ def lines_of(document: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _answer(document: Mapping[str, Any]) -> Iterator[str]:
-    what = "repair" if document["over"] == MENDS else "value"
+    what = document["noun"]
     if document["good"] is None:
         yield f"no answer  {document['why']}"
     elif document["undecided_between"]:

@@ -1,14 +1,15 @@
 """What a bisection searches: an ordered list of values, each of which changes a run in one way.
 
 The list begins at the good end. The values are the releases that a system can install, the values of any other option, or the
-run with more and more of its known defects repaired. They come from the command line and from the declarations of options,
-never from the folder of a run.
+run with more and more of its known defects repaired. Commits of a repository are in `commands.bisect.commits`. All come from
+the command line and from the declarations of options, never from the folder of a run.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -16,11 +17,12 @@ import click
 from harness.console import sources as opt
 from harness.console.plain import name as plain_name
 from harness.console.suggest import did_you_mean
-from harness.declare import click_options, released, repairs
+from harness.declare import click_options
 from harness.errors import InputError
+from harness.option_values import released, repairs
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from commands.options.compose import Settled
 
@@ -52,11 +54,17 @@ class Axis:
         flag: The option, e.g. `--zookeeper-version`, or `mends`.
         points: The values, from the good end to the bad one.
         backwards: Whether the bad end comes first in the order of the values, so that the search finds what ends the bug.
+        noun: What a value is.
+        build: What makes the values, as words; empty: they are there.
+        changes_of: Returns the values that the run gets, by parameter name.
     """
 
     flag: str
     points: Sequence[Point]
     backwards: bool = False
+    noun: str = "value"
+    build: Sequence[str] = ()
+    changes_of: Callable[[Point], Mapping[str, Any]] = attrgetter("changes")
 
 
 def axis_of(settled: Settled, over: str | None, values: Sequence[str], good: str | None, bad: str | None) -> Axis:
@@ -79,7 +87,7 @@ def axis_of(settled: Settled, over: str | None, values: Sequence[str], good: str
             )
         return _mends(settled)
     releases = released(settled.options.system.type.Options)
-    option = _option(settled, over, releases)
+    option = option_of(settled, over, releases)
     name = str(option.name)
     texts = list(values)
     if not texts:
@@ -97,7 +105,7 @@ def axis_of(settled: Settled, over: str | None, values: Sequence[str], good: str
     if first == last:
         raise InputError(f"--good and --bad are both {plain_name(texts[first])}; expected two values")
     between = texts[first : last + 1] if first < last else texts[last : first + 1][::-1]
-    points = tuple(Point(name=text or EMPTY, changes={name: _converted(option, text)}) for text in between)
+    points = tuple(Point(name=text or EMPTY, changes={name: converted(option, text)}) for text in between)
     return Axis(flag=option.opts[0], points=points, backwards=last < first)
 
 
@@ -107,22 +115,27 @@ def release_order(text: str) -> tuple[list[int], bool, str]:
     return [int(number) for number in _NUMBER.findall(version)], not before, before
 
 
-def _option(settled: Settled, over: str | None, releases: Mapping[str, Sequence[str]]) -> click.Option:
+def option_of(settled: Settled, over: str | None, releases: Mapping[str, Sequence[str]]) -> click.Option:
     """Returns the option that is searched.
 
     Raises:
         InputError: The system has no option for its release, or the run has no such option.
     """
     types = (settled.options.system.type.Options, settled.options.workload.type.Options)
-    own = {opt.long_name(each): each for part in types for each in click_options(part) if not each.multiple}
+    own = {
+        opt.long_name(parameter): parameter
+        for part in types
+        for parameter in click_options(part)
+        if not parameter.multiple
+    }
     if over is None:
-        found = [each for each in own.values() if each.name in releases]
-        if len(found) != 1:
+        choices = [parameter for parameter in own.values() if parameter.name in releases]
+        if len(choices) != 1:
             raise InputError(
                 f"the system {plain_name(settled.options.system.name)} has no option for its release; give --over OPTION with "
                 f"--value for each value, or --over {MENDS}"
             )
-        return found[0]
+        return choices[0]
     flag = over.removeprefix("--")
     if flag not in own:
         raise InputError(
@@ -132,7 +145,7 @@ def _option(settled: Settled, over: str | None, releases: Mapping[str, Sequence[
     return own[flag]
 
 
-def _converted(option: click.Option, text: str) -> Any:
+def converted(option: click.Option, text: str) -> Any:
     """Returns a value of an option.
 
     Raises:
@@ -177,4 +190,4 @@ def _mends(settled: Settled) -> Axis:
         raise InputError(
             f"the system {plain_name(settled.options.system.name)} has no known defect that Labrys can repair here"
         )
-    return Axis(flag=MENDS, points=points[::-1], backwards=True)
+    return Axis(flag=MENDS, points=points[::-1], backwards=True, noun="repair")

@@ -159,14 +159,14 @@ def analyze(ctx: click.Context, /, **given: Any) -> None:
         pictures=given["pictures"],
         in_process=given["in_process"],
     )
-    found, steps = _analyzed(options, given, settings)
+    summary, steps = _analyzed(options, given, settings)
     if given["output"] == "json":
-        echo(json.dumps({**as_document(found, steps), "defaults": from_file(ctx)}, indent=2))
+        echo(json.dumps({**as_document(summary, steps), "defaults": from_file(ctx)}, indent=2))
     else:
-        echo(as_text(found))
+        echo(as_text(summary))
         if given["pictures"]:
-            echo(f"page: {found.out}/index.html")
-    ctx.exit(int(found.exit_code))
+            echo(f"page: {summary.out}/index.html")
+    ctx.exit(int(summary.exit_code))
 
 
 def _analyzed(options: AnalysisOptions, given: Mapping[str, Any], settings: dict[str, str]) -> tuple[Summary, Steps]:
@@ -215,8 +215,8 @@ def _with_spark(options: AnalysisOptions, given: Mapping[str, Any], settings: di
         named=options.wanted.model or options.wanted.workload,
     ) as spark:
         steps = SparkSteps(spark, console)
-        found = analyze_with_spark(spark, options, steps)
-    return found, steps
+        summary = analyze_with_spark(spark, options, steps)
+    return summary, steps
 
 
 def _settings(given: tuple[str, ...]) -> dict[str, str]:
@@ -229,34 +229,34 @@ def _settings(given: tuple[str, ...]) -> dict[str, str]:
     return settings
 
 
-def as_document(found: Summary, steps: Steps) -> dict[str, Any]:
+def as_document(summary: Summary, steps: Steps) -> dict[str, Any]:
     """Returns an analysis as a JSON document, with the seconds of each step."""
     from harness.suites.expectation import CaseOutcome
 
     return {
         "format": "labrys-analysis-summary",
         "version": 1,
-        "out": found.out,
-        "verdict": str(found.verdict),
-        "runs": found.runs,
-        "read": found.read,
-        "operations": found.operations,
-        "verdicts": {name: found.counts.get(name, 0) for name in ("valid", "invalid", "unknown")},
-        "outcomes": {str(outcome): found.outcomes.get(str(outcome), 0) for outcome in CaseOutcome},
-        "invalid": list(found.refuted),
-        "unknown": list(found.undecided),
+        "out": summary.out,
+        "verdict": str(summary.verdict),
+        "runs": summary.runs,
+        "read": summary.read,
+        "operations": summary.operations,
+        "verdicts": {name: summary.counts.get(name, 0) for name in ("valid", "invalid", "unknown")},
+        "outcomes": {str(outcome): summary.outcomes.get(str(outcome), 0) for outcome in CaseOutcome},
+        "invalid": list(summary.refuted),
+        "unknown": list(summary.undecided),
         "order_agrees": {
-            **{name: found.orders.get(name, 0) for name in ("valid", "invalid", "unknown")},
-            "keys": list(found.misordered),
+            **{name: summary.orders.get(name, 0) for name in ("valid", "invalid", "unknown")},
+            "keys": list(summary.misordered),
         },
         "quarantine": {
-            "rows": found.quarantined,
+            "rows": summary.quarantined,
             "reasons": [
-                {"reason": each.reason, "rows": each.rows, "source": each.source, "sources": each.sources}
-                for each in found.reasons
+                {"reason": reason.reason, "rows": reason.rows, "source": reason.source, "sources": reason.sources}
+                for reason in summary.reasons
             ],
         },
-        "tables": {name: list(folders) for name, folders in found.tables.items()},
+        "tables": {name: list(folders) for name, folders in summary.tables.items()},
         "path": steps.path,
         "seconds": dict(steps.seconds),
     }
@@ -274,28 +274,29 @@ def _where(row: Mapping[str, Any]) -> str:
     return row["run"] if row["key"] is None else f"{row['run']} key {row['key']}"
 
 
-def as_text(found: Summary) -> str:
+def as_text(summary: Summary) -> str:
     """Returns an analysis as text for the terminal."""
     from harness.console.plain import counted, one_line
     from harness.suites.expectation import CaseOutcome
 
-    verdicts = ", ".join(f"{found.counts.get(name, 0):,} {name}" for name in ("valid", "invalid", "unknown"))
-    lines = [
-        f"{counted(found.runs, 'run')} ({found.read:,} read now), {counted(found.operations, 'operation')}; keys: {verdicts}"
-    ]
-    outcomes = ", ".join(f"{found.outcomes.get(str(each), 0):,} {each.replace('-', ' ')}" for each in CaseOutcome)
+    verdicts = ", ".join(f"{summary.counts.get(name, 0):,} {name}" for name in ("valid", "invalid", "unknown"))
+    operations = counted(summary.operations, "operation")
+    lines = [f"{counted(summary.runs, 'run')} ({summary.read:,} read now), {operations}; keys: {verdicts}"]
+    outcomes = ", ".join(
+        f"{summary.outcomes.get(str(outcome), 0):,} {outcome.replace('-', ' ')}" for outcome in CaseOutcome
+    )
     lines.append(f"outcomes of runs: {outcomes}")
-    for word, rows in (("invalid", found.refuted), ("unknown", found.undecided)):
+    for word, rows in (("invalid", summary.refuted), ("unknown", summary.undecided)):
         lines += [
             one_line(f"{word}  {_where(row)}: {row['explanation'] or row['cause'] or ''}") for row in rows[:ROWS_SHOWN]
         ]
-        if found.counts.get(word, 0) > ROWS_SHOWN:
-            lines.append(f"{word}  ... and {found.counts[word] - ROWS_SHOWN:,} more in the table of verdicts")
-    lines += [one_line(f"order  {_where(row)}: {row['order_reason']}") for row in found.misordered[:ROWS_SHOWN]]
-    if (more := found.orders.get("invalid", 0) - ROWS_SHOWN) > 0:
+        if summary.counts.get(word, 0) > ROWS_SHOWN:
+            lines.append(f"{word}  ... and {summary.counts[word] - ROWS_SHOWN:,} more in the table of verdicts")
+    lines += [one_line(f"order  {_where(row)}: {row['order_reason']}") for row in summary.misordered[:ROWS_SHOWN]]
+    if (more := summary.orders.get("invalid", 0) - ROWS_SHOWN) > 0:
         lines.append(f"order  ... and {more:,} more in the table of verdicts")
-    if unknown := found.orders.get("unknown", 0):
+    if unknown := summary.orders.get("unknown", 0):
         lines.append(f"order  {unknown:,} {'key has' if unknown == 1 else 'keys have'} an order that was not checked")
-    lines += [one_line(f"quarantine  {_quarantined(each)}") for each in found.reasons]
-    lines.append(f"tables of {', '.join(found.tables)}: {found.out}")
+    lines += [one_line(f"quarantine  {_quarantined(reason)}") for reason in summary.reasons]
+    lines.append(f"tables of {', '.join(summary.tables)}: {summary.out}")
     return "\n".join(lines)

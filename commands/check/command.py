@@ -193,9 +193,9 @@ def _results(files: tuple[str, ...], request: Request) -> list[Checked | Judged 
     results: list[Checked | Judged | Refused] = []
     for file in files:
         try:
-            for found in check_file(file, request):
-                results.append(found)
-                _report(found)
+            for result in check_file(file, request):
+                results.append(result)
+                _report(result)
         except BaseException as error:
             why = refusal(error)
             if len(files) == 1 and not results:
@@ -207,19 +207,19 @@ def _results(files: tuple[str, ...], request: Request) -> list[Checked | Judged 
     return results
 
 
-def _report(found: Checked | Judged | Refused) -> None:
+def _report(result: Checked | Judged | Refused) -> None:
     """Prints the warnings of a result on standard error, and the traceback of an error in Labrys."""
     from checker.checking import Refused
     from checker.errors import CheckFailed
     from harness.console.process import in_full
 
-    if not isinstance(found, Refused):
-        for warning in found.history.warnings:
-            echo(message(f"{name(found.history.name)}: {warning}"), err=True)
+    if not isinstance(result, Refused):
+        for warning in result.history.warnings:
+            echo(message(f"{name(result.history.name)}: {warning}"), err=True)
         return
-    _keep(found.error)
-    if isinstance(found.error, CheckFailed):
-        echo(message(in_full(found.error)), err=True)
+    _keep(result.error)
+    if isinstance(result.error, CheckFailed):
+        echo(message(in_full(result.error)), err=True)
 
 
 def _keep(error: LabrysError) -> None:

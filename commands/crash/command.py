@@ -122,22 +122,24 @@ def crash(ctx: click.Context, /, **values: Any) -> None:
     settled = _settled(ctx, values)
     options = settled.options
     recorded = record(settled, crashing)
-    found = enumerate_states(
+    enumerated = enumerate_states(
         recorded.steps, until_ns=recorded.until_ns, most=crashing.most, one=crashing.one, at=crashing.at
     )
-    _print_steps(console, recorded, found, time.monotonic() - began_s)
+    _print_steps(console, recorded, enumerated, time.monotonic() - began_s)
     if recorded.outcome.invalid:
         raise InputError(
             f"the run is invalid without a loss of power ({', '.join(recorded.outcome.invalid)}); give another --seed, or run "
             f"it alone: {recorded.settled.reproduce}"
         )
-    if not found.states:
+    if not enumerated.states:
         raise InputError(f"no disk of {options.system.name} has a step in this run, so there is nothing to visit")
-    visits = _Visits(console, until_s=began_s + 60 * values["minutes"], finds=values["finds"], of=len(found.states))
+    visits = _Visits(
+        console, until_s=began_s + 60 * values["minutes"], finds=values["finds"], of=len(enumerated.states)
+    )
     jobs = values["jobs"] or len(os.sched_getaffinity(0))
     action = partial(visit, recorded.settled, crashing)
-    with _workers(jobs, len(found.states) * crashing.depth, options.faults.fault) as carry_out:
-        interrupted = visits.run(carry_out(action, in_order(found.states, options.load.seed)))
+    with _workers(jobs, len(enumerated.states) * crashing.depth, options.faults.fault) as carry_out:
+        interrupted = visits.run(carry_out(action, in_order(enumerated.states, options.load.seed)))
         more = [] if interrupted else visits.recoveries()
         if more and not visits.is_over:
             interrupted = visits.run(carry_out(action, in_order(more, options.load.seed)))
@@ -172,10 +174,12 @@ def _settled(ctx: click.Context, values: dict[str, Any]) -> Settled:
             options = options.seeded(fresh_seed())
         subjects.check(options)
     else:
-        given = opt.origins(ctx).keys() & {each.name for part in RUN for each in fields(part)}
+        given = opt.origins(ctx).keys() & {field.name for part in RUN for field in fields(part)}
         if given - OF_RUN:
             flags = ", ".join(
-                f"--{opt.long_name(each)}" for each in opt.options_of(ctx.command, ctx) if each.name in given - OF_RUN
+                f"--{opt.long_name(parameter)}"
+                for parameter in opt.options_of(ctx.command, ctx)
+                if parameter.name in given - OF_RUN
             )
             raise InputError(f"--of takes the options of its run, so these have no place beside it: {flags}")
         more = {name: values.get(name) if name in given else None for name in OF_RUN}
@@ -206,7 +210,7 @@ def _need_simulator(options: RunOptions) -> None:
 def _planned(ctx: click.Context, settled: Settled, plan: Path) -> Settled:
     """Returns the options of `labrys test` with a plan in the place of the options that draw one."""
     own = (*RUN, settled.options.system.type.Options, settled.options.workload.type.Options)
-    names = {"store_dir", *(each.name for part in own for each in fields(part))} - DRAWING
+    names = {"store_dir", *(field.name for part in own for field in fields(part))} - DRAWING
     values = {name: value for name, value in settled.options.values().items() if name in names and value is not None}
     return settle(*completed_options(ctx.find_root(), {**values, PLAN_FILE: plan}))
 
@@ -215,8 +219,8 @@ def _told(state: CrashState) -> str:
     """Returns a state in words."""
     step = state.step
     before = "" if state.first is None else f"{_told(state.first)}; then, in the recovery, "
-    place = "right before a sync takes effect, the" if step.call == SYNCING else "right after step"
-    return f"{before}{step.node} {place} {state.nth}, {step.call} {step.file}: {state.words}"
+    when = "right before a sync takes effect, the" if step.call == SYNCING else "right after step"
+    return f"{before}{step.node} {when} {state.nth}, {step.call} {step.file}: {state.words}"
 
 
 def _write_plan(settled: Settled, crashing: Crashing, state: CrashState, store: Path) -> Path:
@@ -225,24 +229,28 @@ def _write_plan(settled: Settled, crashing: Crashing, state: CrashState, store: 
 
     plan = crashing.of_state(settled, state).plan()
     losses = "-".join(
-        f"{each.step.node}-{'before-sync-' if each.step.call == SYNCING else ''}{each.nth}-{each.rank}"
-        for each in state.losses
+        f"{loss.step.node}-{'before-sync-' if loss.step.call == SYNCING else ''}{loss.nth}-{loss.rank}"
+        for loss in state.losses
     )
     name = f"{settled.options.system.name}-{settled.options.seed}-{losses}.json"
     folder = store / PLANS
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "".join(each if each.isalnum() or each in "-._" else "_" for each in name)
+    path = folder / "".join(character if character.isalnum() or character in "-._" else "_" for character in name)
     path.write_text(to_json(plan), encoding="utf-8")
     return path
 
 
-def _print_steps(console: Console, recorded: Recorded, found: Enumerated, seconds: float) -> None:
+def _print_steps(console: Console, recorded: Recorded, enumerated: Enumerated, seconds: float) -> None:
     """Prints the number of steps and states."""
-    kinds = Counter(step.call for step in found.steps)
+    kinds = Counter(step.call for step in enumerated.steps)
     told = ", ".join(f"{call} {count:,}" for call, count in kinds.most_common())
-    console.print(f"steps      {len(found.steps):,} of {len(recorded.settled.nodes)} nodes in {seconds:.1f} s: {told}")
-    left = f", and --states leaves out {found.left_out:,}" if found.left_out else ""
-    console.print(f"states     {len(found.states):,} to visit; {found.merged:,} more are the same as one of them{left}")
+    console.print(
+        f"steps      {len(enumerated.steps):,} of {len(recorded.settled.nodes)} nodes in {seconds:.1f} s: {told}"
+    )
+    left = f", and --states leaves out {enumerated.left_out:,}" if enumerated.left_out else ""
+    console.print(
+        f"states     {len(enumerated.states):,} to visit; {enumerated.merged:,} more are the same as one of them{left}"
+    )
 
 
 @contextmanager
@@ -310,14 +318,17 @@ class _Visits:
 
     def recoveries(self) -> list[CrashState]:
         """Prints how many steps and states the recoveries so far have. Returns the states, which are to visit too."""
-        found = [visited.recovery for visited in self._visits if visited.recovery is not None]
-        states = [state for each in found for state in each.states]
+        enumerations = [visited.recovery for visited in self._visits if visited.recovery is not None]
+        states = [state for recovery in enumerations for state in recovery.states]
         self._of += len(states)
-        if found:
-            merged, left = sum(each.merged for each in found), sum(each.left_out for each in found)
+        if enumerations:
+            merged, left = (
+                sum(recovery.merged for recovery in enumerations),
+                sum(recovery.left_out for recovery in enumerations),
+            )
             out = f", and --states leaves out {left:,}" if left else ""
-            steps = sum(len(each.steps) for each in found)
-            self._console.print(f"recovery   {steps:,} steps after the restarts of {counted(len(found), 'run')}")
+            steps = sum(len(recovery.steps) for recovery in enumerations)
+            self._console.print(f"recovery   {steps:,} steps after the restarts of {counted(len(enumerations), 'run')}")
             self._console.print(
                 f"states     {len(states):,} more to visit; {merged:,} are the same as one of them{out}"
             )
@@ -332,7 +343,7 @@ class _Visits:
         if visited.error is not None:
             self._console.print(f"! {_told(visited.state)}: {one_line(visited.error)}", soft_wrap=True)
             last = self._visits[-MAX_ERRORS:]
-            if len(last) == MAX_ERRORS and all(each.error is not None for each in last):
+            if len(last) == MAX_ERRORS and all(other.error is not None for other in last):
                 raise InfrastructureError(f"{MAX_ERRORS} runs in a row broke off, so the search ends: {visited.error}")
         elif time.monotonic() - self._shown_s > PROGRESS_S:
             self._shown_s = time.monotonic()

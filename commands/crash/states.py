@@ -171,9 +171,9 @@ def of_recovery(
     if not since_ns:
         return Enumerated(steps=(), states=(), merged=0, left_out=0)
     until_ns = min(since_ns.values()) + within_ns
-    found = enumerate_states(steps, until_ns=until_ns, most=most, one=one, at=at, since_ns=since_ns)
-    states = [replace(state, starts=numbers[state.step.node] + 1, first=first) for state in found.states]
-    return replace(found, states=states)
+    enumerated = enumerate_states(steps, until_ns=until_ns, most=most, one=one, at=at, since_ns=since_ns)
+    states = [replace(state, starts=numbers[state.step.node] + 1, first=first) for state in enumerated.states]
+    return replace(enumerated, states=states)
 
 
 def in_order(states: Sequence[CrashState], seed: int | None) -> list[CrashState]:
@@ -188,7 +188,7 @@ def in_order(states: Sequence[CrashState], seed: int | None) -> list[CrashState]
     for state in sorted(ordered, key=lambda state: state.rank):
         places.append((before[state.kind], state.rank, state))
         before[state.kind] += 1
-    return [state for *_, state in sorted(places, key=lambda place: place[:2])]
+    return [state for *_, state in sorted(places, key=lambda placed: placed[:2])]
 
 
 def _losses(step: DiskStep, *, one: bool) -> Iterator[tuple[Losing, str]]:
@@ -202,28 +202,28 @@ def _losses(step: DiskStep, *, one: bool) -> Iterator[tuple[Losing, str]]:
     if not one:
         return
     # Places count from the newest change.
-    of_names = frozenset(place for place in everything if step.unsynced[-place].names)
+    of_names = frozenset(change for change in everything if step.unsynced[-change].names)
     if of_names and of_names != everything:
         yield Losing(changes=of_names), "changes of names are lost"
         yield Losing(changes=everything - of_names), "changes of contents are lost"
-    of_contents = [(place, step.unsynced[-place].file) for place in everything - of_names]
+    of_contents = [(change, step.unsynced[-change].file) for change in everything - of_names]
     for file in sorted({file for _, file in of_contents}):
-        of_file = frozenset(place for place, of in of_contents if of == file)
+        of_file = frozenset(change for change, of in of_contents if of == file)
         if of_file != everything:
             yield Losing(changes=of_file), f"changes of {file} are lost"
             yield Losing(changes=everything - of_names - of_file), f"changes of other files than {file} are lost"
-    for place in range(1, count + 1):
-        yield Losing(changes=frozenset({place})), f"change {place} from the end is lost"
-        yield Losing(changes=frozenset(range(1, place + 1))), f"the last {place} changes are lost"
-        yield Losing(changes=everything - {place}), f"only change {place} from the end is not lost"
+    for index in range(1, count + 1):
+        yield Losing(changes=frozenset({index})), f"change {index} from the end is lost"
+        yield Losing(changes=frozenset(range(1, index + 1))), f"the last {index} changes are lost"
+        yield Losing(changes=everything - {index}), f"only change {index} from the end is not lost"
 
 
 def _is_possible(step: DiskStep, losing: Losing) -> bool:
     """Returns whether the file system allows a state: a change of names is not there without those before it."""
     if losing.changes is None:
         return True
-    of_names = [place for place in range(1, len(step.unsynced) + 1) if step.unsynced[-place].names]
-    lost = [place in losing.changes for place in of_names]  # the newest first
+    of_names = [index for index in range(1, len(step.unsynced) + 1) if step.unsynced[-index].names]
+    lost = [index in losing.changes for index in of_names]  # the newest first
     return lost == sorted(lost, reverse=True)
 
 
@@ -231,7 +231,7 @@ def _image(step: DiskStep, losing: Losing, made: Sequence[int]) -> Image:
     """Returns what a state is; `made` has the numbers of all changes of the node so far."""
     count = len(step.unsynced)
     places = range(1, count + 1) if losing.changes is None else losing.changes
-    lost = {step.unsynced[-place].number for place in places}
+    lost = {step.unsynced[-index].number for index in places}
     newest = next((number for number in reversed(made) if number not in lost), 0)
     return Image(
         node=step.node,

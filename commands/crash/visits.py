@@ -168,14 +168,14 @@ class Crashing:
             [
                 self.fault(
                     settled,
-                    each.step.node,
-                    each.nth,
-                    _losing(each.losing),
-                    call=SYNCING if each.step.call == SYNCING else ANY_STEP,
-                    starts=each.starts,
+                    loss.step.node,
+                    loss.nth,
+                    _losing(loss.losing),
+                    call=SYNCING if loss.step.call == SYNCING else ANY_STEP,
+                    starts=loss.starts,
                     before=before,
                 )
-                for before, each in enumerate(state.losses)
+                for before, loss in enumerate(state.losses)
             ],
         )
 

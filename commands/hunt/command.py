@@ -132,11 +132,11 @@ def hunt(ctx: click.Context, /, **values: Any) -> None:
     with _carrying_out(shared, budget, console) as carry_out:
         tried, interrupted = _Hunt(shared, budget, console).run(chooser, carry_out)
     _print_counts(console, tried, time.monotonic() - began_s, with_interval=given)
-    found = [each for each in tried if each.ended == INVALID]
-    for each in found:
-        echo(f"{each.draw.seed}\t{','.join(each.outcome.invalid)}\t{shared.settled(each.draw).reproduce}")
-    if found:
-        first = found[0]
+    invalid = [run for run in tried if run.ended == INVALID]
+    for run in invalid:
+        echo(f"{run.draw.seed}\t{','.join(run.outcome.invalid)}\t{shared.settled(run.draw).reproduce}")
+    if invalid:
+        first = invalid[0]
         parts = (part.reason for part in first.outcome.parts if part.verdict is Verdict.INVALID)
         reason = next(parts) if first.report is None else one_line(first.outcome.reason)
         console.print(f"run {first.draw.number + 1} is invalid: {reason}", soft_wrap=True)
@@ -144,7 +144,7 @@ def hunt(ctx: click.Context, /, **values: Any) -> None:
             ctx.exit(_run_again(shared, first.draw, console))
         console.print(f"report     {first.report}", soft_wrap=True)
     elif not _keeps_breaking_off(tried):
-        for bug in (each for each in planted_bugs(shared.options) if each.needs.plants):
+        for bug in (bug for bug in planted_bugs(shared.options) if bug.needs.plants):
             console.print(
                 f"no run shows {bug.words}, though each run can: give more --runs and --minutes, or name kinds of faults that "
                 "fit with --among",
@@ -153,7 +153,7 @@ def hunt(ctx: click.Context, /, **values: Any) -> None:
     else:
         last = one_line(tried[-1].outcome.reason)
         raise InfrastructureError(f"{MAX_ERRORS} runs in a row broke off, so the hunt ends: {last}")
-    ctx.exit(ExitCode.INTERRUPTED if interrupted and not found else _exit_code(tried))
+    ctx.exit(ExitCode.INTERRUPTED if interrupted and not invalid else _exit_code(tried))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,7 +197,7 @@ def _options(ctx: click.Context, values: Mapping[str, Any]) -> RunOptions:
         for name in ("jobs", "spark"):
             if values[name] is not None:
                 raise InputError(f"--{name} is for the simulator; on real nodes, runs are one after the other")
-        usual = {str(each.name): each.default for each in opt.options_of(run_test)}
+        usual = {str(parameter.name): parameter.default for parameter in opt.options_of(run_test)}
         open_names = {*DEFAULTS} - {choosing.SYSTEM, *opt.origins(ctx)}
         options = options.having({name: usual[name] for name in open_names})
     if values["spark"] is not None:
@@ -205,10 +205,10 @@ def _options(ctx: click.Context, values: Mapping[str, Any]) -> RunOptions:
             raise InputError(
                 "--jobs is for the processes of this machine, and --spark runs on executors; give one of them"
             )
-        for what, place in (("system", values[choosing.SYSTEM]), ("workload", values[choosing.WORKLOAD])):
-            if PLACE_SEPARATOR in str(place):
+        for what, value in (("system", values[choosing.SYSTEM]), ("workload", values[choosing.WORKLOAD])):
+            if PLACE_SEPARATOR in str(value):
                 raise InputError(
-                    f"--spark needs a {what} of an installed package, not {place}: executors find it by its name"
+                    f"--spark needs a {what} of an installed package, not {value}: executors find it by its name"
                 )
     if options.load.seed is None:
         options = options.seeded(fresh_seed())
@@ -220,7 +220,7 @@ def _print_counts(console: Console, tried: Sequence[HuntRun], seconds: float, *,
     """Prints the number of runs with each outcome, and the share of invalid runs with its confidence interval."""
     from harness.suites.proportions import interval
 
-    counts = Counter(each.ended for each in tried)
+    counts = Counter(run.ended for run in tried)
     broken = f", {counts[BROKEN]} broken off" if counts[BROKEN] else ""
     console.print(
         f"{counted(len(tried), 'run')} in {seconds:.1f} s, {len(tried) * 60 / seconds:.3g} a minute: "
@@ -248,8 +248,8 @@ def _keeps_breaking_off(tried: Sequence[HuntRun]) -> bool:
 def _exit_code(tried: Sequence[HuntRun]) -> ExitCode:
     """Returns the exit code of the worst run; unknown runs count only if no run is valid."""
     codes = {INVALID: ExitCode.INVALID, BROKEN: ExitCode.INTERNAL, VALID: ExitCode.VALID}
-    worst = worst_code(codes.get(each.ended, ExitCode.UNKNOWN) for each in tried)
-    any_valid = any(each.ended == VALID for each in tried)
+    worst = worst_code(codes.get(run.ended, ExitCode.UNKNOWN) for run in tried)
+    any_valid = any(run.ended == VALID for run in tried)
     return ExitCode.VALID if worst is ExitCode.UNKNOWN and any_valid else worst
 
 
@@ -313,12 +313,12 @@ class _Hunt:
         try:
             while len(self._tried) < most:
                 draws = [chooser.draw() for _ in range(min(ROUND if self._simulated else 1, most - len(self._tried)))]
-                for each in carry_out(draws):
-                    self._tried.append(each)
-                    new = chooser.learn(each.draw, each.behaviour)
-                    self._show(each, new=new, seen=chooser.seen)
-                    if each.outcome.interrupted or self._enough():
-                        return self._tried, each.outcome.interrupted
+                for run in carry_out(draws):
+                    self._tried.append(run)
+                    new = chooser.learn(run.draw, run.behaviour)
+                    self._show(run, new=new, seen=chooser.seen)
+                    if run.outcome.interrupted or self._enough():
+                        return self._tried, run.outcome.interrupted
         except KeyboardInterrupt:
             return self._tried, True
         return self._tried, False
@@ -337,5 +337,5 @@ class _Hunt:
             self._console.print(f"· {number} runs, {seen} features seen", style="dim")
 
     def _enough(self) -> bool:
-        found = sum(each.ended == INVALID for each in self._tried)
-        return found >= self._budget.finds or time.monotonic() >= self._until_s or _keeps_breaking_off(self._tried)
+        finds = sum(run.ended == INVALID for run in self._tried)
+        return finds >= self._budget.finds or time.monotonic() >= self._until_s or _keeps_breaking_off(self._tried)

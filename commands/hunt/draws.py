@@ -332,8 +332,8 @@ def _features(result: RunResult, operations: Sequence[Operation]) -> Iterator[st
     applied = result.positions.applied
     apart = [
         max(indexes) - min(indexes)
-        for each in zip(*applied.values(), strict=True)
-        if (indexes := [index for index in each if index is not None])
+        for at_poll in zip(*applied.values(), strict=True)
+        if (indexes := [index for index in at_poll if index is not None])
     ]
     yield f"logs apart {_size(max(apart, default=0))}"
     for code in {operation.error.partition(":")[0] for operation in operations if operation.error}:

@@ -100,9 +100,9 @@ def explore(ctx: click.Context, /, **values: Any) -> None:
         one_clock=values["one_clock"],
     )
     subject = _Subject.of(values)
-    nodes, invariants, found = subject.searched(bounds, lambda text: echo(f"· {text}", err=True))
-    _print_json(nodes, found) if values["output"] == "json" else _print(nodes, invariants, found)
-    ctx.exit(_verdict(found).exit_code)
+    nodes, invariants, explored = subject.searched(bounds, lambda text: echo(f"· {text}", err=True))
+    _print_json(nodes, explored) if values["output"] == "json" else _print(nodes, invariants, explored)
+    ctx.exit(_verdict(explored).exit_code)
 
 
 for _parameter in explore.params:
@@ -178,7 +178,9 @@ class _Subject:
         workload = self.workload.type(self.workload.options)
         of_name = {node.name: node for node in cluster.nodes}
         wanted = asked(self.invocations)
-        requests = [system.request_of(client_of(number), each.invocation) for number, each in enumerate(wanted)]
+        requests = [
+            system.request_of(client_of(number), operation.invocation) for number, operation in enumerate(wanted)
+        ]
         nodes = Nodes(self.names, lambda name: system.factory(of_name[name]), requests)
         invariants = Invariants(system, cluster)
 
@@ -203,12 +205,12 @@ class _Subject:
             say(f"{counted(states, 'state')}, {counted(events, 'event')}; orders of {counted(depth, 'event')}")
 
         try:
-            found = search.run(invariants.look, tell, lambda reason: say(f"the search begins anew: {reason}"))
+            explored = search.run(invariants.look, tell, lambda reason: say(f"the search begins anew: {reason}"))
         except FormError as error:
             raise InputError(
                 f"labrys explore cannot visit this system: {error}; docs/guide/explore.md has the rules"
             ) from error
-        return nodes, invariants, found
+        return nodes, invariants, explored
 
 
 def _invocations(text: str, functions: Any) -> list[Invocation]:
@@ -217,47 +219,55 @@ def _invocations(text: str, functions: Any) -> list[Invocation]:
     Raises:
         InputError: One has an unknown function, or a value that is not JSON, or there are too many.
     """
-    found = []
-    for each in (part.strip() for part in text.split(";")):
-        if not each:
+    invocations = []
+    for operation in (part.strip() for part in text.split(";")):
+        if not operation:
             continue
-        function, _, value = each.partition(" ")
+        function, _, value = operation.partition(" ")
         if function not in functions:
             raise InputError(
                 f"--operations: expected one of {', '.join(functions)}, found {shown(function)}; e.g. '{DEFAULT_OPERATIONS}'"
             )
-        found.append(Invocation(function, parse_json(value, f"--operations: {function}") if value.strip() else None))
-    if len(found) > MAX_OPERATIONS:
-        raise InputError(f"--operations: expected at most {MAX_OPERATIONS} operations, found {len(found)}")
-    return found
+        invocations.append(
+            Invocation(function, parse_json(value, f"--operations: {function}") if value.strip() else None)
+        )
+    if len(invocations) > MAX_OPERATIONS:
+        raise InputError(f"--operations: expected at most {MAX_OPERATIONS} operations, found {len(invocations)}")
+    return invocations
 
 
-def _verdict(found: Explored) -> Verdict:
-    if found.violation is not None:
+def _verdict(explored: Explored) -> Verdict:
+    if explored.violation is not None:
         return Verdict.INVALID
-    return Verdict.UNKNOWN if found.left else Verdict.VALID
+    return Verdict.UNKNOWN if explored.left else Verdict.VALID
 
 
-def _print(nodes: Nodes, invariants: Invariants, found: Explored) -> None:
+def _print(nodes: Nodes, invariants: Invariants, explored: Explored) -> None:
     from clusters.sim.explore.nodes import DEAD
     from harness.node_states import ClusterState
     from results.page.story import diverging
 
     visited = (
-        f"{counted(found.states, 'state')} visited, {counted(found.events, 'event')} carried out, orders of up to "
-        f"{counted(found.depth, 'event')}, in {found.seconds:.1f} s"
+        f"{counted(explored.states, 'state')} visited, {counted(explored.events, 'event')} carried out, orders of up to "
+        f"{counted(explored.depth, 'event')}, in {explored.seconds:.1f} s"
     )
-    if found.violation is None:
-        echo(f"no violation: {found.left}" if found.left else "no violation: every state within the bounds was visited")
+    if explored.violation is None:
+        echo(
+            f"no violation: {explored.left}"
+            if explored.left
+            else "no violation: every state within the bounds was visited"
+        )
         echo(visited)
-        if not found.left:
-            echo("orders without end: states come back" if found.orders is None else counted(found.orders, "order"))
+        if not explored.left:
+            echo(
+                "orders without end: states come back" if explored.orders is None else counted(explored.orders, "order")
+            )
         return
-    echo(f"violation after {counted(len(found.violation.events), 'event')}: {found.violation.reason}")
+    echo(f"violation after {counted(len(explored.violation.events), 'event')}: {explored.violation.reason}")
     echo()
     states: dict[str, NodeState] = {}
     diverged: list[str] = []
-    for number, happened in enumerate(found.violation.events, 1):
+    for number, happened in enumerate(explored.violation.events, 1):
         echo(f"{number:4}  {_event(nodes, happened)}")
         for line in happened.step.lines:
             echo(f"        {happened.node} logs: {one_line(line)[:MAX_TEXT]}")
@@ -300,20 +310,20 @@ def _event(nodes: Nodes, happened: Happened) -> str:
             return f"{happened.node}  loses power and restarts"
 
 
-def _print_json(nodes: Nodes, found: Explored) -> None:
-    violation = found.violation
+def _print_json(nodes: Nodes, explored: Explored) -> None:
+    violation = explored.violation
     document: dict[str, Any] = {
-        "verdict": str(_verdict(found)),
-        "left": found.left,
-        "states": found.states,
-        "events": found.events,
-        "depth": found.depth,
-        "orders": found.orders,
-        "node_states": found.node_states,
-        "messages": found.messages,
-        "histories": found.histories,
-        "alike": found.alike,
-        "seconds": round(found.seconds, 3),
+        "verdict": str(_verdict(explored)),
+        "left": explored.left,
+        "states": explored.states,
+        "events": explored.events,
+        "depth": explored.depth,
+        "orders": explored.orders,
+        "node_states": explored.node_states,
+        "messages": explored.messages,
+        "histories": explored.histories,
+        "alike": explored.alike,
+        "seconds": round(explored.seconds, 3),
         "violation": None,
     }
     if violation is not None:

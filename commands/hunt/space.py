@@ -17,8 +17,8 @@ from commands.run.test import completed_options
 from harness.capabilities import LEADER as REPORTS_LEADER
 from harness.capabilities import SIMULATED_DISK, Capabilities
 from harness.console.terminal import echo
-from harness.declare import hunted
 from harness.errors import InputError
+from harness.option_values import hunted
 from harness.targets import ByLeader
 from nemesis.asked import Asked, EveryKind, Request
 from nemesis.choices import FaultOptions
@@ -66,7 +66,7 @@ class HuntOptions:
             origins: The sources of the values that the user gives.
         """
         own = (*RUN, options.system.type.Options, options.workload.type.Options)
-        names = {"store_dir", *(each.name for part in own for each in fields(part))}
+        names = {"store_dir", *(field.name for part in own for field in fields(part))}
         if options.faults.plan_file is not None:  # a plan takes the place of the defaults of a hunt
             names -= {*nemesis.choices.DRAWING, "time_limit"} - origins.keys()
         known = {name: value for name, value in options.values().items() if name in names and value is not None}
@@ -130,10 +130,10 @@ def prepare(
     fixed: dict[str, Any] = {}
     told = []
     for bug in bugs:
-        settings = {name: [v for v in each if bug.fits(name, v)] or each for name, each in settings.items()}
-        single = {name: each[0] for name, each in settings.items() if len(each) == 1}
-        settings = {name: each for name, each in settings.items() if name not in single}
-        drawn = {name: each[0] for name, each in settings.items()}
+        settings = {name: [v for v in values if bug.fits(name, v)] or values for name, values in settings.items()}
+        single = {name: values[0] for name, values in settings.items() if len(values) == 1}
+        settings = {name: values for name, values in settings.items() if name not in single}
+        drawn = {name: values[0] for name, values in settings.items()}
         fixed |= single
         for lack in bug.lacks({**values, **drawn, **fixed}):
             if lack.value is None or str(lack.name) in hunt.origins:
@@ -176,8 +176,8 @@ def _settings(hunt: HuntOptions) -> dict[str, Sequence[Any]]:
     """Returns the values of the options that the user leaves open, by parameter name."""
     declared: dict[str, Sequence[Any]] = {
         name: values
-        for each in (hunt.options.system, hunt.options.workload)
-        for name, values in hunted(each.type.Options).items()
+        for picked in (hunt.options.system, hunt.options.workload)
+        for name, values in hunted(picked.type.Options).items()
     }
     if hunt.options.cluster.simulated and not subjects.by_programs(hunt.options):
         declared |= SIMULATED_SETTINGS
@@ -202,7 +202,7 @@ def _space(
     simulated = hunt.options.cluster.simulated
     can = _capabilities(hunt.options)
     possible = _possible(hunt, can)
-    reports = not any(REPORTS_LEADER in each.missing for each in can.values())
+    reports = not any(REPORTS_LEADER in abilities.missing for abilities in can.values())
     by_default = _by_default(possible, simulated=simulated, released=bool(subjects.thread_options(hunt.options)))
     chosen = by_default if among is None else named(possible, among, by_default)
     kinds = {called.name: called for called in chosen}

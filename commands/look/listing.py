@@ -16,7 +16,7 @@ from harness.console.plain import one_line
 from harness.console.sources import DefaultsCommand
 from harness.console.terminal import echo
 from harness.errors import InputError
-from harness.system import Tier
+from harness.traits import Tier
 from nemesis.choices import FAULT_OPTION
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ _format = click.option(
 @_format
 def systems(*, output: str) -> None:
     """Lists the systems by what tests of them are for, each with the workloads that it supports."""
-    rows = [_system(name, found) for name, found in installed(plugins.SYSTEMS)]
+    rows = [_system(name, chosen) for name, chosen in installed(plugins.SYSTEMS)]
     if output == "json":
         _show(rows, output)
         return
@@ -67,16 +67,16 @@ def systems(*, output: str) -> None:
 def workloads(*, output: str) -> None:
     """Lists the workloads, each with its operations and the systems that support it."""
     serving = {
-        name: getattr(found.type, "serves", {})
-        for name, found in installed(plugins.SYSTEMS)
-        if isinstance(found, Chosen)
+        name: getattr(chosen.type, "serves", {})
+        for name, chosen in installed(plugins.SYSTEMS)
+        if isinstance(chosen, Chosen)
     }
     rows = []
-    for name, found in installed(plugins.WORKLOADS):
-        row = _about(plugins.WORKLOADS, name, found)
-        if isinstance(found, Chosen):
-            row["functions"] = dict(found.type.functions)
-            row["model"] = found.type.model
+    for name, chosen in installed(plugins.WORKLOADS):
+        row = _about(plugins.WORKLOADS, name, chosen)
+        if isinstance(chosen, Chosen):
+            row["functions"] = dict(chosen.type.functions)
+            row["model"] = chosen.type.model
             row["systems"] = [system for system, serves in serving.items() if name in serves]
         rows.append(row)
     _show(rows, output)
@@ -100,15 +100,15 @@ def faults(*, kind: str | None, fault: str | None, output: str) -> None:  # noqa
             echo(one_line(why), err=True)
         rows = [
             {
-                "name": each.name,
-                "target": str(each.target or "named"),
-                "summary": f"Another name of {each.meaning}." if each.is_variant else each.kind.fault.SUMMARY,
+                "name": called.name,
+                "target": str(called.target or "named"),
+                "summary": f"Another name of {called.meaning}." if called.is_variant else called.kind.fault.SUMMARY,
             }
-            for each in all_called().values()
+            for called in all_called().values()
         ]
         triggers = [
-            {"name": each.name, "target": TRIGGER, "summary": each.condition.SUMMARY}
-            for each in all_triggers().values()
+            {"name": trigger.name, "target": TRIGGER, "summary": trigger.condition.SUMMARY}
+            for trigger in all_triggers().values()
         ]
         _show([*rows, *triggers], output)
         return
@@ -116,41 +116,43 @@ def faults(*, kind: str | None, fault: str | None, output: str) -> None:  # noqa
         _describe(_trigger(all_triggers()[kind]), output)
         return
     called = find_called(kind)
-    found = called.kind
-    variants = {variant.name: variant for variant in found.variants}
+    fault_kind = called.kind
+    variants = {variant.name: variant for variant in fault_kind.variants}
     row: dict[str, Any] = {
         "name": called.name,
         **({"stands for": called.meaning} if called.is_variant else {}),
-        "summary": found.fault.SUMMARY,
-        "aliases": list(variants[called.name].aliases if called.is_variant else found.aliases),
+        "summary": fault_kind.fault.SUMMARY,
+        "aliases": list(variants[called.name].aliases if called.is_variant else fault_kind.aliases),
         "target": str(called.target) if called.target else "names of nodes, which must be given",
-        "in all": found.in_all and not called.is_variant,
-        "needs": sorted(found.fault.needs(())),
-        "proof": found.fault.PROOF,
-        "options": _options(found.fault.OPTIONS),
+        "in all": fault_kind.in_all and not called.is_variant,
+        "needs": sorted(fault_kind.fault.needs(())),
+        "proof": fault_kind.fault.PROOF,
+        "options": _options(fault_kind.fault.OPTIONS),
     }
     _describe(row, output)
 
 
-def _trigger(found: TriggerKind) -> dict[str, Any]:
+def _trigger(trigger: TriggerKind) -> dict[str, Any]:
     from nemesis.conditions import LogLineAppears
 
     return {
-        "name": found.name,
-        "summary": found.condition.SUMMARY,
+        "name": trigger.name,
+        "summary": trigger.condition.SUMMARY,
         "target": TRIGGER,
-        "names a node": found.condition.NAMES_NODE,
-        "options": _options(found.condition.OPTIONS),
-        **(_log_lines() if issubclass(found.condition, LogLineAppears) else {}),
+        "names a node": trigger.condition.NAMES_NODE,
+        "options": _options(trigger.condition.OPTIONS),
+        **(_log_lines() if issubclass(trigger.condition, LogLineAppears) else {}),
     }
 
 
 def _log_lines() -> dict[str, dict[str, str]]:
     """Returns the log lines that each installed system names, with their meanings."""
     return {
-        f"lines of {name}": {line: f"{about.meaning} ({about.pattern})" for line, about in found.type.log_lines.items()}
-        for name, found in installed(plugins.SYSTEMS)
-        if isinstance(found, Chosen) and found.type.log_lines
+        f"lines of {name}": {
+            line: f"{about.meaning} ({about.pattern})" for line, about in chosen.type.log_lines.items()
+        }
+        for name, chosen in installed(plugins.SYSTEMS)
+        if isinstance(chosen, Chosen) and chosen.type.log_lines
     }
 
 
@@ -181,21 +183,21 @@ def _text(value: object) -> str:
     return str(value)
 
 
-def _about(group: str, name: str, found: Chosen | InputError) -> dict[str, Any]:
+def _about(group: str, name: str, chosen: Chosen | InputError) -> dict[str, Any]:
     package = plugins.plugins(group)[name].package
-    if isinstance(found, InputError):
-        return {"name": name, "package": package, "error": str(found)}
-    return {"name": name, "package": package, "summary": found.type.summary}
+    if isinstance(chosen, InputError):
+        return {"name": name, "package": package, "error": str(chosen)}
+    return {"name": name, "package": package, "summary": chosen.type.summary}
 
 
-def _system(name: str, found: Chosen | InputError) -> dict[str, Any]:
-    row = _about(plugins.SYSTEMS, name, found)
-    if isinstance(found, Chosen):
-        row["workloads"] = dict(getattr(found.type, "serves", {}))
-        row["places"] = places_of(found.type)
-        promise = found.type.on_damage
+def _system(name: str, chosen: Chosen | InputError) -> dict[str, Any]:
+    row = _about(plugins.SYSTEMS, name, chosen)
+    if isinstance(chosen, Chosen):
+        row["workloads"] = dict(getattr(chosen.type, "serves", {}))
+        row["places"] = places_of(chosen.type)
+        promise = chosen.type.on_damage
         row["on_damage"] = None if promise is None else {**asdict(promise), "handling": str(promise.handling)}
-        row["tier"] = None if found.type.tier is None else str(found.type.tier)
+        row["tier"] = None if chosen.type.tier is None else str(chosen.type.tier)
     return row
 
 

@@ -61,16 +61,16 @@ def show_logs(run: str, from_s: float | None, to_s: float | None, nodes: Sequenc
         raise InputError(
             f"--from and --to: expected times that do not go back, found {from_s} s as the first and {to_s} s as the last"
         )
-    found = Store(store_dir).open_run(run)
-    record = load_record(found)
+    stored_run = Store(store_dir).open_run(run)
+    record = load_record(stored_run)
     times = all_log_times(record)
-    known = {path.parent.name for path in merged_logs(found, record, times).files}
+    known = {path.parent.name for path in merged_logs(stored_run, record, times).files}
     if not known:
-        raise InputError(f"{found.path} has no logs of nodes: expected files in {found.nodes_dir}/NODE")
+        raise InputError(f"{stored_run.path} has no logs of nodes: expected files in {stored_run.nodes_dir}/NODE")
     for node in nodes:
         if node not in known:
             raise InputError(f"--node: expected one of {', '.join(map(name, sorted(known)))}, found {name(node)!r}")
-    logs = merged_logs(found, record, times, nodes)
+    logs = merged_logs(stored_run, record, times, nodes)
     for note in times.notes:
         echo(note, err=True)
     several = len({path.name for path in logs.files}) > 1

@@ -58,23 +58,23 @@ def report(run: str, store: Path, *, edn: bool, for_authors: bool, known: Path) 
     from results.stored.document import build
     from results.stored.load import load_record
 
-    found = Store(store).open_run(run)
-    if found.is_running():
+    stored_run = Store(store).open_run(run)
+    if stored_run.is_running():
         raise InputError(
-            f"{found.path} is still running, and writes its report at the end; `labrys serve` shows it live at /live"
+            f"{stored_run.path} is still running, and writes its report at the end; `labrys serve` shows it live at /live"
         )
-    record = load_record(found)
+    record = load_record(stored_run)
     if for_authors:
-        found.write_text(found.for_authors_md, for_the_authors(found, record, read_known(known)))
-        echo(near(found.for_authors_md))
+        stored_run.write_text(stored_run.for_authors_md, for_the_authors(stored_run, record, read_known(known)))
+        echo(near(stored_run.for_authors_md))
         return
-    document = build(record, warnings=warning_classes(found, record.test.nodes))
-    draw(found, record, document)
+    document = build(record, warnings=warning_classes(stored_run, record.test.nodes))
+    draw(stored_run, record, document)
     if edn:
-        problems = write_edn(found, read_history(found.history_jsonl, within=found.path).ops, document)
+        problems = write_edn(stored_run, read_history(stored_run.history_jsonl, within=stored_run.path).ops, document)
         if problems:
             raise InputError("; ".join(problems))
-    path = near(found.report_html)
+    path = near(stored_run.report_html)
     print_summary(open_console(), document, report=path)
     echo(path)
 

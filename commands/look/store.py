@@ -111,7 +111,7 @@ def prune(
     by_age = 0.0 if older_than is None and keep is not None else older_than
     rule = Rule(older_than_s=by_age, keep=keep or 1, any_verdict=any_verdict, keep_bytes=keep_size)
     folders = [*stores] or [store_dir]
-    plan = planned([Store(each) for each in folders], rule, datetime.now(UTC), partial(needed, folders, known))
+    plan = planned([Store(path) for path in folders], rule, datetime.now(UTC), partial(needed, folders, known))
     _carry_out(plan, rule, dry_run=dry_run)
 
 
@@ -120,13 +120,13 @@ def _carry_out(plan: Plan, rule: Rule, *, dry_run: bool) -> None:
     from results.store.pruning import remove
 
     removed = freed = 0
-    for each in plan.goes:
-        verdict = Verdict.from_json(each.valid)
-        why = "" if dry_run else remove(each.run)
+    for entry in plan.goes:
+        verdict = Verdict.from_json(entry.valid)
+        why = "" if dry_run else remove(entry.run)
         stays = f"  stays: {why}" if why else ""
-        echo(one_line(f"{each.run.path} {verdict or 'no verdict'} {_shown(each.size)}{stays}"))
+        echo(one_line(f"{entry.run.path} {verdict or 'no verdict'} {_shown(entry.size)}{stays}"))
         if not why:
-            removed, freed = removed + 1, freed + each.size
+            removed, freed = removed + 1, freed + entry.size
     echo(f"{counted(removed, 'run')} {'would be removed' if dry_run else 'removed'}, {_shown(freed)}", err=True)
     for reason, number in sorted(plan.kept.items(), key=lambda item: (-item[1], item[0])):
         echo(f"{counted(number, 'run')} kept: {reason}", err=True)

@@ -17,7 +17,7 @@ from click.core import ParameterSource, iter_params_for_processing
 from clusters.options import ALONE
 from commands.options import promised
 from commands.options.suite_case import SUITE_CASE
-from harness.blame import Plugin, blaming
+from harness.blame import Blamable, blaming
 from harness.console import plugins
 from harness.console import sources as opt
 from harness.console.config import DEFAULTS_OF
@@ -99,27 +99,27 @@ def chosen(group: str, name: str, *, by_place: bool) -> Chosen:
         InputError: No plug-in has this name, or it cannot be loaded.
     """
     plugin = plugins.find(group, name, by_place=by_place)
-    found = plugin.load()
+    plugin_class = plugin.load()
     singular = plugins.SINGULAR[group]
-    lacking = [each for each in ("name", "summary", "Options") if not hasattr(found, each)]
+    lacking = [member for member in ("name", "summary", "Options") if not hasattr(plugin_class, member)]
     if lacking:
         raise InputError(
             f"the {singular} {plain_name(name)} lacks {', '.join(lacking)}; see docs/guide/new-{singular}.md"
         )
-    if group == plugins.SYSTEMS and not (isinstance(found, type) and issubclass(found, System)):
+    if group == plugins.SYSTEMS and not (isinstance(plugin_class, type) and issubclass(plugin_class, System)):
         raise InputError(
             f"the system {plain_name(name)} is not a subclass of harness.system.System; see docs/guide/new-system.md"
         )
-    if group == plugins.SYSTEMS and "workload_options" not in inspect.signature(found.roles).parameters:
+    if group == plugins.SYSTEMS and "workload_options" not in inspect.signature(plugin_class.roles).parameters:
         raise InputError(
             f"the system {plain_name(name)} defines roles without the parameter workload_options; "
             "add `workload_options: Any = None` at its end; see docs/guide/new-system.md"
         )
     try:
-        options = click_options(found.Options)
+        options = click_options(plugin_class.Options)
     except TypeError as error:
         raise InputError(f"the options of the {singular} {plain_name(name)} cannot be used: {error}") from error
-    return Chosen(group=group, name=name, type=found, options=options)
+    return Chosen(group=group, name=name, type=plugin_class, options=options)
 
 
 class ChoosingContext(click.Context):
@@ -193,7 +193,7 @@ class ChoosingCommand(opt.DefaultsCommand):
         Raises:
             PluginError: The code of the system or of the workload failed.
         """
-        with blaming(*(Plugin(each.type, each.label) for each in getattr(ctx, "chosen", ()))):
+        with blaming(*(Blamable(choice.type, choice.label) for choice in getattr(ctx, "chosen", ()))):
             return super().invoke(ctx)
 
     def completed(self, root: click.Context, known: Mapping[str, Any]) -> ChoosingContext:
@@ -224,7 +224,7 @@ class ChoosingCommand(opt.DefaultsCommand):
     def _follow_promise(self, ctx: ChoosingContext, *, of_suite: bool) -> None:
         """Gives the options of the workload the values that ask for the promise of the system."""
         if len(ctx.chosen) == 2:
-            promised.follow(ctx, *(each.type for each in ctx.chosen), of_suite=of_suite)
+            promised.follow(ctx, *(choice.type for choice in ctx.chosen), of_suite=of_suite)
 
     def _given(self, ctx: click.Context, args: list[str]) -> Mapping[str, Any]:
         """Returns the values of the command's own options on a command line."""
@@ -255,7 +255,7 @@ class ChoosingCommand(opt.DefaultsCommand):
         if of_suite:
             here = _flags(every)
             cluster = table.get(CLUSTER)
-            only = next((found for each in ctx.chosen if (found := getattr(each.type, "only_on", ""))), None)
+            only = next((required for choice in ctx.chosen if (required := getattr(choice.type, "only_on", ""))), None)
             foreign = {CLUSTER} if (cluster if cluster in ALONE else None) != only else set()
             table = ctx.leave_out(table, lambda key: key in foreign or (key not in here and _owner(key) is not None))
         for key in table:
@@ -277,13 +277,13 @@ class ChoosingCommand(opt.DefaultsCommand):
         path: Path | None,
     ) -> None:
         """Gives options their defaults from the environment and `labrys.toml`."""
-        settable = [each for each in options if opt.long_name(each) not in self.ignored]
+        settable = [parameter for parameter in options if opt.long_name(parameter) not in self.ignored]
         taken = {key: value for key, value in table.items() if _flag(key) not in self.ignored}
         ctx.default_map = opt.give_defaults(settable, source, path, taken)
 
     def _choose(self, ctx: click.Context, given: Mapping[str, Any]) -> tuple[Chosen, ...]:
         """Imports the system and the workload that the given values, the environment or `labrys.toml` name."""
-        found = []
+        choices = []
         for parameter in self.params:
             if parameter.name not in {SYSTEM, WORKLOAD}:
                 continue
@@ -296,16 +296,16 @@ class ChoosingCommand(opt.DefaultsCommand):
                     "from a file"
                 )
             group = plugins.SYSTEMS if parameter.name == SYSTEM else plugins.WORKLOADS
-            found.append(chosen(group, value, by_place=True))
-        refuse_shared_options(found, self.params)
-        if len(found) == 2:
-            system, workload = found
+            choices.append(chosen(group, value, by_place=True))
+        refuse_shared_options(choices, self.params)
+        if len(choices) == 2:
+            system, workload = choices
             options = promised.promised_options(system.type, system.type.Options(), workload.type)
-            found[1] = replace(workload, options=options)
-        return tuple(found)
+            choices[1] = replace(workload, options=options)
+        return tuple(choices)
 
     def _label(self, ctx: click.Context) -> str:
-        return "a test of " + " with ".join(f"the {each.label}" for each in getattr(ctx, "chosen", ()))
+        return "a test of " + " with ".join(f"the {choice.label}" for choice in getattr(ctx, "chosen", ()))
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Writes the options by topic: first those that most users need, last those of the system and of the workload."""
@@ -322,16 +322,16 @@ class ChoosingCommand(opt.DefaultsCommand):
             if records:
                 with formatter.section(heading):
                     formatter.write_dl(records)
-        for each in _shown(ctx, served):
-            own = [record for option in each.options if (record := option.get_help_record(ctx)) is not None]
+        for choice in _shown(ctx, served):
+            own = [record for option in choice.options if (record := option.get_help_record(ctx)) is not None]
             if own:
-                with formatter.section(f"Options of the {each.label}"):
+                with formatter.section(f"Options of the {choice.label}"):
                     formatter.write_dl(own)
 
 
 def _served(ctx: click.Context) -> tuple[str, ...]:
     """Returns the workloads that the chosen system serves."""
-    systems = [each for each in getattr(ctx, "chosen", ()) if each.group == plugins.SYSTEMS]
+    systems = [choice for choice in getattr(ctx, "chosen", ()) if choice.group == plugins.SYSTEMS]
     return tuple(name for system in systems for name in getattr(system.type, "serves", {}))
 
 
@@ -352,31 +352,33 @@ def _shown(ctx: click.Context, served: Sequence[str]) -> Iterator[Chosen]:
 
     If the system does not serve the default workload, these are all workloads that it serves and that can be loaded.
     """
-    for each in getattr(ctx, "chosen", ()):
+    for choice in getattr(ctx, "chosen", ()):
         default = ctx.get_parameter_source(WORKLOAD) is not ParameterSource.COMMANDLINE
-        if each.group == plugins.WORKLOADS and each.name not in served and default:
-            found = (other for _, other in installed(plugins.WORKLOADS) if isinstance(other, Chosen))
-            yield from (other for other in found if other.type.name in served)
+        if choice.group == plugins.WORKLOADS and choice.name not in served and default:
+            others = (other for _, other in installed(plugins.WORKLOADS) if isinstance(other, Chosen))
+            yield from (other for other in others if other.type.name in served)
         else:
-            yield each
+            yield choice
 
 
-def refuse_shared_options(found: Sequence[Chosen], common: Sequence[click.Parameter]) -> None:
+def refuse_shared_options(choices: Sequence[Chosen], common: Sequence[click.Parameter]) -> None:
     """Refuses an option that two of the system, the workload and the command have.
 
     Raises:
         InputError: They share an option.
     """
     owners = {parameter.name: "the command itself" for parameter in common}
-    for each in found:
-        for own in each.options:
-            other = owners.setdefault(own.name, f"the {each.label}")
-            if other != f"the {each.label}":
-                raise InputError(f"the {each.label} and {other} both have an option {own.opts[0]}; rename one of them")
+    for choice in choices:
+        for own in choice.options:
+            other = owners.setdefault(own.name, f"the {choice.label}")
+            if other != f"the {choice.label}":
+                raise InputError(
+                    f"the {choice.label} and {other} both have an option {own.opts[0]}; rename one of them"
+                )
 
 
 def _options(ctx: click.Context) -> list[click.Option]:
-    return [option for each in getattr(ctx, "chosen", ()) for option in each.options]
+    return [option for choice in getattr(ctx, "chosen", ()) for option in choice.options]
 
 
 def _is_of_suite(args: Sequence[str]) -> bool:
@@ -396,9 +398,9 @@ def _flags(options: Sequence[click.Option]) -> set[str]:
 def _owner(flag: str) -> str | None:
     """Returns the installed system or workload that has an option, e.g. `the system my-store`; None if none has it."""
     wanted = flag.lstrip("-").removeprefix("no-")
-    for each in loadable():
-        if wanted in _flags(each.options):
-            return f"the {each.label}"
+    for choice in loadable():
+        if wanted in _flags(choice.options):
+            return f"the {choice.label}"
     return None
 
 
@@ -414,4 +416,4 @@ def installed(group: str) -> Iterator[tuple[str, Chosen | InputError]]:
 def loadable() -> Iterator[Chosen]:
     """Yields all installed systems and workloads that can be loaded."""
     for group in (plugins.SYSTEMS, plugins.WORKLOADS):
-        yield from (found for _, found in installed(group) if isinstance(found, Chosen))
+        yield from (choice for _, choice in installed(group) if isinstance(choice, Chosen))

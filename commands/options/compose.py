@@ -19,7 +19,7 @@ from commands.options.promised import promise_tested
 from commands.options.run_options import reproduce_line
 from commands.options.suite_case import SUITE_CASE
 from harness import phases as ph
-from harness.blame import Plugin, blaming
+from harness.blame import Blamable, blaming
 from harness.console.documents import shown
 from harness.console.plain import name as plain_name
 from harness.console.terminal import echo
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from harness.capabilities import Capabilities
     from harness.cluster import Cluster
     from harness.op import Value
-    from harness.run import Test
     from harness.system import System
+    from harness.test import Test
     from nemesis.planfile import Plan
     from nemesis.targets import Layout
     from results.record.record import TestInfo
@@ -218,7 +218,7 @@ def compose(settled: Settled, cluster: Cluster, artifact: Artifact | None = None
 
 
 def _composed(settled: Settled, cluster: Cluster, system: System) -> tuple[Test, Plan]:
-    from harness.run import Test
+    from harness.test import Test
     from nemesis.conductor import Conductor
 
     options = settled.options
@@ -300,7 +300,7 @@ def _versions_of(system: System) -> dict[str, str]:
         PluginError: The code of the system failed, or returned something else.
     """
     called = f"system {plain_name(system.name)}"
-    with blaming(Plugin(type(system), called)):
+    with blaming(Blamable(type(system), called)):
         versions: object = system.versions()
     if not isinstance(versions, Mapping) or not all(
         isinstance(text, str) for pair in versions.items() for text in pair

@@ -12,13 +12,14 @@ from commands.options import choosing
 from harness.console import sources as opt
 from harness.console.plain import listed
 from harness.console.terminal import echo
-from harness.declare import Needs, planted
+from harness.option_values import planted
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from commands.options.compose import Settled
     from commands.options.run_options import RunOptions
+    from harness.declare import Needs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,14 +59,14 @@ class PlantedBug:
         Args:
             values: The values by parameter name.
         """
-        found = [
+        lacking = [
             self._lack(
                 name, f"{self.flags[name]} {listed([str(fit) for fit in sorted(fitting)], 'or')}", values, fitting[0]
             )
             for name, fitting in self.needs.options.items()
             if not self.fits(name, values[name])
         ]
-        found += [
+        lacking += [
             self._lack(name, f"{self.flags[name]} {least} or more", values, least)
             for name, least in self.needs.at_least.items()
             if not self.fits(name, values[name])
@@ -73,8 +74,8 @@ class PlantedBug:
         workload = values[choosing.WORKLOAD]
         if self.needs.workloads and workload not in self.needs.workloads:
             wanted = f"--workload {listed(self.needs.workloads, 'or')}"
-            found.append(self._lack(choosing.WORKLOAD, wanted, values, None))
-        return found
+            lacking.append(self._lack(choosing.WORKLOAD, wanted, values, None))
+        return lacking
 
     def _lack(self, name: str, wanted: str, values: Mapping[str, Any], value: str | int | None) -> Lack:
         return Lack(name=name, wanted=wanted, found=f"{self.flags[name]} {opt.as_written(values[name])}", value=value)
@@ -106,10 +107,10 @@ def planted_bugs(options: RunOptions) -> list[PlantedBug]:
     values = options.values()
     needed = [
         (name, needs)
-        for each in (options.system, options.workload)
-        for name, needs in planted(each.type.Options, values).items()
+        for picked in (options.system, options.workload)
+        for name, needs in planted(picked.type.Options, values).items()
     ]
-    flags = {str(each.name): each.opts[0] for each in options.click_options()} if needed else {}
+    flags = {str(option.name): option.opts[0] for option in options.click_options()} if needed else {}
     return [PlantedBug(words=f"{flags[name]} {values[name]}", needs=needs, flags=flags) for name, needs in needed]
 
 

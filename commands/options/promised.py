@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from click.core import ParameterSource
 
-from harness.blame import Plugin, blaming
+from harness.blame import Blamable, blaming
 from harness.console import sources as opt
 from harness.console.documents import shown
 from harness.console.plain import name as plain_name
 from harness.console.suggest import did_you_mean
-from harness.declare import Topic, build, click_options, option
+from harness.declare import Topic, click_options, option
 from harness.errors import InputError, PluginError
+from harness.option_values import build
 from harness.promise import Promise, PromiseTested
 from harness.system import System
 
@@ -57,7 +58,7 @@ def promise_of(system: type, options: Any, workload: str) -> Promise | None:
     if not issubclass(system, System):
         return None
     called = f"system {plain_name(getattr(system, 'name', system.__qualname__))}"
-    with blaming(Plugin(system, called)):
+    with blaming(Blamable(system, called)):
         promises: object = system.promises(options)
     if not isinstance(promises, Mapping):
         raise PluginError(f"{called}: promises returned {shown(repr(promises))}, not a mapping; correct the system")
@@ -72,7 +73,7 @@ def values_of(promise: Promise | None, workload: Any) -> dict[str, Any]:
     """
     if promise is None:
         return {}
-    known = {str(each.name) for each in click_options(workload.Options)}
+    known = {str(parameter.name) for parameter in click_options(workload.Options)}
     for name in promise.options:
         if name not in known:
             raise InputError(
@@ -91,11 +92,11 @@ def promised_options(system: type, options: Any, workload: Any) -> list[click.Op
         workload: The class of the workload.
     """
     values = values_of(promise_of(system, options, workload.name), workload)
-    found = click_options(workload.Options)
-    for each in found:
-        if each.name in values:
-            each.default = values[each.name]
-    return found
+    declared = click_options(workload.Options)
+    for parameter in declared:
+        if parameter.name in values:
+            parameter.default = values[parameter.name]
+    return declared
 
 
 def follow(ctx: click.Context, system: Any, workload: Any, *, of_suite: bool) -> None:
@@ -113,7 +114,7 @@ def follow(ctx: click.Context, system: Any, workload: Any, *, of_suite: bool) ->
         return  # the values do not fit together, and who makes the options says so
     promised = values_of(promise_of(system, options, workload.name), workload)
     usual = values_of(promise_of(system, system.Options(), workload.name), workload)
-    own = {str(each.name): each.default for each in click_options(workload.Options)}
+    own = {str(parameter.name): parameter.default for parameter in click_options(workload.Options)}
     follows = ctx.params.get(PROMISES, True)
     if of_suite and ctx.get_parameter_source(PROMISES) is ParameterSource.DEFAULT:
         follows = False
@@ -145,16 +146,16 @@ def promise_tested(system: Any, options: Any, workload: Any, own: Any) -> Promis
     promise = promise_of(system, options, workload.name)
     promised = values_of(promise, workload)
     others: list[str] = []
-    judging = {str(each.name) for each in click_options(workload.Options, judging=True)}
-    for each in click_options(workload.Options):
-        name = str(each.name)
+    judging = {str(parameter.name) for parameter in click_options(workload.Options, judging=True)}
+    for parameter in click_options(workload.Options):
+        name = str(parameter.name)
         if name not in judging | promised.keys():
             continue
         value = getattr(own, name)
         value = str(value) if isinstance(value, Enum) else value
-        if value == promised.get(name, each.default):
+        if value == promised.get(name, parameter.default):
             continue
-        others += opt.spelled_out([each], {name: value}) if value is not None else [f"no {each.opts[0]}"]
+        others += opt.spelled_out([parameter], {name: value}) if value is not None else [f"no {parameter.opts[0]}"]
     if promise is None:
         return PromiseTested(others=tuple(others))
     return PromiseTested(promise=promise.sentence, source=promise.source, others=tuple(others))

@@ -17,13 +17,14 @@ from clusters.options import ClusterOptions, PlaceOptions
 from commands.options.choosing import SYSTEM, WORKLOAD, NameOptions, chosen
 from commands.options.promised import PromiseOptions, promised_options
 from commands.options.suite_case import SuiteCaseType
-from harness.blame import Plugin, blaming
+from harness.blame import Blamable, blaming
 from harness.console import plugins
 from harness.console import sources as opt
 from harness.console.choices import LoadOptions
 from harness.console.parameters import Choice, ThresholdText, Whole, folder
 from harness.console.plain import name as plain_name
-from harness.declare import Topic, build, click_options, option
+from harness.declare import Topic, click_options, option
+from harness.option_values import build
 from harness.suites.expectation import SuiteCase  # noqa: TC001 - `harness.declare` reads the types
 from harness.system import System
 from nemesis.choices import DRAWING, PLAN_FILE, FaultOptions
@@ -114,12 +115,12 @@ class RepeatOptions:
 
 
 def _names(*parts: type) -> frozenset[str]:
-    return frozenset(each.name for part in parts for each in fields(part))
+    return frozenset(member.name for part in parts for member in fields(part))
 
 
 def flags_of(*parts: type) -> frozenset[str]:
     """Returns the long names of the options of some parts."""
-    return frozenset(opt.long_name(each) for part in parts for each in click_options(part))
+    return frozenset(opt.long_name(parameter) for part in parts for parameter in click_options(part))
 
 
 # The options that determine a run, in the order of `--help` and of the reproduce line. Those of system and workload follow.
@@ -156,15 +157,15 @@ class Picked:
         Raises:
             InputError: It cannot be loaded, or refuses the values together.
         """
-        found = chosen(group, name, by_place=True).type
-        return cls(name=name, type=found, options=build(found.Options, values))
+        plugin_class = chosen(group, name, by_place=True).type
+        return cls(name=name, type=plugin_class, options=build(plugin_class.Options, values))
 
     @property
-    def plugin(self) -> Plugin:
+    def plugin(self) -> Blamable:
         """Returns it with its name for messages, e.g. `system my-store`."""
         is_system = isinstance(self.type, type) and issubclass(self.type, System)
         group = plugins.SYSTEMS if is_system else plugins.WORKLOADS
-        return Plugin(self.type, f"{plugins.SINGULAR[group]} {plain_name(self.name)}")
+        return Blamable(self.type, f"{plugins.SINGULAR[group]} {plain_name(self.name)}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,11 +215,11 @@ class RunOptions:
 
     def values(self) -> dict[str, Any]:
         """Returns the values by parameter name, in the types of the command line."""
-        found: dict[str, Any] = {SYSTEM: self.system.name, WORKLOAD: self.workload.name}
+        values: dict[str, Any] = {SYSTEM: self.system.name, WORKLOAD: self.workload.name}
         parts = (self.cluster, self.promise, self.faults, self.load, self.limits, self.place, self.output)
         for part in (*parts, self.system.options, self.workload.options):
-            found |= {each.name: getattr(part, each.name) for each in fields(part)}
-        return {name: str(value) if isinstance(value, Enum) else value for name, value in found.items()}
+            values |= {member.name: getattr(part, member.name) for member in fields(part)}
+        return {name: str(value) if isinstance(value, Enum) else value for name, value in values.items()}
 
     def having(self, changes: Mapping[str, Any]) -> RunOptions:
         """Returns the options with other values, by parameter name. The system and the workload stay.
@@ -228,14 +229,14 @@ class RunOptions:
             TypeError: A name is no option of this run, which is a bug of the caller.
         """
         left, parts = dict(changes), dict[str, Any]()
-        for each in fields(self):
-            part = getattr(self, each.name)
+        for member in fields(self):
+            part = getattr(self, member.name)
             options = part.options if isinstance(part, Picked) else part
             own = {name.name: left.pop(name.name) for name in fields(options) if name.name in left}
             if own:
                 now = {name.name: getattr(options, name.name) for name in fields(options)}
                 made = build(type(options), {**now, **own})
-                parts[each.name] = replace(part, options=made) if isinstance(part, Picked) else made
+                parts[member.name] = replace(part, options=made) if isinstance(part, Picked) else made
         if left:
             raise TypeError(f"expected options of a run, found {', '.join(left)}")
         return replace(self, **parts)
@@ -259,7 +260,7 @@ class RunOptions:
     def click_options(self) -> list[click.Option]:
         """Returns the options of `labrys test` that give these values, in its order."""
         parts = (*RUN, ThresholdOptions, *OUTPUT, self.system.type.Options)
-        common = [each for part in parts for each in click_options(part)]
+        common = [parameter for part in parts for parameter in click_options(part)]
         if not self.promise.promises:
             return [*common, *click_options(self.workload.type.Options)]
         return [*common, *promised_options(self.system.type, self.system.options, self.workload.type)]
@@ -286,9 +287,9 @@ class Sources:
         return cls(
             origins=opt.origins(ctx),
             elsewhere=frozenset(
-                str(each.name)
-                for each in opt.options_of(ctx.command, ctx)
-                if each.resolve_envvar_value(ctx) is not None or each.name in (ctx.default_map or {})
+                str(parameter.name)
+                for parameter in opt.options_of(ctx.command, ctx)
+                if parameter.resolve_envvar_value(ctx) is not None or parameter.name in (ctx.default_map or {})
             ),
             defaults=opt.from_file(ctx),
         )
@@ -314,9 +315,10 @@ def reproduce_words(options: RunOptions, sources: Sources, *, without: Collectio
     values = options.values()
     return opt.spelled_out(
         (
-            each
-            for each in options.click_options()
-            if each.name not in left_out and (each.name in always or values[str(each.name)] != each.default)
+            parameter
+            for parameter in options.click_options()
+            if parameter.name not in left_out
+            and (parameter.name in always or values[str(parameter.name)] != parameter.default)
         ),
         values,
     )

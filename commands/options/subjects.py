@@ -11,8 +11,8 @@ from commands.options.choosing import loadable
 from harness.blame import blaming
 from harness.console import plugins
 from harness.console.plain import name as plain_name
-from harness.declare import shrinking
 from harness.errors import InputError
+from harness.option_values import shrinking
 from harness.system import System
 from nemesis.targets import layout
 
@@ -95,7 +95,7 @@ def _why_not(name: str, options: RunOptions, system: str) -> str:
 def goals_of(options: RunOptions) -> dict[str, float]:
     """Returns the options that `labrys shrink` makes smaller, each with the value of the smallest run."""
     types = (options.system.type, options.workload.type)
-    return {name: goal for each in types for name, goal in shrinking(each.Options).items()}
+    return {name: goal for part in types for name, goal in shrinking(part.Options).items()}
 
 
 def layout_of(options: RunOptions, nodes: Sequence[str]) -> Layout:
@@ -180,7 +180,7 @@ def check_cluster(system: Picked, kind: str, carrier: str | None = None) -> None
         why = f": it runs on machines, and --cluster {kind} has none"
     else:
         return
-    others = [each.name for each in loadable() if _runs_on(each.type, kind)]
+    others = [choice.name for choice in loadable() if _runs_on(choice.type, kind)]
     raise InputError(
         f"{label} does not run {where[kind]}{why}. Give --cluster local, vagrant or ssh. Systems for --cluster {kind}: "
         f"{', '.join(others) or 'none is installed'}"
@@ -220,9 +220,9 @@ def check(options: RunOptions) -> None:
     serves = getattr(options.system.type, "serves", {})
     if workload not in serves:
         others = [
-            each.name
-            for each in loadable()
-            if each.group == plugins.SYSTEMS and workload in getattr(each.type, "serves", {})
+            choice.name
+            for choice in loadable()
+            if choice.group == plugins.SYSTEMS and workload in getattr(choice.type, "serves", {})
         ]
         which = (
             f"systems that serve {workload}: {', '.join(others)}"

@@ -24,8 +24,9 @@ from harness.console.documents import shown
 from harness.console.parameters import Choice, PluginName
 from harness.console.plain import message, name
 from harness.console.terminal import echo, near
-from harness.declare import build, option, with_option, with_options
+from harness.declare import option, with_option, with_options
 from harness.errors import ExitCode, InputError
+from harness.option_values import build
 from harness.verdict import Verdict
 from results.store.naming import RunCommand, RunName
 
@@ -86,7 +87,7 @@ class NodeOptions:
     wait: float = option(10.0, "With --node: seconds to wait for a line of the program.", low=0, high=86_400)
 
 
-OF_NODE = frozenset({*(each.name for each in fields(NodeOptions)), PROGRAM, "store_dir"})
+OF_NODE = frozenset({*(field.name for field in fields(NodeOptions)), PROGRAM, "store_dir"})
 
 
 @click.command("replay", cls=RunCommand)
@@ -133,23 +134,23 @@ def replay_run(ctx: click.Context, /, run: str, targets: str, store_dir: Path, *
         if ctx.get_parameter_source(lonely) is ParameterSource.COMMANDLINE:
             raise InputError(f"--{lonely} needs --node, the node whose messages the program gets")
     always = more["repeat"] > 1
-    (options, sources), repeated, found = recalled(
+    (options, sources), repeated, earlier_run = recalled(
         ctx, run, store_dir=store_dir, targets=targets, more=more, always_plan=always
     )
     opt.tell_defaults(sources.defaults)
-    ctx.exit(run_tests(options, sources, repeated, earlier=_earlier(found, options, targets)))
+    ctx.exit(run_tests(options, sources, repeated, earlier=_earlier(earlier_run, options, targets)))
 
 
-def _earlier(found: Run, options: RunOptions, targets: str) -> Earlier | None:
+def _earlier(run: Run, options: RunOptions, targets: str) -> Earlier | None:
     """Returns the replayed run, if the new one is to do the same; None, with a line, if it had programs and is to differ."""
     from commands.run.executions import Earlier
     from results.stored.load import load_record
 
-    record = load_record(found)
-    earlier = Earlier.of(found, record)
+    record = load_record(run)
+    earlier = Earlier.of(run, record)
     if earlier is None or not subjects.by_programs(options):
         return None
-    plan = _plan_of(found, subjects.layout_of(options, record.test.nodes), _plan_text(found))
+    plan = _plan_of(run, subjects.layout_of(options, record.test.nodes), _plan_text(run))
     if targets == "name" or _edited(plan, record):
         why = "--targets name changes the plan" if targets == "name" else "its plan was edited"
         echo(f"replay     what the programs do is not compared with the run: {why}", err=True)
@@ -157,7 +158,7 @@ def _earlier(found: Run, options: RunOptions, targets: str) -> Earlier | None:
     return earlier
 
 
-def _plan_of(found: Run, where: Layout, text: str) -> Plan:
+def _plan_of(run: Run, where: Layout, text: str) -> Plan:
     """Returns the plan of a run from its text.
 
     Raises:
@@ -165,19 +166,19 @@ def _plan_of(found: Run, where: Layout, text: str) -> Plan:
     """
     from nemesis.planfile import from_json
 
-    return from_json(text, where=where, source=str(found.plan_json))
+    return from_json(text, where=where, source=str(run.plan_json))
 
 
-def _plan_text(found: Run) -> str:
+def _plan_text(run: Run) -> str:
     """Returns the text of the plan in the folder of a run.
 
     Raises:
         InputError: There is none.
     """
     try:
-        return found.read_bytes(found.plan_json, MAX_PLAN_BYTES).decode("utf-8")
+        return run.read_bytes(run.plan_json, MAX_PLAN_BYTES).decode("utf-8")
     except UnicodeDecodeError as error:
-        raise InputError(f"{found.path} has no plan to replay: {error}") from error
+        raise InputError(f"{run.path} has no plan to replay: {error}") from error
 
 
 def _refuse_others(ctx: click.Context) -> None:
@@ -187,9 +188,10 @@ def _refuse_others(ctx: click.Context) -> None:
         InputError: The command line has one.
     """
     given = [
-        f"--{opt.long_name(each)}"
-        for each in opt.options_of(ctx.command, ctx)
-        if each.name not in OF_NODE and ctx.get_parameter_source(str(each.name)) is ParameterSource.COMMANDLINE
+        f"--{opt.long_name(parameter)}"
+        for parameter in opt.options_of(ctx.command, ctx)
+        if parameter.name not in OF_NODE
+        and ctx.get_parameter_source(str(parameter.name)) is ParameterSource.COMMANDLINE
     ]
     if given:
         raise InputError(
@@ -205,10 +207,10 @@ def _of_node(run: str, options: NodeOptions, store_dir: Path, program: str) -> E
     from results.store.store import Store
     from results.stored.load import load_record
 
-    found = Store(store_dir).open_run(run)
-    record = load_record(found)
+    stored_run = Store(store_dir).open_run(run)
+    record = load_record(stored_run)
     node = options.node or ""
-    lines = recorded_lines(found, record, node)
+    lines = recorded_lines(stored_run, record, node)
     result = replayed(
         lines,
         command_of(program),
@@ -217,7 +219,7 @@ def _of_node(run: str, options: NodeOptions, store_dir: Path, program: str) -> E
         until_s=options.until,
         wait_s=options.wait,
     )
-    for sentence in [*result.sentences(node), *filter(None, [end_of(found, node)])]:
+    for sentence in [*result.sentences(node), *filter(None, [end_of(stored_run, node)])]:
         echo(sentence)
     return result.code
 
@@ -247,20 +249,20 @@ def recalled(
     from results.stored.load import load_record
 
     replaced = {name: more[name] for name in (choosing.SYSTEM, choosing.WORKLOAD) if more[name] is not None}
-    found = Store(store_dir).open_run(run)
-    record = load_record(found)
-    text = _plan_text(found)  # a run without a plan is refused before anything else
-    known = _known(record, replaced, more, str(found.test_json))
-    system, workload = _chosen(known, replaced, str(found.test_json))
+    stored_run = Store(store_dir).open_run(run)
+    record = load_record(stored_run)
+    text = _plan_text(stored_run)  # a run without a plan is refused before anything else
+    known = _known(record, replaced, more, str(stored_run.test_json))
+    system, workload = _chosen(known, replaced, str(stored_run.test_json))
     options = [*opt.options_of(run_test), *system.options, *workload.options]
     known["nodes"] = len(record.test.nodes) if known.get("cluster_kind", "local") in clusters.options.COUNTED else None
     if known["nodes"] is None:
         options = [option for option in options if option.name != "nodes"]
         del known["nodes"]
     known.setdefault(PROMISES, kept(known, _promised(system, workload, known)))
-    values, missing = opt.recorded(options, known, places=PLACES, source=str(found.test_json))
+    values, missing = opt.recorded(options, known, places=PLACES, source=str(stored_run.test_json))
     recorded = RunOptions.of(values)
-    plan = _plan_of(found, subjects.layout_of(recorded, record.test.nodes), text)
+    plan = _plan_of(stored_run, subjects.layout_of(recorded, record.test.nodes), text)
     faults = by_name(plan.faults, record.faults) if targets == "name" else plan.faults
     edited = _edited(plan, record)
     if plan.time_limit_s is not None and TIME_LIMIT in missing:
@@ -268,7 +270,7 @@ def recalled(
         recorded = recorded.having({"time_limit": plan.time_limit_s})
         missing.remove(TIME_LIMIT)
     origins = opt.origins(ctx)
-    for line in _notices(known, recorded, missing, origins, str(found.test_json)):
+    for line in _notices(known, recorded, missing, origins, str(stored_run.test_json)):
         echo(message(line), err=True)
     given = {name: value for name, value in values.items() if value not in (None, ())}
     planned = replace(plan, faults=faults, seed=record.test.seed, time_limit_s=values["time_limit"])
@@ -276,15 +278,15 @@ def recalled(
         planned = _for_real_nodes(planned)
         given["time_limit"] = planned.time_limit_s
     if always_plan or not _drawn_again(planned, recorded):
-        path = found.path / f"replay-by-{targets}.json"
-        found.write_text(path, to_json(planned))
+        path = stored_run.path / f"replay-by-{targets}.json"
+        stored_run.write_text(path, to_json(planned))
         given = {name: value for name, value in given.items() if name not in nemesis.choices.DRAWING}
         given[nemesis.choices.PLAN_FILE] = near(path)
     given |= {name: value for name, value in more.items() if name in origins and name in PLACES and value is not None}
-    if more.get("test_name") is None and not edited and is_test_name(found.test_name):
-        given["test_name"] = found.test_name
+    if more.get("test_name") is None and not edited and is_test_name(stored_run.test_name):
+        given["test_name"] = stored_run.test_name
     test = run_test.completed(ctx.find_root(), {**given, "store_dir": store_dir})
-    return (RunOptions.of(test.params), Sources.of(test)), build(RepeatOptions, test.params), found
+    return (RunOptions.of(test.params), Sources.of(test)), build(RepeatOptions, test.params), stored_run
 
 
 def _known(record: RunRecord, replaced: Mapping[str, str], more: Mapping[str, Any], source: str) -> dict[str, Any]:
@@ -313,7 +315,7 @@ def _for_real_nodes(plan: Plan) -> Plan:
 
 def _promised(system: Chosen, workload: Chosen, known: Mapping[str, Any]) -> Mapping[str, Any]:
     """Returns the options of the workload that ask for the promise of the system with recorded options."""
-    own = {each.name for each in fields(system.type.Options)}
+    own = {field.name for field in fields(system.type.Options)}
     try:
         options = build(system.type.Options, {name: value for name, value in known.items() if name in own})
     except (InputError, ValueError, TypeError):
@@ -366,15 +368,15 @@ def _chosen(known: Mapping[str, Any], replaced: Mapping[str, str], source: str) 
         InputError: One of them is not installed, or has a place, e.g. MODULE:CLASS, that is not on the command line.
     """
     usual = asdict(NameOptions())  # for runs of earlier versions
-    found = []
+    choices = []
     for parameter, group in ((choosing.SYSTEM, plugins.SYSTEMS), (choosing.WORKLOAD, plugins.WORKLOADS)):
         try:
             on_command_line = parameter in replaced
             name = str(known.get(parameter, usual[parameter]))
-            found.append(choosing.chosen(group, name, by_place=on_command_line))
+            choices.append(choosing.chosen(group, name, by_place=on_command_line))
         except InputError as error:
             raise InputError(f"{source}: {error}") from error
-    return found
+    return choices
 
 
 def _notices(

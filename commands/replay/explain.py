@@ -66,32 +66,32 @@ def explain_run(ctx: click.Context, /, run: str, store_dir: Path, **more: Any) -
     from results.stored.load import load_record
 
     console = open_console(stderr=False)
-    found = Store(store_dir).open_run(run)
-    record = load_record(found)
+    stored_run = Store(store_dir).open_run(run)
+    record = load_record(stored_run)
     reason = reason_of(record)
     examples = counterexamples_of(record, reason)
-    logs = logs_of(found, record, evidence(record))
+    logs = logs_of(stored_run, record, evidence(record))
     shown = since_start(record, logs.since, scene_of(examples[0]).to_ns) if examples else ()
     others = evidence(record, logs, shown)
-    scenes = [*map(scene_of, examples[:1]), *(each.scene for each in others if each.scene is not None)]
+    scenes = [*map(scene_of, examples[:1]), *(other.scene for other in others if other.scene is not None)]
     if not examples and not others:
-        console.print(f"{found.path} has no violation to explain. Its verdict: {reason}", soft_wrap=True)
+        console.print(f"{stored_run.path} has no violation to explain. Its verdict: {reason}", soft_wrap=True)
         ctx.exit(ExitCode.UNKNOWN)
-    states = _states(ctx, found, record, scenes, logs, store_dir=store_dir, more=more) if scenes else ()
+    states = _states(ctx, stored_run, record, scenes, logs, store_dir=store_dir, more=more) if scenes else ()
     if examples:
         print_story(console, examples[0], story(scenes[0], record, states, logs.near(scenes[0].spans)), reason=reason)
         print_since(console, shown)
     else:
         print_reason(console, verdict_of(record.parts), reason)
-    print_messages(console, messages_near(found, record, examples[0] if examples else None))
+    print_messages(console, messages_near(stored_run, record, examples[0] if examples else None))
     _print_others(console, record, others, logs=logs, states=states)
     for note in logs.notes:
         console.print(Text(one_line(note), style="dim"), soft_wrap=True)
     is_part = any(part.name == ONE_LEADER for part in record.parts)  # then its evidence has them
     for rival in () if is_part else rivals(record.sightings):
         console.print(Text(str(rival)), soft_wrap=True)
-    draw(found, record, build(record))
-    echo(f"report     {found.report_html}")
+    draw(stored_run, record, build(record))
+    echo(f"report     {stored_run.report_html}")
     if verdict_of(record.parts) is not Verdict.INVALID:
         ctx.exit(ExitCode.UNKNOWN)
 
@@ -108,15 +108,15 @@ def _print_others(
     from results.page.story import story
     from results.page.story_text import print_evidence, print_since
 
-    for each in others:
-        around = () if each.scene is None else story(each.scene, record, states, logs.near(each.scene.spans))
-        print_evidence(console, each, around)
-        print_since(console, each.since)
+    for other in others:
+        around = () if other.scene is None else story(other.scene, record, states, logs.near(other.scene.spans))
+        print_evidence(console, other, around)
+        print_since(console, other.since)
 
 
 def _states(
     ctx: click.Context,
-    found: Run,
+    run: Run,
     record: RunRecord,
     scenes: Sequence[Scene],
     logs: Logs,
@@ -131,7 +131,7 @@ def _states(
     from results.page.story import times_of
     from results.stored.node_states import FILE, MAX_STATES, states_document
 
-    (options, sources), _, _ = recalled(ctx, str(found.path), store_dir=store_dir, targets="role", more=more)
+    (options, sources), _, _ = recalled(ctx, str(run.path), store_dir=store_dir, targets="role", more=more)
     if subjects.by_programs(options):
         return ()  # the state of a program is in its memory
     settled = settle(options, sources)
@@ -142,12 +142,12 @@ def _states(
     states = states_of(settled, record.operations, times[:MAX_STATES], key=_key_of(scenes))
     if states is None:
         echo(
-            f"{found.path} has another history when it runs again, so the state of its nodes is unknown; "
+            f"{run.path} has another history when it runs again, so the state of its nodes is unknown; "
             "use the version of labrys that made it",
             err=True,
         )
         return ()
-    found.write_json(found.path / FILE, states_document(states))
+    run.write_json(run.path / FILE, states_document(states))
     return states
 
 

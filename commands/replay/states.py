@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from commands.options.compose import Settled
     from harness.clock import Clock
     from harness.op import Operation
-    from harness.run import Test
+    from harness.test import Test
     from harness.watch import Watch
 
 

@@ -81,18 +81,18 @@ def compared(one: Mapping[str, Path], other: Mapping[str, Path]) -> tuple[int, s
     Returns:
         The number of equal lines; and the first difference in the order of time as a sentence, None if there is none.
     """
-    equal, found = 0, []
+    equal, differences = 0, []
     for node in sorted({*one, *other}):
         pairs = itertools.zip_longest(_lines(one.get(node)), _lines(other.get(node)))
         for number, (first, second) in enumerate(pairs, 1):
             if first != second:
                 times = [_seconds(line) for line in (first, second) if line is not None]
-                found.append((min(times), node, number, first, second))
+                differences.append((min(times), node, number, first, second))
                 break
             equal += first is not None and first[:1].isdecimal()  # a last line in words says what is left out
-    if not found:
+    if not differences:
         return equal, None
-    _, node, number, first, second = min(found, key=lambda each: each[:3])
+    _, node, number, first, second = min(differences, key=lambda difference: difference[:3])
     return equal, (
         f"The first difference is in message {number} of {node}: {_shown(first)} in the first run, and {_shown(second)} in the "
         "second."

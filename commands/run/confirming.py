@@ -101,7 +101,7 @@ def _own_places(options: RunOptions) -> list[str]:
     names = {choosing.SYSTEM: options.system.name, choosing.WORKLOAD: options.workload.name}
     return [
         word
-        for each in options.click_options()
-        if ":" in names.get(str(each.name), "")
-        for word in (each.opts[0], names[str(each.name)])
+        for option in options.click_options()
+        if ":" in names.get(str(option.name), "")
+        for word in (option.opts[0], names[str(option.name)])
     ]

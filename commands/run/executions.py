@@ -91,13 +91,13 @@ def compared(earlier: Earlier, settled: Settled, versions: Mapping[str, str], re
 
 def where(one: Execution, other: Execution) -> str:
     """Returns in which second of virtual time two different executions differ first."""
-    first, second = (_seconds(each.trace) for each in (one, other))
+    first, second = (_seconds(execution.trace) for execution in (one, other))
     if not first or not second:
         return "nobody can say where, because one of them has no digests of its seconds"
     for number, (mine, others) in enumerate(zip(first, second, strict=False)):
         if mine != others:
             return f"equal for {number} s of virtual time, and different before {number + 1} s"
-    ends = [each.figures.get(TIMES, 0) / NS_PER_S for each in (one, other)]
+    ends = [execution.figures.get(TIMES, 0) / NS_PER_S for execution in (one, other)]
     same_s = min(len(first), len(second))
     return f"equal for {same_s} s of virtual time, and different later; they end at {ends[0]:.3f} s and {ends[1]:.3f} s"
 
@@ -110,8 +110,11 @@ def changed(earlier: Earlier, now: Execution, versions: Mapping[str, str]) -> li
         "the kernel": (before.kernel, now.kernel),
         "the processor": (before.processor, now.processor),
         **{
-            f"the version of {name(each)}": (earlier.versions.get(each, "none"), versions.get(each, "none"))
-            for each in sorted({*earlier.versions, *versions})
+            f"the version of {name(component)}": (
+                earlier.versions.get(component, "none"),
+                versions.get(component, "none"),
+            )
+            for component in sorted({*earlier.versions, *versions})
         },
     }
     clauses += [
@@ -157,7 +160,7 @@ def first_of(one: Path, other: Path) -> str:
 
 
 def _seconds(trace: str) -> list[str]:
-    return [trace[place : place + SECOND_DIGITS] for place in range(0, len(trace), SECOND_DIGITS)]
+    return [trace[index : index + SECOND_DIGITS] for index in range(0, len(trace), SECOND_DIGITS)]
 
 
 def _part(verdict: Verdict, reason: str) -> Part:

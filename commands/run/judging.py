@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from harness.history import HistoryWriter
     from harness.op import Operation
     from harness.phases import Phases
-    from harness.run import RunResult, Test
+    from harness.run import RunResult
+    from harness.test import Test
     from harness.verdict import Part
     from harness.workload import Observed
     from results.record.record import TestInfo
@@ -100,20 +101,22 @@ class EarlyJudge:
     def _judge(self, observed: Observed) -> Judged:
         with self.phases.during(ph.JUDGE):
             operations = pair(self.history.ops)
-            found = parts.of_workload(self.test, operations, observed)
+            judged_parts = parts.of_workload(self.test, operations, observed)
         with self.phases.during(ph.DRAW):
-            drawn = self._drawn(observed, operations, found)
+            drawn = self._drawn(observed, operations, judged_parts)
         with self.phases.during(ph.WRITE_HISTORY):
             name = f"{self.folder.test_name}/{self.folder.stamp}"
             table = self.folder.operations_parquet
             problems = tried(table.name, lambda: write_operations(table, operations, run=name))
-        return Judged(operations=operations, parts=found, drawn=drawn, problems=problems)
+        return Judged(operations=operations, parts=judged_parts, drawn=drawn, problems=problems)
 
     def _drawn(
-        self, observed: Observed, operations: Sequence[Operation], found: Sequence[Part]
+        self, observed: Observed, operations: Sequence[Operation], judged_parts: Sequence[Part]
     ) -> Mapping[str, tuple[str, str]] | None:
         """Draws the plots. Only parts of the workload have plots of their own."""
-        record = RunRecord(test=self.info, duration_s=0.0, parts=found, faults=observed.faults, operations=operations)
+        record = RunRecord(
+            test=self.info, duration_s=0.0, parts=judged_parts, faults=observed.faults, operations=operations
+        )
         try:
             from results.page.report import plots_of
 

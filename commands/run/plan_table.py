@@ -85,7 +85,9 @@ def _operation(operation: Value) -> str:
     if not (isinstance(operation, dict) and isinstance(operation.get("f"), str)):
         return _text(operation)
     rest = (operation.get("key"), operation.get("value"))
-    return name(" ".join([str(operation["f"]), *(_text(each) for each in rest if each is not None)]), MAX_OPERATION)
+    return name(
+        " ".join([str(operation["f"]), *(_text(member) for member in rest if member is not None)]), MAX_OPERATION
+    )
 
 
 def _text(value: Value) -> str:

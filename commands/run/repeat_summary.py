@@ -37,8 +37,8 @@ def print_run(console: Console, tally: Tally) -> None:
     """Prints the last run of a tally, with its reason unless it is valid."""
     run = tally.runs[-1]
     console.print(Text.assemble(f"[{run.number}/{tally.asked}] ", _line(run)))
-    for each in run.outcome.crossed:
-        console.print(Text(f"      {one_line(each)}", style="dim"), soft_wrap=True)
+    for threshold in run.outcome.crossed:
+        console.print(Text(f"      {one_line(threshold)}", style="dim"), soft_wrap=True)
     if run.outcome.verdict is not Verdict.VALID:
         console.print(Text(f"      {one_line(run.outcome.reason)}", style="dim"), soft_wrap=True)
 

@@ -41,7 +41,8 @@ if TYPE_CHECKING:
     from commands.options.compose import Settled
     from commands.run.executions import Earlier
     from harness.op import Operation, Value
-    from harness.run import RunResult, Test
+    from harness.run import RunResult
+    from harness.test import Test
     from harness.verdict import Part
     from results.record.record import TestInfo
     from results.store.store import Run, Store
@@ -226,7 +227,7 @@ def _run_and_judge(
             sentence=document["reason"],
             error=result.error,
             interrupted=result.interrupted,
-            crossed=[each.crossed for each in numbers if each.crossed is not None],
+            crossed=[figure.crossed for figure in numbers if figure.crossed is not None],
         ),
         run=folder,
         document=document,

@@ -16,8 +16,9 @@ from commands.options.subjects import by_programs
 from harness.console import sources as opt
 from harness.console.plain import one_line
 from harness.console.terminal import annotation, echo, open_console
-from harness.declare import build, click_options, with_options
+from harness.declare import click_options, with_options
 from harness.errors import InputError
+from harness.option_values import build
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -124,7 +125,7 @@ def run_once(options: RunOptions, sources: Sources, *, summary: Console, earlier
         echo(json.dumps({"run": str(run.path), **document}))
     elif output.output == "github" and outcome.alone is not Verdict.VALID:
         level = "error" if replace(outcome, error=None).alone is Verdict.INVALID else "warning"
-        said = " ".join([*(f"Crossed the threshold {each}." for each in outcome.crossed), outcome.sentence])
+        said = " ".join([*(f"Crossed the threshold {threshold}." for threshold in outcome.crossed), outcome.sentence])
         echo(annotation(level, f"labrys {document['test']}", f"{said} -- {reproduce}"))
     return outcome.exit_code
 
@@ -208,7 +209,7 @@ def _repeat(options: RunOptions, sources: Sources, repeated: RepeatOptions, earl
             for run in tally.runs:
                 if run.outcome.alone is not Verdict.VALID:
                     level = "warning" if run.outcome.alone is Verdict.UNKNOWN else "error"
-                    crossed = (f"Crossed the threshold {each}." for each in run.outcome.crossed)
+                    crossed = (f"Crossed the threshold {threshold}." for threshold in run.outcome.crossed)
                     said = " ".join([*crossed, run.outcome.reason])
                     echo(annotation(level, f"labrys {name}", f"{said} -- {run.reproduce}"))
             echo(annotation("notice", f"labrys {name}", tally.describe()))

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from harness.faults import PlannedFault
     from harness.history import Recorder
     from harness.op import Operation
-    from harness.run import Observer, RunResult, Test
+    from harness.run import Observer, RunResult
+    from harness.test import Test
     from harness.watch import Watch
 
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from clusters.local import LocalCluster
     from harness.cluster import Cluster
     from harness.node import Node
-    from harness.system import Program
+    from harness.traits import Program
 
 DEFAULT_NAME = "labrys"
 CHECK_TIMEOUT_S = 5.0
@@ -322,8 +322,8 @@ def _examine_nodes(
             from clusters.ssh import SshCluster
 
             with contextlib.closing(SshCluster.from_inventory(inventory)) as hosts:
-                found, usable = examine_hosts(hosts, programs)
-                return [*found, *(examine_nodes(hosts.probed(usable)) if usable else ())], ""
+                findings, usable = examine_hosts(hosts, programs)
+                return [*findings, *(examine_nodes(hosts.probed(usable)) if usable else ())], ""
         if vagrant:
             with _opened("", inventory, vagrant=vagrant) as one:
                 return examine_nodes(one.capabilities()), ""

@@ -103,12 +103,15 @@ def workload(*, name: str, into: Path) -> None:
 @new.command("node", cls=DefaultsCommand, short_help="Makes a node program for --cluster pipes.")
 @click.argument("name")
 @click.option(
-    "--language", type=Choice([str(each) for each in Language]), required=True, help="The language of the program."
+    "--language",
+    type=Choice([str(language) for language in Language]),
+    required=True,
+    help="The language of the program.",
 )
 @click.option(
     "--workload",
     "served",
-    type=Choice([str(each) for each in NodeWorkload]),
+    type=Choice([str(member) for member in NodeWorkload]),
     default=str(NodeWorkload.ECHO),
     show_default=True,
     help="The workload that the program serves.",
@@ -164,13 +167,13 @@ def _write(files: Mapping[Path, Path], names: Mapping[str, str], target: Path) -
         raise InfrastructureError(f"{target} cannot be made: {error.strerror or error}") from error
     try:
         for path, source in files.items():
-            place = target / _renamed(str(path), names)
-            place = place.with_name(f".{GITIGNORE}") if place.name == GITIGNORE else place
-            place.parent.mkdir(parents=True, exist_ok=True)
+            destination = target / _renamed(str(path), names)
+            destination = destination.with_name(f".{GITIGNORE}") if destination.name == GITIGNORE else destination
+            destination.parent.mkdir(parents=True, exist_ok=True)
             text = _renamed(source.read_text(encoding="utf-8"), names)
-            place.write_text(text, encoding="utf-8")
+            destination.write_text(text, encoding="utf-8")
             if text.startswith("#!"):
-                place.chmod(place.stat().st_mode | 0o111)
+                destination.chmod(destination.stat().st_mode | 0o111)
     except OSError as error:
         raise InfrastructureError(f"{error.filename} cannot be written: {error.strerror or error}") from error
 
@@ -221,4 +224,4 @@ def _hold_form(name: str) -> None:
 
 
 def _renamed(text: str, names: Mapping[str, str]) -> str:
-    return re.sub("|".join(names), lambda found: names[found[0]], text)
+    return re.sub("|".join(names), lambda match: names[match[0]], text)

@@ -125,22 +125,22 @@ def confirmed(
     Raises:
         ValueError: `taken` is empty.
     """
-    for place in range(len(taken) - 1, -1, -1):
+    for index in range(len(taken) - 1, -1, -1):
         hits = runs = 0
-        while runs < LAST_RUNS and not enough(taken[place]):
-            hit = finds(taken[place])
+        while runs < LAST_RUNS and not enough(taken[index]):
+            hit = finds(taken[index])
             if hit is None:
                 break
             hits += hit
             runs += 1
         if runs < LAST_RUNS:
-            return taken[place], f"The result was invalid in {hits} of {runs} further runs; then the time was over."
-        if place == 0 or hits >= frequent * runs:
+            return taken[index], f"The result was invalid in {hits} of {runs} further runs; then the time was over."
+        if index == 0 or hits >= frequent * runs:
             low, high = interval(hits, runs)
-            back = len(taken) - 1 - place
+            back = len(taken) - 1 - index
             text = (
                 f"Too few further runs were invalid after the last {back} steps, so they were undone. " if back else ""
             )
             text += f"The result was invalid in {hits} of {runs} further runs: {low:.0%} to {high:.0%} with 95 % confidence."
-            return taken[place], text
+            return taken[index], text
     raise ValueError("expected at least the original run")

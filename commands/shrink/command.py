@@ -97,7 +97,9 @@ def shrink_run(
 
     console = open_console()
     run_s = _stored_length_s(Store(store_dir).open_run(run))
-    (options, sources), _, found = recalled(ctx, run, store_dir=store_dir, targets="role", more=more, always_plan=True)
+    (options, sources), _, stored_run = recalled(
+        ctx, run, store_dir=store_dir, targets="role", more=more, always_plan=True
+    )
     settled = settle(options, sources)
     options, plan = settled.options, settled.given
     assert plan is not None  # noqa: S101 - a replay has a plan
@@ -118,7 +120,7 @@ def shrink_run(
         goals=goals,
     )
     budget_s = 60 * (minutes or (SIMULATED_MINUTES if simulated else REAL_MINUTES))
-    runner = _Runner(console=console, folder=found, settled=settled, any_seed=any_seed, longest_s=run_s)
+    runner = _Runner(console=console, folder=stored_run, settled=settled, any_seed=any_seed, longest_s=run_s)
     best = _by_chance(runner, whole, budget_s) if by_chance else _exactly(runner, whole, budget_s, others)
     if best is None:
         if runner.ended_early:
@@ -127,11 +129,11 @@ def shrink_run(
             found_out = (
                 f"it was invalid in none of {counted(runner.runs, 'further run')}, so there is nothing to shrink"
             )
-        console.print(f"{found.path}: {found_out}", soft_wrap=True)
+        console.print(f"{stored_run.path}: {found_out}", soft_wrap=True)
         ctx.exit(ExitCode.INTERRUPTED if runner.interrupted else ExitCode.UNKNOWN)
-    path = found.shrunk_json
+    path = stored_run.shrunk_json
     smaller = _plan_of(plan, best)
-    found.write_text(path, to_json(smaller))
+    stored_run.write_text(path, to_json(smaller))
     ended = " The time was over before all steps were tried." if runner.ended_early else ""
     console.print(f"{runner.part} is invalid in both, after {runner.runs} runs.{ended}", soft_wrap=True)
     console.print(f"before  {whole.describe()}", soft_wrap=True)
@@ -143,7 +145,7 @@ def shrink_run(
         )
         console.print(f"kept    {kept}", soft_wrap=True)
     line = reproduce_line(result, sources)
-    found.write_text(found.path / SHRUNK_COMMAND, f"{line}\n")
+    stored_run.write_text(stored_run.path / SHRUNK_COMMAND, f"{line}\n")
     echo(line)
     ctx.exit(ExitCode.INTERRUPTED if runner.interrupted else ExitCode.INVALID)
 

@@ -74,15 +74,15 @@ def write_regression(
 def _relative(options: RunOptions, folder: Path) -> RunOptions:
     """Returns the options with the places of code in files relative to the folder of the regression."""
 
-    def relative(place: str) -> str:
-        file, attribute = split_place(place)
-        return f"{os.path.relpath(file, folder)}{PLACE_SEPARATOR}{attribute}" if is_file_place(place) else place
+    def relative(location: str) -> str:
+        file, attribute = split_place(location)
+        return f"{os.path.relpath(file, folder)}{PLACE_SEPARATOR}{attribute}" if is_file_place(location) else location
 
     fault = options.faults.fault
     programs = {
-        str(each.name): _relative_program(value, folder)
-        for each in options.click_options()
-        if isinstance(each.type, ProgramText) and (value := options.values()[str(each.name)])
+        str(option.name): _relative_program(value, folder)
+        for option in options.click_options()
+        if isinstance(option.type, ProgramText) and (value := options.values()[str(option.name)])
     }
     options = options.having(programs)
     return replace(
@@ -104,10 +104,10 @@ def _relative_program(command: str, folder: Path) -> str:
 
 def toml_lines(words: Sequence[str]) -> Iterator[str]:
     """Yields command-line words as lines of TOML: `--rate 5` as `rate = 5`, `--no-x` as `x = false`."""
-    for place, word in enumerate(words):
+    for index, word in enumerate(words):
         if not word.startswith("--"):
             continue
-        following = words[place + 1] if place + 1 < len(words) else "--"
+        following = words[index + 1] if index + 1 < len(words) else "--"
         name = word.removeprefix("--")
         if not following.startswith("--"):
             yield f"{name} = {_value(following)}"

@@ -87,7 +87,7 @@ def shrink(
     """
     tried: set[str] = set()
 
-    def found(versions: Iterator[Candidate]) -> Candidate | None:
+    def first_with_finding(versions: Iterator[Candidate]) -> Candidate | None:
         for version in versions:
             if repr(version) not in tried and not enough(version):
                 tried.add(repr(version))
@@ -99,7 +99,9 @@ def shrink(
     smaller: Candidate | None = whole
     while smaller is not None:
         best = smaller
-        smaller = found(steps(best)) or found(replace(each, seed=seed) for seed in seeds for each in steps(best))
+        smaller = first_with_finding(steps(best)) or first_with_finding(
+            replace(step, seed=seed) for seed in seeds for step in steps(best)
+        )
     return best
 
 
@@ -109,10 +111,10 @@ def steps(candidate: Candidate) -> Iterator[Candidate]:
     yield from _shorter_run(candidate)
     yield from _earlier_faults(candidate)
     yield from _smaller_options(candidate)
-    for place, fault in enumerate(candidate.faults):
+    for index, fault in enumerate(candidate.faults):
         for smaller in (*_shorter_fault(fault), *_fewer_targets(fault), *_smaller_options_of(fault)):
             yield replace(
-                candidate, faults=number([*candidate.faults[:place], smaller, *candidate.faults[place + 1 :]])
+                candidate, faults=number([*candidate.faults[:index], smaller, *candidate.faults[index + 1 :]])
             )
 
 

@@ -183,7 +183,7 @@ def run_suite(
                     own += ["--suite-case", json.dumps(written(suite.case_of(case)))]
                     command = [*(["--config", str(config)] if config else []), *case.arguments(), *own]
                     log = folder.path / f"{names[case.name]}.log"
-                    now = [*(each.name for each in running.cases()), case.name]
+                    now = [*(other.name for other in running.cases()), case.name]
                     folder.save(suite, results, selected=wanted, running=now)
                     with _interrupted_later():
                         running.add(_begin(case, number, command, log), limit_s(case, time_limit_s))
@@ -193,7 +193,7 @@ def run_suite(
                 result = result_of(process.case, ended)
                 _raise_if_interrupted(result)
                 results[process.case.name] = result
-                folder.save(suite, results, selected=wanted, running=[each.name for each in running.cases()])
+                folder.save(suite, results, selected=wanted, running=[other.name for other in running.cases()])
                 head = f"[{process.number}/{total}] {plain(process.case.name)}: " if several else "      "
                 line = f"{head}{result.ended} ({seconds(result.seconds)}): {one_line(result.why)}"
                 console.print(Text(line, style=COLOURS[result.passed]))
@@ -225,7 +225,7 @@ def _interrupted_later() -> Iterator[None]:
     usual = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     for number, handler in usual.items():
         if callable(handler):
-            signal.signal(number, lambda found, _: caught.append(found))
+            signal.signal(number, lambda signal_number, _: caught.append(signal_number))
     try:
         yield
     finally:

@@ -306,12 +306,12 @@ def _failed(folder: Path, suite: Suite, names: frozenset[str], cases: Sequence[C
     gone = sorted(names - {case.name for case in suite.cases})
     if gone:
         echo(f"the suite's file no longer has {', '.join(map(plain_name, gone[:MAX_SHOWN]))}", err=True)
-    found = [case for case in cases if case.name in names]
-    if not found:
+    matching = [case for case in cases if case.name in names]
+    if not matching:
         first = ", ".join(map(plain_name, sorted(names)[:MAX_SHOWN]))
         raise InputError(f"of the cases that were not as expected in {folder}, none is selected; the first are {first}")
-    echo(f"repeats    {len(found)} of {counted(len(names), 'failed case')} of {folder}", err=True)
-    return found
+    echo(f"repeats    {len(matching)} of {counted(len(names), 'failed case')} of {folder}", err=True)
+    return matching
 
 
 def _selected(suite: Suite, only: str | None) -> Sequence[Case]:

@@ -212,12 +212,12 @@ def newest_folder(store: Path, suite: str) -> SuiteFolder:
         InputError: There is none.
     """
     name = plain_name(suite)
-    found = next((path for path in Store(store).suites() if path.parent.name == name), None)
-    if found is None:
+    folder = next((path for path in Store(store).suites() if path.parent.name == name), None)
+    if folder is None:
         raise InputError(
             f"the store {store} has no run of the suite {plain_text(suite)!r}; run it once, or name its store"
         )
-    return SuiteFolder(found)
+    return SuiteFolder(folder)
 
 
 def digest_of(case: Case) -> str:
@@ -271,7 +271,7 @@ def _results(stored: StoredSuite, cases: Iterable[Case]) -> dict[str, CaseResult
 
 
 def _result(case: Case, stored: StoredCaseResult) -> CaseResult:
-    verdict = next((each for each in Verdict if each.exit_code == stored.exit_code), None)
+    verdict = next((candidate for candidate in Verdict if candidate.exit_code == stored.exit_code), None)
     return CaseResult(
         case=case,
         outcome=RunOutcome(

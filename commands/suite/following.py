@@ -53,7 +53,7 @@ class Following:
 
     def remove(self, name: str) -> None:
         """Shows a log no more."""
-        self._logs = {each: log for each, log in self._logs.items() if each != name}
+        self._logs = {other: log for other, log in self._logs.items() if other != name}
 
     def lines(self) -> list[str]:
         """Returns the last complete line of each log that has one."""

@@ -59,11 +59,11 @@ class Machine:
         """Returns this machine."""
         return cls(cores=len(os.sched_getaffinity(0)), free_bytes=free_bytes())
 
-    def room(self, place: Place) -> int:
+    def room(self, where: Place) -> int:
         """Returns how many cases of a place this machine can run at the same time; at least one."""
-        if place is Place.SHARED:
+        if where is Place.SHARED:
             return 1
-        cores, size = (1, SIMULATED_BYTES) if place is Place.SIMULATED else (CORES_PER_CLUSTER, CLUSTER_BYTES)
+        cores, size = (1, SIMULATED_BYTES) if where is Place.SIMULATED else (CORES_PER_CLUSTER, CLUSTER_BYTES)
         by_memory = self.cores if self.free_bytes is None else self.free_bytes // size
         return max(1, min(self.cores // cores, by_memory))
 
@@ -84,8 +84,8 @@ class Jobs:
 
     def limit(self, case: Case) -> int:
         """Returns how many cases of the same place may run at the same time."""
-        place = self._place(case)
-        return self.machine.room(place) if self.most is None or place is Place.SHARED else self.most
+        where = self._place(case)
+        return self.machine.room(where) if self.most is None or where is Place.SHARED else self.most
 
     def _place(self, case: Case) -> Place:
         return self.places.get(case.name, Place.SHARED)
@@ -93,12 +93,12 @@ class Jobs:
     def following(self, waiting: Sequence[Case], running: Collection[Case]) -> Case | None:
         """Returns the first waiting case that may begin beside the running ones; None if none may."""
         for case in waiting:
-            alike = all(self._place(each) is self._place(case) for each in running)
+            alike = all(self._place(other) is self._place(case) for other in running)
             if alike and len(running) < self.limit(case):
                 return case
         return None
 
     def at_once(self, cases: Sequence[Case]) -> int:
         """Returns the largest number of these cases that run at the same time."""
-        counts = {place: sum(self._place(case) is place for case in cases) for place in Place}
+        counts = {where: sum(self._place(case) is where for case in cases) for where in Place}
         return max((min(counts[self._place(case)], self.limit(case)) for case in cases), default=0)

@@ -60,7 +60,7 @@ def result_of(case: Case, ended: Ended) -> CaseResult:
     # A Python that cannot start also ends with 1, and a negative control must not pass by that.
     if outcome.alone is None or outcome.exit_code != code:
         outcome = replace(outcome, judged=None, error=reason)
-        code = int(ExitCode.INTERNAL) if code in {int(each.exit_code) for each in Verdict} else code
+        code = int(ExitCode.INTERNAL) if code in {int(verdict.exit_code) for verdict in Verdict} else code
     return CaseResult(
         case=case,
         outcome=outcome,
@@ -120,10 +120,10 @@ def counting_parts(failures: Iterable[str], late: str | None) -> tuple[Part, ...
         ValueError: A failure has another form.
     """
     named = (failure.rpartition("=") for failure in failures)
-    found = [Part(name=name, verdict=Verdict(verdict), reason="") for name, _, verdict in named]
+    parts = [Part(name=name, verdict=Verdict(verdict), reason="") for name, _, verdict in named]
     if late is not None:
-        found.append(Part(name=CONTROL_NODE, verdict=Verdict.UNKNOWN, reason=late, extra=True))
-    return tuple(found)
+        parts.append(Part(name=CONTROL_NODE, verdict=Verdict.UNKNOWN, reason=late, extra=True))
+    return tuple(parts)
 
 
 def _worst_first(runs: Sequence[Mapping[str, Value]]) -> list[Mapping[str, Value]]:

@@ -49,10 +49,10 @@ class ShardText(click.ParamType[Shard]):
         """Reads the text."""
         if isinstance(value, Shard):
             return value
-        found = _SHARD.fullmatch(value)
-        if found is None or not 1 <= int(found["number"]) <= int(found["of"]) <= MOST:
+        match = _SHARD.fullmatch(value)
+        if match is None or not 1 <= int(match["number"]) <= int(match["of"]) <= MOST:
             self.fail(f"expected a part such as 2/5, the second of five and at most {MOST}, not {value!r}", param, ctx)
-        return Shard(number=int(found["number"]), of=int(found["of"]))
+        return Shard(number=int(match["number"]), of=int(match["of"]))
 
 
 def cases_of(
@@ -74,8 +74,8 @@ def cases_of(
     for where in Place:
         times = [0.0] * shard.of
         own = [case for case in cases if places[case.name] is where]
-        for case in sorted(own, key=lambda each: (-seconds_of(each), each.name)):
-            part = min(range(shard.of), key=lambda each: (times[each], numbers[each], each))
+        for case in sorted(own, key=lambda own_case: (-seconds_of(own_case), own_case.name)):
+            part = min(range(shard.of), key=lambda number: (times[number], numbers[number], number))
             times[part] += seconds_of(case)
             numbers[part] += 1
             part_of[case.name] = part + 1

@@ -17,8 +17,8 @@ from harness.console.parameters import Choice, PathType, Seconds, existing_file,
 from harness.console.plain import counted, one_line
 from harness.console.sources import DefaultsCommand
 from harness.console.terminal import echo, open_console
-from harness.declare import build
 from harness.errors import InputError
+from harness.option_values import build
 from results.causes.known import KNOWN
 
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ def _repairs(test: TestInfo) -> tuple[str, ...]:
 
     try:
         options = choosing.chosen(plugins.SYSTEMS, test.system, by_place=False).type.Options
-        own = {each.name for each in fields(options)}
+        own = {field.name for field in fields(options)}
         made = build(options, {name: value for name, value in test.options.items() if name in own})
     except (InputError, ValueError, TypeError):
         return ()  # a replay would refuse it with the reason

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from commands.run.in_time import Deadline
 from commands.run.trial import attempt
 from harness.console.plain import counted, one_line
-from harness.declare import repairs
 from harness.errors import InputError, InterruptedEarly, LabrysError
+from harness.option_values import repairs
 from harness.outcome import RunOutcome
 from results.causes.grouping import Decided
 

@@ -45,7 +45,7 @@ def write_actions(path: Path, page: Page, *, issues: Path | None, known: Path, l
         """Returns the report for authors of the smallest run that is in a store."""
         if cause.ended != "invalid":
             return ""
-        runs = [Run(Path(sight.run)) for sight in (cause.smallest, cause.last, cause.first)]
+        runs = [Run(Path(seen.run)) for seen in (cause.smallest, cause.last, cause.first)]
         run = next((run for run in runs if run.has(run.results_json)), None)
         if run is None:
             return "No store of this night has a run of it, so there is no report of one."

@@ -71,7 +71,7 @@ class MicroRaft(JavaNodes):
 
     def node_arguments(self, node: Node, directory: str, log_directory: str) -> Sequence[str]:  # noqa: ARG002
         """Returns the arguments of `example.Node`."""
-        return (node.name, str(PORT), *(f"{each.name}={each.address}:{PORT}" for each in self.nodes))
+        return (node.name, str(PORT), *(f"{other.name}={other.address}:{PORT}" for other in self.nodes))
 
     def client(self, process: int, node: Node, *, pinned: bool = False) -> Client:  # noqa: ARG002
         """Returns a client, which looks for the leader unless it is pinned."""
@@ -99,15 +99,15 @@ class MicroRaft(JavaNodes):
         await wait_until_complete(self, nodes, timeout_s, self._missing, system_name="MicroRaft")
 
     async def _missing(self, nodes: Sequence[Node]) -> tuple[Mapping[str, str], Sequence[Node]]:
-        found = {node.name: await first_status(self, node, TIMEOUT_S) for node in nodes}
-        leaders = {(status.leader, status.term) for status in found.values() if status is not None and status.leader}
-        if len(leaders) == 1 and all(status is not None and status.leader for status in found.values()):
+        statuses = {node.name: await first_status(self, node, TIMEOUT_S) for node in nodes}
+        leaders = {(status.leader, status.term) for status in statuses.values() if status is not None and status.leader}
+        if len(leaders) == 1 and all(status is not None and status.leader for status in statuses.values()):
             return {}, ()
         missing = {
             name: "does not answer" if status is None else f"follows {status.leader} in term {status.term}"
-            for name, status in found.items()
+            for name, status in statuses.items()
         }
-        return missing, [node for node in nodes if found[node.name] is None]
+        return missing, [node for node in nodes if statuses[node.name] is None]
 
 
 class Connection:

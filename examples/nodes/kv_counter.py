@@ -103,12 +103,12 @@ def add(message):
 def read(message):
     """Answers with the sum of all keys."""
     keys = ["sum"] if SHARED else node.names
-    found = []
+    values = []
 
     def one(value):
-        found.append(value)
-        if len(found) == len(keys):
-            node.reply(message, {"type": "read_ok", "value": sum(found)})
+        values.append(value)
+        if len(values) == len(keys):
+            node.reply(message, {"type": "read_ok", "value": sum(values)})
 
     for key in keys:
         get(key, one)

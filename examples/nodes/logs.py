@@ -86,18 +86,18 @@ def send(message):
 @node.on("poll")
 def poll(message):
     """Reads messages one after the other, until one is missing."""
-    found = {key: [] for key in message["body"]["offsets"]}
+    messages = {key: [] for key in message["body"]["offsets"]}
     waiting = list(message["body"]["offsets"].items())
 
     def next_log():
         if waiting:
             read(*waiting.pop())
         else:
-            node.reply(message, {"type": "poll_ok", "msgs": found})
+            node.reply(message, {"type": "poll_ok", "msgs": messages})
 
     def read(key, offset):
-        while (key, offset) in seen and len(found[key]) < LENGTH:
-            found[key].append([offset, seen[key, offset]])
+        while (key, offset) in seen and len(messages[key]) < LENGTH:
+            messages[key].append([offset, seen[key, offset]])
             offset += 1
 
         def got(answer):
@@ -109,7 +109,7 @@ def poll(message):
             else:
                 unanswered(message)
 
-        if len(found[key]) == LENGTH:
+        if len(messages[key]) == LENGTH:
             next_log()
         else:
             node.ask("lin-kv", {"type": "read", "key": f"{key}/{offset}"}, got)
@@ -156,17 +156,17 @@ def commit(message):
 def list_committed(message):
     """Reads the committed offsets, one log after the other. It leaves out logs without one."""
     waiting = list(message["body"]["keys"])
-    found = {}
+    offsets = {}
 
     def next_log():
         if not waiting:
-            node.reply(message, {"type": "list_committed_offsets_ok", "offsets": found})
+            node.reply(message, {"type": "list_committed_offsets_ok", "offsets": offsets})
             return
         key = waiting.pop()
 
         def got(answer):
             if answer["type"] != "error":
-                found[key] = answer["value"]
+                offsets[key] = answer["value"]
             elif answer["code"] != NO_SUCH_KEY:
                 unanswered(message)
                 return

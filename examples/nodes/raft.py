@@ -218,10 +218,10 @@ def append(message):
         last = min(len(raft.log), index - 1)
         node.send(message["src"], {"type": "appended", "term": raft.term, "match": None, "last": last})
         return
-    for place, entry in enumerate(body["entries"], index):
-        if place < len(raft.log) and raft.log[place][0] != entry[0]:
-            del raft.log[place:]
-        if place >= len(raft.log):
+    for position, entry in enumerate(body["entries"], index):
+        if position < len(raft.log) and raft.log[position][0] != entry[0]:
+            del raft.log[position:]
+        if position >= len(raft.log):
             raft.log.append(entry)
     if body["entries"] and BUG != "unsaved-entries":
         raft.save()

@@ -80,8 +80,8 @@ def txn(message):
     done, written = [], {}
     for kind, key, value in message["body"]["txn"]:
         if kind == "r":
-            found = written.get(key) or registers.get(key)
-            done.append([kind, key, found and found[0]])
+            pair = written.get(key) or registers.get(key)
+            done.append([kind, key, pair and pair[0]])
         else:
             written[key] = [value, [latest, node.name]]
             done.append([kind, key, value])

@@ -17,7 +17,8 @@ from harness.declare import Needs, option
 from harness.errors import InfrastructureError
 from harness.op import ONLY_KEY, Fail, Info, Ok
 from harness.promise import Promise
-from harness.system import OneServiceSystem, Program
+from harness.system import OneServiceSystem
+from harness.traits import Program
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -73,6 +74,7 @@ class OwnBinaryOptions:
     """The options of the server."""
 
     language: Language = option(Language.C, "The language of the server.")
+    program: Path | None = option(None, "A server that is built already; then nothing is built.")
     bug: Bug = option(
         Bug.NONE,
         "The planted bug.",
@@ -92,8 +94,13 @@ class OwnBinary(OneServiceSystem):
 
     @classmethod
     def build(cls, options: OwnBinaryOptions, say: Callable[[str], object]) -> Artifact:
-        """Builds the program, if the cache lacks it."""
-        return BUILDS[options.language].artifact(say)
+        """Builds the program, if the cache lacks it; one that is there is only copied into it."""
+        made = options.program
+        if made is None:
+            return BUILDS[options.language].artifact(say)
+        return Build(
+            name="kv-own", version="1", sources=made.parent, files=(made.name,), command=("true",), product=made.name
+        ).artifact(say)
 
     @classmethod
     def promises(cls, options: OwnBinaryOptions) -> Mapping[str, Promise]:  # noqa: ARG003
@@ -107,8 +114,10 @@ class OwnBinary(OneServiceSystem):
 
     def daemon(self, node: Node) -> Daemon:  # noqa: ARG002
         """Returns the process of the node."""
-        there, is_java = self.artifact.there, self.options.language is Language.JAVA
-        program = ["java", "-Xshare:auto", "-XX:TieredStopAtLevel=1", "-cp", there, "Kv"] if is_java else [f"{there}/kv"]
+        there, made = self.artifact.there, self.options.program
+        is_java = made is None and self.options.language is Language.JAVA
+        name = "kv" if made is None else made.name
+        program = ["java", "-Xshare:auto", "-XX:TieredStopAtLevel=1", "-cp", there, "Kv"] if is_java else [f"{there}/{name}"]
         return Daemon(
             role=self.role,
             argv=[*program, str(PORT), DATA_DIR, str(self.options.bug)],

@@ -88,11 +88,11 @@ def walk(root: Path, path: Path, *, deepest: int) -> Iterator[tuple[Path, os.sta
         deepest: The number of levels of folders below `path` that the walk enters. Deeper folders are yielded and not entered.
     """
     with _folder_of(root, path / "_") as folder:
-        found = []
+        entries = []
         for name in sorted(os.listdir(folder)):  # noqa: PTH208 - an open folder, which no link can replace
             with contextlib.suppress(FileNotFoundError):
-                found.append((path / name, os.stat(name, dir_fd=folder, follow_symlinks=False)))
-    for entry, about in found:
+                entries.append((path / name, os.stat(name, dir_fd=folder, follow_symlinks=False)))
+    for entry, about in entries:
         yield entry, about
         if deepest > 0 and stat.S_ISDIR(about.st_mode):
             yield from walk(root, entry, deepest=deepest - 1)

@@ -69,12 +69,12 @@ def load_config(path: Path, commands: Collection[str], *, named: bool) -> dict[s
     return tables
 
 
-def _refuse_foreign(path: Path, found: Iterable[os.stat_result]) -> None:
+def _refuse_foreign(path: Path, abouts: Iterable[os.stat_result]) -> None:
     """Refuses, as root, a file that others can write. The command line can still name it.
 
     Args:
         path: The file.
-        found: The status of the file, and of the link to it if there is one.
+        abouts: The status of the file, and of the link to it if there is one.
 
     Raises:
         InputError: Labrys runs as root, and another user than root and the user of sudo owns the file or may write it.
@@ -83,7 +83,7 @@ def _refuse_foreign(path: Path, found: Iterable[os.stat_result]) -> None:
         return
     sudo = os.environ.get("SUDO_UID", "")
     trusted = {ROOT, int(sudo)} if re.fullmatch("[0-9]{1,10}", sudo) else {ROOT}
-    for about in found:
+    for about in abouts:
         if about.st_uid not in trusted:
             why = f"user {about.st_uid} owns it"
         elif not stat.S_ISLNK(about.st_mode) and about.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
@@ -125,12 +125,12 @@ def without_effect(environment: Mapping[str, str], start: str, known: Collection
         known: The variables of the command's options.
     """
     ends = [name.removeprefix(start) for name in known]
-    found = {}
+    hints = {}
     for name in sorted(environment):
         if name.startswith(start) and name not in known:
             close = nearest(name.removeprefix(start), ends)
-            found[name] = f"Did you mean {start}{close}?" if close else ""
-    return found
+            hints[name] = f"Did you mean {start}{close}?" if close else ""
+    return hints
 
 
 def as_defaults(

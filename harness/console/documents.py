@@ -104,29 +104,29 @@ def parse_toml(path: Path, content: bytes) -> dict[str, Any]:
 def _check_nesting(path: Path, text: str) -> None:
     """Refuses deep nesting, because tomllib recurses over brackets and takes quadratic time over the parts of a key."""
     depth = parts = 0
-    for found in _TOML_TOKENS.finditer(text):
-        sign = found[0]
+    for token in _TOML_TOKENS.finditer(text):
+        sign = token[0]
         if sign == ".":
             parts += 1
         elif sign in "[]{}=,\n":
             parts = 0
             depth = max(0, depth + (sign in "[{") - (sign in "]}"))
         if max(depth, parts) >= MAX_TOML_DEPTH:
-            line = text.count("\n", 0, found.start()) + 1
+            line = text.count("\n", 0, token.start()) + 1
             raise InputError(f"{path}:{line}: expected nesting of at most {MAX_TOML_DEPTH}, found more")
 
 
-def _check_values(path: Path, place: str, value: Any) -> None:
+def _check_values(path: Path, inside: str, value: Any) -> None:
     """Refuses values that no option, no suite and no inventory can have."""
     if isinstance(value, dict):
         for key, member in value.items():
-            _check_values(path, f"{place}.{key}" if place else key, member)
+            _check_values(path, f"{inside}.{key}" if inside else key, member)
         return
     if isinstance(value, list):
         for index, member in enumerate(value):
-            _check_values(path, f"{place}[{index}]", member)
+            _check_values(path, f"{inside}[{index}]", member)
         return
-    where = f"{path}: {shown(place, quoted=False)}"
+    where = f"{path}: {shown(inside, quoted=False)}"
     if isinstance(value, int) and abs(value) > MAX_TOML_INTEGER:
         raise InputError(f"{where}: expected a whole number of at most {MAX_TOML_INTEGER}, found a greater one")
     if isinstance(value, float) and not math.isfinite(value):

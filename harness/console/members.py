@@ -133,8 +133,8 @@ def _members_of(kind: type) -> tuple[str, ...] | None:
 
 def _sentence(problem: str, value: Any, form: Any, name: str) -> str:
     """Returns the sentence for a problem, which has the form "Expected `int`, got `str` - at `$.a[0].b`"."""
-    found = _PROBLEM.fullmatch(problem)
-    what, path = (problem, "") if found is None else (found["what"], found["path"] or "")
+    match = _PROBLEM.fullmatch(problem)
+    what, path = (problem, "") if match is None else (match["what"], match["path"] or "")
     keys: list[str | int] = []
     for step in _STEP.finditer(path):
         holder = _at(value, keys)
@@ -144,15 +144,15 @@ def _sentence(problem: str, value: Any, form: Any, name: str) -> str:
     missing = re.fullmatch(r"Object missing required field `(\w+)`", what)
     if missing is not None:
         return f"the member {name}{name and '.'}{missing[1]} is missing"
-    place = name or "the document"
+    document = name or "the document"
     if not what.startswith(("Expected", "Invalid", "Number")):
-        return f"{place}: {what}"  # the sentence of a type's own check
+        return f"{document}: {what}"  # the sentence of a type's own check
     for pattern, words in _REWRITTEN:
         what = pattern.sub(words, what)
     what = re.sub(
-        r"`([^`]*)`", lambda kinds: " or ".join(_WORDS.get(each, each) for each in kinds[1].split(" | ")), what
+        r"`([^`]*)`", lambda kinds: " or ".join(_WORDS.get(word, word) for word in kinds[1].split(" | ")), what
     )
-    return f"{place}: {what}, found {shown(_at(value, keys))}"
+    return f"{document}: {what}, found {shown(_at(value, keys))}"
 
 
 def _at(value: Any, keys: Sequence[str | int]) -> Any:
@@ -184,5 +184,5 @@ def _with(value: Any, keys: Sequence[str | int], member: Any) -> Any:
         return member
     changed = _with(value[keys[0]], keys[1:], member)
     if isinstance(value, list):
-        return [changed if place == keys[0] else each for place, each in enumerate(value)]
+        return [changed if index == keys[0] else member for index, member in enumerate(value)]
     return {**value, keys[0]: changed}

@@ -195,8 +195,10 @@ class PluginName(click.ParamType[str]):
         """Returns the installed plug-ins whose names begin with the incomplete word; if there are none, files."""
         from click.shell_completion import CompletionItem  # noqa: PLC0415 - only a shell asks
 
-        found = [CompletionItem(each) for each in plugins.plugins(self.group) if each.startswith(incomplete)]
-        return found or [CompletionItem(incomplete, type="file")] * self.places
+        completions = [
+            CompletionItem(plugin) for plugin in plugins.plugins(self.group) if plugin.startswith(incomplete)
+        ]
+        return completions or [CompletionItem(incomplete, type="file")] * self.places
 
 
 class ThresholdText(click.ParamType[str]):
@@ -256,8 +258,8 @@ class Completed(click.ParamType[str]):
         from click.shell_completion import CompletionItem  # noqa: PLC0415 - only a shell asks
 
         texts = [] if self.candidates is None else self.candidates(incomplete)
-        found = [CompletionItem(text) for text in texts if text.startswith(incomplete)]
-        return found if found or self.candidates is not None else [CompletionItem(incomplete, type="file")]
+        completions = [CompletionItem(text) for text in texts if text.startswith(incomplete)]
+        return completions if completions or self.candidates is not None else [CompletionItem(incomplete, type="file")]
 
 
 class SuiteFile(PathType):
@@ -285,8 +287,10 @@ class SuiteFile(PathType):
 
         patterns = ("suites/*.toml", "*.toml", "regressions", "regressions/*/")
         files = [str(path) for pattern in patterns for path in sorted(Path().glob(pattern))]
-        found = [CompletionItem(text) for text in (*files, *system_suites.suites()) if text.startswith(incomplete)]
-        return found or super().shell_complete(ctx, param, incomplete)
+        completions = [
+            CompletionItem(text) for text in (*files, *system_suites.suites()) if text.startswith(incomplete)
+        ]
+        return completions or super().shell_complete(ctx, param, incomplete)
 
 
 def given_by_user(ctx: Context, name: str) -> bool:

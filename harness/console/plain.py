@@ -83,5 +83,5 @@ def message(text: str) -> str:
     return re.sub(r"\n(?!  )", "\n  ", plain(text))
 
 
-def _escape(found: re.Match[str]) -> str:
-    return found[0].encode("unicode_escape", "surrogatepass").decode("ascii")
+def _escape(match: re.Match[str]) -> str:
+    return match[0].encode("unicode_escape", "surrogatepass").decode("ascii")

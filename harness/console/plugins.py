@@ -71,7 +71,7 @@ class Plugin:
         if self.rivals:
             raise InputError(
                 f"several packages have a {SINGULAR[self.group]} named {plain_name(self.name)}: "
-                f"{', '.join(plain_name(str(each)) for each in (self.package, *self.rivals))}; uninstall all but one"
+                f"{', '.join(plain_name(str(package)) for package in (self.package, *self.rivals))}; uninstall all but one"
             )
         where, attribute = split_place(self.place)
         if is_file_place(self.place) and not Path(where).is_file():
@@ -80,9 +80,9 @@ class Plugin:
                 f"the working folder {plain_name(str(Path.cwd()))}, and found none"
             )
         try:
-            found: Any = _of_file(where) if is_file_place(self.place) else importlib.import_module(where)
+            member: Any = _of_file(where) if is_file_place(self.place) else importlib.import_module(where)
             for part in attribute.split("."):
-                found = getattr(found, part)
+                member = getattr(member, part)
         except (Exception, SystemExit) as error:  # a module that calls `sys.exit` must not end Labrys
             whose = f" of the package {plain_name(self.package)}" if self.package else ""
             raise InputError(
@@ -90,7 +90,7 @@ class Plugin:
                 f"{type(error).__name__}: {plain_name(own.readable(sentence(error)), most=MAX_ERROR)}{_place(error)}"
                 f"{self._remedy(error)}"
             ) from error
-        return found
+        return member
 
     def _remedy(self, error: BaseException) -> str:
         """Returns what to do if a plug-in cannot be loaded; empty if only its package can say it."""
@@ -114,20 +114,20 @@ class Plugin:
         return f"; {remedy}"
 
 
-def is_file_place(place: str) -> bool:
+def is_file_place(location: str) -> bool:
     """Returns whether a place has the form `path/to/file.py:attribute`."""
-    return split_place(place)[0].endswith(own.SUFFIX)
+    return split_place(location)[0].endswith(own.SUFFIX)
 
 
-def split_place(place: str) -> tuple[str, str]:
+def split_place(location: str) -> tuple[str, str]:
     """Returns the module or the path of a place, and the attribute. A path may have colons, and an attribute has none."""
-    where, _, attribute = place.rpartition(PLACE_SEPARATOR)
+    where, _, attribute = location.rpartition(PLACE_SEPARATOR)
     return where, attribute
 
 
-def form(place: str) -> str:
+def form(location: str) -> str:
     """Returns the form of a place, for messages."""
-    return IN_FILE if is_file_place(place) else IN_MODULE
+    return IN_FILE if is_file_place(location) else IN_MODULE
 
 
 def _of_file(path: str) -> ModuleType:
@@ -167,9 +167,9 @@ def _place(error: BaseException) -> str:
     """Returns the last line of a module that an error comes from, e.g. ` (latch.py:3)`; empty if no module began to run."""
     frames = traceback.extract_tb(error.__traceback__)
     theirs = [
-        each
-        for each in frames
-        if each.filename not in {__file__, importlib.__file__, own.__file__} and not each.filename.startswith("<")
+        frame
+        for frame in frames
+        if frame.filename not in {__file__, importlib.__file__, own.__file__} and not frame.filename.startswith("<")
     ]
     return f" ({plain_name(theirs[-1].filename)}:{theirs[-1].lineno})" if theirs else ""
 
@@ -183,35 +183,35 @@ def plugins(group: str) -> dict[str, Plugin]:
     """
     from importlib import metadata  # noqa: PLC0415 - slow to import, and most checks name no plug-in
 
-    found: dict[str, Plugin] = {}
+    by_name: dict[str, Plugin] = {}
     for point in metadata.entry_points(group=group):
         package = point.dist.name if point.dist is not None else "(unknown)"
-        known = found.get(point.name)
+        known = by_name.get(point.name)
         if known is None:
-            found[point.name] = Plugin(group=group, name=point.name, place=point.value, package=package)
+            by_name[point.name] = Plugin(group=group, name=point.name, place=point.value, package=package)
         elif (known.package, known.place) != (package, point.value):
-            found[point.name] = replace(known, rivals=(*known.rivals, package))
-    if not found:
+            by_name[point.name] = replace(known, rivals=(*known.rivals, package))
+    if not by_name:
         raise InputError(
             f"no installed package has a {SINGULAR[group]}, not even labrys itself; "
             "install labrys again, e.g. with `make setup` in a clone (docs/guide/install.md)"
         )
-    return dict(sorted(found.items()))
+    return dict(sorted(by_name.items()))
 
 
-def add(group: str, place: str, wanted: type[T], *, page: str) -> None:
+def add(group: str, location: str, wanted: type[T], *, page: str) -> None:
     """Adds what the user names by a place to a group, for the rest of the process, as if a package had it.
 
     Args:
         group: A group whose entry points hold several objects.
-        place: The place.
+        location: The place.
         wanted: The type of the objects.
         page: The page of the documentation about them, for messages.
 
     Raises:
         InputError: It cannot be loaded, or has something else.
     """
-    point = find(group, place, by_place=True)
+    point = find(group, location, by_place=True)
     _several(point, wanted, page)
     plugins(group)[point.name] = point
 
@@ -242,14 +242,14 @@ def collect(group: str, wanted: type[T], *, page: str) -> Collection[T]:
     Raises:
         InputError: No package has such objects, because Labrys is not installed.
     """
-    found: list[tuple[str, T]] = []
+    members: list[tuple[str, T]] = []
     broken: dict[str, str] = {}
     for point in sorted(plugins(group).values(), key=lambda point: (point.package != OWN, point.name)):
         try:
-            found += [(point.package or point.name, each) for each in _several(point, wanted, page)]
+            members += [(point.package or point.name, member) for member in _several(point, wanted, page)]
         except InputError as error:
             broken[point.name] = str(error)
-    return Collection(found=tuple(found), broken=broken)
+    return Collection(found=tuple(members), broken=broken)
 
 
 def _several(point: Plugin, wanted: type[T], page: str) -> tuple[T, ...]:
@@ -258,22 +258,22 @@ def _several(point: Plugin, wanted: type[T], page: str) -> tuple[T, ...]:
     Raises:
         InputError: It cannot be loaded, or has something else. The message names the package and the place.
     """
-    found = point.load()
+    members = point.load()
     whose = f" of the package {plain_name(point.package)}" if point.package else ""
     where = f"the {PLURAL[point.group]} {plain_name(point.name)}{whose}"
     try:
-        found = found() if callable(found) else found
-        found = (found,) if isinstance(found, wanted) else tuple(found)
+        members = members() if callable(members) else members
+        members = (members,) if isinstance(members, wanted) else tuple(members)
     except Exception as error:
         raise InputError(
             f"{where} cannot be loaded from {plain_name(point.place)}: {type(error).__name__}: {plain_name(str(error))}"
         ) from error
-    for each in found:
-        if not isinstance(each, wanted):
+    for member in members:
+        if not isinstance(member, wanted):
             raise InputError(
-                f"{where} hold something that is no {wanted.__module__}.{wanted.__name__}: {shown(repr(each))}; see {page}"
+                f"{where} hold something that is no {wanted.__module__}.{wanted.__name__}: {shown(repr(member))}; see {page}"
             )
-    return found
+    return members
 
 
 def find(group: str, name: str, *, by_place: bool = False) -> Plugin:

@@ -32,11 +32,11 @@ def command_of(text: str) -> Sequence[str]:
         raise InputError("a node needs --bin COMMAND, its program; docs/guide/node-programs.md has one")
     program, *arguments = words
     if os.sep not in program:
-        found = shutil.which(program)
-        if found is None:
+        executable = shutil.which(program)
+        if executable is None:
             near = f"; for a program in this folder, give ./{program}" if Path(program).is_file() else ""
             raise InputError(f"--bin names {shown(program)}, and PATH has no such program{near}")
-        return [found, *arguments]
+        return [executable, *arguments]
     path = Path(program).expanduser()
     if not path.is_file():
         raise InputError(f"--bin names the program {shown(program)}, and there is no such file")

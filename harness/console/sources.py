@@ -85,22 +85,22 @@ def options_of(command: click.Command, ctx: click.Context | None = None) -> list
 
 def origins(ctx: click.Context) -> dict[str, Origin]:
     """Returns the sources of values by parameter name, without options that have their built-in default."""
-    found = {}
+    known = {}
     for option in options_of(ctx.command, ctx):
         key = str(option.name)
         value = as_written(ctx.params[key])
         match ctx.get_parameter_source(key):
             case ParameterSource.COMMANDLINE:
                 words = " ".join(_words(option, ctx.params[key]))
-                found[key] = Origin(words=words, typed=True)
+                known[key] = Origin(words=words, typed=True)
             case ParameterSource.ENVIRONMENT:
-                found[key] = Origin(words=f"{option.envvar}={os.environ.get(str(option.envvar))}", typed=False)
+                known[key] = Origin(words=f"{option.envvar}={os.environ.get(str(option.envvar))}", typed=False)
             case ParameterSource.DEFAULT_MAP:
                 words = f"{long_name(option)} = {value} of {ctx.find_root().params.get('config')}"
-                found[key] = Origin(words=words, typed=False)
+                known[key] = Origin(words=words, typed=False)
             case _:
                 pass
-    return found
+    return known
 
 
 def source_of(error: click.UsageError) -> str:
@@ -185,12 +185,12 @@ def warn_unread(
         elsewhere: Returns whether a long name is an option of another system or workload; such a variable may stay.
     """
     start = f"{ENVIRONMENT_PREFIX}_{command}_".upper()
-    for found, suggestion in without_effect(
+    for variable_name, suggestion in without_effect(
         os.environ, start, {variable(f"{ENVIRONMENT_PREFIX}_{command}", o) for o in options}
     ).items():
-        if not elsewhere(found.removeprefix(start).lower().replace("_", "-")):
+        if not elsewhere(variable_name.removeprefix(start).lower().replace("_", "-")):
             hint = suggestion or f"`labrys {command} --help` lists the options."
-            echo(f"{name(found)} has no effect: `labrys {command}` has no such option. {hint}", err=True)
+            echo(f"{name(variable_name)} has no effect: `labrys {command}` has no such option. {hint}", err=True)
 
 
 class DefaultsCommand(click.Command):
@@ -259,13 +259,13 @@ def recorded(
             missing.append(option.opts[0])
             taken[key] = option.default
             continue
-        each = values[key] if option.multiple and isinstance(values[key], list) else [values[key]]
-        if isinstance(values[key], list) is not option.multiple or not all(_fits(option, value) for value in each):
+        texts = values[key] if option.multiple and isinstance(values[key], list) else [values[key]]
+        if isinstance(values[key], list) is not option.multiple or not all(_fits(option, value) for value in texts):
             raise InputError(
                 f"{source}: expected a value of {option.opts[0]} among the options, not {name(repr(values[key]))}"
             )
         try:
-            read = tuple(option.type.convert(value, option, None) for value in each)
+            read = tuple(option.type.convert(value, option, None) for value in texts)
             taken[key] = read if option.multiple else read[0]
         except click.BadParameter as error:
             raise InputError(f"{source}: {option.opts[0]} among the options: {error.message}") from error
@@ -296,5 +296,5 @@ def _words(option: click.Option, value: Any) -> list[str]:
     if option.is_flag:
         return (option.opts if value else option.secondary_opts)[:1]
     if option.multiple:
-        return [word for each in value for word in (option.opts[0], as_written(each))]
+        return [word for member in value for word in (option.opts[0], as_written(member))]
     return [option.opts[0], as_written(value)]

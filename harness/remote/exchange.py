@@ -123,7 +123,7 @@ def exchange(channel: paramiko.Channel, command: str, *, stdin: bytes, limit_s: 
             helper.start()
         out.run()
         helpers[0].join()
-        held = out.held or err.held
+        is_held = out.held or err.held
         status = channel.recv_exit_status()
     finally:
         watchdog.cancel()
@@ -135,7 +135,7 @@ def exchange(channel: paramiko.Channel, command: str, *, stdin: bytes, limit_s: 
         stdout=out.content(),
         stderr=err.content(),
         expired=expired.is_set() and status == -1,
-        held=held,
+        held=is_held,
         flooded=out.flooded or err.flooded,
     )
 

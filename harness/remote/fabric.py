@@ -119,18 +119,18 @@ class FabricRemote:
         node: str,
         endpoint: Endpoint,
         *,
-        place: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext,
+        entering: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext,
     ) -> None:
         """Makes a shell that connects on first use.
 
         Args:
             node: The node's name, for errors.
             endpoint: Its SSH endpoint.
-            place: Returns a context for the connecting thread, e.g. a network namespace that reaches the endpoint.
+            entering: Returns a context for the connecting thread, e.g. a network namespace that reaches the endpoint.
         """
         self.node = node
         self._endpoint = endpoint
-        self._place = place
+        self._place = entering
         self._opening = threading.Lock()
         self._sessions = threading.BoundedSemaphore(SESSIONS)
         self._connection: fabric.Connection | None = None

@@ -24,13 +24,13 @@ PLACE = "/opt/labrys"  # the folder on a node for all that Labrys installs
 TIMEOUT_S = 300.0
 
 
-def put_folder(remote: Remote, here: Path, there: str) -> None:
-    """Makes the folder `there` on a node the same as `here`. The folder `here` must not change meanwhile.
+def put_folder(remote: Remote, here: Path, remote_path: str) -> None:
+    """Makes the folder `remote_path` on a node the same as `here`. The folder `here` must not change meanwhile.
 
     Args:
         remote: The shell on the node.
         here: The folder on this machine.
-        there: The absolute path on the node; it is replaced if it differs.
+        remote_path: The absolute path on the node; it is replaced if it differs.
 
     Raises:
         NodeError: The node cannot unpack the folder.
@@ -39,17 +39,17 @@ def put_folder(remote: Remote, here: Path, there: str) -> None:
     shows = cast("Callable[[Path], bool] | None", getattr(remote, "shows", None))
     is_shown = shows is not None and shows(here)
     wanted = "" if is_shown else digest(here)
-    place, source = shlex.quote(there), shlex.quote(str(here))
-    parent = shlex.quote(str(Path(there).parent))
-    link = f"mkdir -p {parent} && rm -rf {place} && ln -s {source} {place}"
+    quoted, source = shlex.quote(remote_path), shlex.quote(str(here))
+    parent = shlex.quote(str(Path(remote_path).parent))
+    link = f"mkdir -p {parent} && rm -rf {quoted} && ln -s {source} {quoted}"
     same = f'[ -d {{0}} ] && [ "$({_digesting("{0}")})" = {shlex.quote(wanted)} ]'
     linked = remote.run(
-        link if is_shown else f"{same.format(place)} || {{ {same.format(source)} && {link}; }}",
+        link if is_shown else f"{same.format(quoted)} || {{ {same.format(source)} && {link}; }}",
         check=False,
         timeout_s=TIMEOUT_S,
     )
     if linked.status != 0:
-        _copy(remote, here, there)
+        _copy(remote, here, remote_path)
 
 
 @functools.cache
@@ -73,27 +73,27 @@ def digest(folder: Path) -> str:
     return done.stdout.strip()
 
 
-def _digesting(place: str) -> str:
-    """Returns a shell command that prints the digest of a folder; `place` is a word of the shell."""
+def _digesting(folder: str) -> str:
+    """Returns a shell command that prints the digest of a folder; `folder` is a word of the shell."""
     return (
-        f"tar --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX --format=gnu -C {place} -cf - . | "
+        f"tar --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX --format=gnu -C {folder} -cf - . | "
         "sha256sum | cut -d' ' -f1"
     )
 
 
-def _copy(remote: Remote, here: Path, there: str) -> None:
-    packed_there = f"{there}.tar"
-    place, packed_place = shlex.quote(there), shlex.quote(packed_there)
+def _copy(remote: Remote, here: Path, remote_path: str) -> None:
+    packed_there = f"{remote_path}.tar"
+    quoted, packed_place = shlex.quote(remote_path), shlex.quote(packed_there)
     with tempfile.NamedTemporaryFile(suffix=".tar") as packed:
         with tarfile.open(fileobj=packed, mode="w") as archive:
             archive.add(here, ".")
         packed.flush()
-        remote.run(f"mkdir -p {shlex.quote(str(Path(there).parent))}")
+        remote.run(f"mkdir -p {shlex.quote(str(Path(remote_path).parent))}")
         remote.put(Path(packed.name), packed_there)
     unpacked = remote.run(
-        f"rm -rf {place} && mkdir {place} && tar --no-same-owner -pxf {packed_place} -C {place} && rm {packed_place}",
+        f"rm -rf {quoted} && mkdir {quoted} && tar --no-same-owner -pxf {packed_place} -C {quoted} && rm {packed_place}",
         check=False,
         timeout_s=TIMEOUT_S,
     )
     if unpacked.status != 0:
-        raise NodeError(remote.node, f"could not unpack {here.name} in {there}: {unpacked.stderr.strip()}")
+        raise NodeError(remote.node, f"could not unpack {here.name} in {remote_path}: {unpacked.stderr.strip()}")

@@ -105,8 +105,8 @@ class Expectation:
     def _by_verdict(self, shown: Shown) -> CaseOutcome:
         if shown.verdict is self.verdict:
             invalid = {part for part in self.parts if f"{part}={Verdict.INVALID}" in shown.failures}
-            met = invalid == self.parts and (not self.during_fault or (shown.fault_violations or 0) > 0)
-            return CaseOutcome.EXPECTED if met else CaseOutcome.UNEXPECTED
+            is_met = invalid == self.parts and (not self.during_fault or (shown.fault_violations or 0) > 0)
+            return CaseOutcome.EXPECTED if is_met else CaseOutcome.UNEXPECTED
         if self.verdict is Verdict.VALID and shown.failures and self.known_failures.issuperset(shown.failures):
             return CaseOutcome.KNOWN
         return CaseOutcome.UNDECIDED if shown.verdict is Verdict.UNKNOWN else CaseOutcome.UNEXPECTED

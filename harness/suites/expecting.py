@@ -59,11 +59,11 @@ class Expected:
     rate: float | None
 
 
-def expected_of(place: str, table: Mapping[str, Any]) -> Expected:
+def expected_of(where: str, table: Mapping[str, Any]) -> Expected:
     """Reads the expectations in a table.
 
     Args:
-        place: The file and the test, for messages.
+        where: The file and the test, for messages.
         table: The table; other keys than those of expectations are ignored.
 
     Raises:
@@ -72,24 +72,24 @@ def expected_of(place: str, table: Mapping[str, Any]) -> Expected:
     try:
         verdict = Verdict(table.get(EXPECT, Verdict.VALID))
     except (ValueError, TypeError):
-        raise InputError(f"{place}: expect takes valid, invalid or unknown, not {shown(table[EXPECT])}") from None
+        raise InputError(f"{where}: expect takes valid, invalid or unknown, not {shown(table[EXPECT])}") from None
     during_fault = table.get(DURING_FAULT, False)
     if not isinstance(during_fault, bool):
-        raise InputError(f"{place}: {DURING_FAULT} takes true or false, not {shown(during_fault)}")
+        raise InputError(f"{where}: {DURING_FAULT} takes true or false, not {shown(during_fault)}")
     if during_fault and verdict is not Verdict.INVALID:
-        raise InputError(f'{place}: {DURING_FAULT} needs expect = "invalid", and {verdict} is expected')
+        raise InputError(f'{where}: {DURING_FAULT} needs expect = "invalid", and {verdict} is expected')
     parts = table.get(KNOWN_FAILURES, [])
     if not isinstance(parts, list) or not all(
         isinstance(part, str) and part.endswith((f"={Verdict.INVALID}", f"={Verdict.UNKNOWN}")) for part in parts
     ):
-        raise InputError(f"{place}: {KNOWN_FAILURES} takes a list of PART=invalid or PART=unknown, not {shown(parts)}")
+        raise InputError(f"{where}: {KNOWN_FAILURES} takes a list of PART=invalid or PART=unknown, not {shown(parts)}")
     return Expected(
         verdict=verdict,
         during_fault=during_fault,
         known_failures=frozenset(parts),
-        parts=_expected_parts(place, table, verdict),
-        thresholds=_thresholds(place, table),
-        rate=rate_from(place, table.get(EXPECT_RATE)),
+        parts=_expected_parts(where, table, verdict),
+        thresholds=_thresholds(where, table),
+        rate=rate_from(where, table.get(EXPECT_RATE)),
     )
 
 
@@ -112,11 +112,11 @@ class Where:
         return all(combination[key] in values for key, values in self.values.items())
 
 
-def wheres_of(place: str, tables: Any, dimensions: Mapping[str, Sequence[Any]]) -> list[Where]:
+def wheres_of(where: str, tables: Any, dimensions: Mapping[str, Sequence[Any]]) -> list[Where]:
     """Reads the tables `[[test.where]]` of a test.
 
     Args:
-        place: The file and the test, for messages.
+        where: The file and the test, for messages.
         tables: The value of the key `where`.
         dimensions: The values of each dimension of the test.
 
@@ -124,10 +124,10 @@ def wheres_of(place: str, tables: Any, dimensions: Mapping[str, Sequence[Any]]) 
         InputError: It is no list of tables, or a table has an unknown key, or values that no combination has.
     """
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
-        raise InputError(f"{place}: expected tables [[test.where]], not {WHERE} = {shown(tables)}")
+        raise InputError(f"{where}: expected tables [[test.where]], not {WHERE} = {shown(tables)}")
     wheres = []
     for number, table in enumerate(tables, 1):
-        own = f"{place}, where {number}"
+        own = f"{where}, where {number}"
         for key in table:
             if key not in KEYS and key not in dimensions:
                 raise InputError(
@@ -150,22 +150,22 @@ def wheres_of(place: str, tables: Any, dimensions: Mapping[str, Sequence[Any]]) 
     return wheres
 
 
-def _expected_parts(place: str, table: Mapping[str, Any], verdict: Verdict) -> frozenset[str]:
+def _expected_parts(where: str, table: Mapping[str, Any], verdict: Verdict) -> frozenset[str]:
     """Reads the parts of the verdict that must be invalid."""
     parts = table.get(EXPECT_PARTS, [])
     if not isinstance(parts, list) or not all(isinstance(part, str) for part in parts):
-        raise InputError(f'{place}: {EXPECT_PARTS} takes a list such as ["linearizable"], not {shown(parts)}')
+        raise InputError(f'{where}: {EXPECT_PARTS} takes a list such as ["linearizable"], not {shown(parts)}')
     if parts and verdict is not Verdict.INVALID:
-        raise InputError(f'{place}: {EXPECT_PARTS} needs expect = "invalid", and {verdict} is expected')
+        raise InputError(f'{where}: {EXPECT_PARTS} needs expect = "invalid", and {verdict} is expected')
     return frozenset(parts)
 
 
-def _thresholds(place: str, table: Mapping[str, Any]) -> tuple[Threshold, ...]:
+def _thresholds(where: str, table: Mapping[str, Any]) -> tuple[Threshold, ...]:
     """Reads the thresholds of a test."""
     texts = table.get(THRESHOLDS, [])
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-        raise InputError(f'{place}: {THRESHOLDS} takes a list such as ["p99_ms < 200"], not {shown(texts)}')
+        raise InputError(f'{where}: {THRESHOLDS} takes a list such as ["p99_ms < 200"], not {shown(texts)}')
     try:
         return tuple(read_threshold(text) for text in texts)
     except InputError as error:
-        raise InputError(f"{place}: {THRESHOLDS}: {error}") from error
+        raise InputError(f"{where}: {THRESHOLDS}: {error}") from error

@@ -67,7 +67,7 @@ def chance_of_difference(hits: int, runs: int, other_hits: int, other_runs: int)
 
     bound = log_likely(hits) + 1e-9
     tables = (log_likely(first) for first in range(max(0, both - other_runs), min(runs, both) + 1))
-    return min(1.0, sum(math.exp(each) for each in tables if each <= bound))
+    return min(1.0, sum(math.exp(logarithm) for logarithm in tables if logarithm <= bound))
 
 
 def _log_choose(whole: int, part: int) -> float:
@@ -101,11 +101,11 @@ def change_of(groups: Sequence[tuple[int, int]]) -> Change | None:
         groups: The hits and the runs of each group, e.g. of each night, in the order of time.
     """
     best: Change | None = None
-    for place in range(1, len(groups)):
-        before, after = _sum(groups[:place]), _sum(groups[place:])
+    for index in range(1, len(groups)):
+        before, after = _sum(groups[:index]), _sum(groups[index:])
         chance = min(1.0, chance_of_difference(*before, *after) * (len(groups) - 1))
         if best is None or chance < best.chance:
-            best = Change(since=place, before=before, after=after, chance=chance)
+            best = Change(since=index, before=before, after=after, chance=chance)
     return best
 
 

@@ -28,11 +28,11 @@ FALSE, MISSES = 0.05, 0.1
 _RATE: Final = re.compile(r"\s*<=\s*(0?\.\d{1,6}|0)\s*")
 
 
-def rate_from(place: str, value: Any) -> float | None:
+def rate_from(where: str, value: Any) -> float | None:
     """Returns the limit of an expected rate; None if there is none.
 
     Args:
-        place: The file and the test, for messages.
+        where: The file and the test, for messages.
         value: The value of the key.
 
     Raises:
@@ -40,10 +40,10 @@ def rate_from(place: str, value: Any) -> float | None:
     """
     if value is None:
         return None
-    found = _RATE.fullmatch(value) if isinstance(value, str) else None
-    limit = 0.0 if found is None else float(found[1])
+    match = _RATE.fullmatch(value) if isinstance(value, str) else None
+    limit = 0.0 if match is None else float(match[1])
     if not 0 < limit <= MOST:
-        raise InputError(f'{place}: {EXPECT_RATE} takes a limit up to {MOST:g}, such as "<= 0.05", not {shown(value)}')
+        raise InputError(f'{where}: {EXPECT_RATE} takes a limit up to {MOST:g}, such as "<= 0.05", not {shown(value)}')
     return limit
 
 

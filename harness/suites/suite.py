@@ -191,8 +191,8 @@ def _cases(
         chosen = dict(zip(dimensions, choice, strict=True))
         types = _types(f"{where} ({name})", file, {**options, **chosen}, known)
         settled = from_file(file, {**options, **chosen}, types)
-        applying = [each for each in wheres if each.applies_to(chosen)]
-        used |= {each.place for each in applying}
+        applying = [own_where for own_where in wheres if own_where.applies_to(chosen)]
+        used |= {own_where.place for own_where in applying}
         expected = _expected(f"{where} ({name})", table, applying, at_least)
         point = ",".join(f"{key}={_as_written(value)}" for key, value in chosen.items())
         base = f"{name}[{point}]" if point else name
@@ -216,7 +216,7 @@ def _cases(
                 at_least=at_least or 1,
                 repetition=None if turns == 1 else turn,
             )
-    idle = next((each for each in wheres if each.place not in used), None)
+    idle = next((own_where for own_where in wheres if own_where.place not in used), None)
     if idle is not None:
         raise InputError(
             f"{idle.place}: no combination of the test has these values together; remove the table or change it"
@@ -237,12 +237,12 @@ def _expected(where: str, table: Mapping[str, Any], applying: Sequence[Where], a
     Raises:
         InputError: An expectation is not valid, or goes not with `at-least`.
     """
-    own = {**table, **{key: value for each in applying for key, value in each.table.items()}}
-    place = applying[-1].place if applying else where
+    own = {**table, **{key: value for own_where in applying for key, value in own_where.table.items()}}
+    location = applying[-1].place if applying else where
     others = [key for key in (DURING_FAULT, KNOWN_FAILURES, THRESHOLDS, EXPECT_RATE) if own.get(key)]
     if at_least is not None and others:
-        raise InputError(f"{place}: {AT_LEAST} counts verdicts only, so it does not go with {others[0]}")
-    return expected_of(place, own)
+        raise InputError(f"{location}: {AT_LEAST} counts verdicts only, so it does not go with {others[0]}")
+    return expected_of(location, own)
 
 
 def _as_written(value: object) -> str:

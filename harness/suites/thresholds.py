@@ -126,13 +126,13 @@ def read_threshold(text: str) -> Threshold:
     Raises:
         InputError: It does not fit the grammar, or its measure is unknown.
     """
-    found = _THRESHOLD.fullmatch(text)
-    if found is None:
+    match = _THRESHOLD.fullmatch(text)
+    if match is None:
         raise InputError(f"expected a threshold such as 'p99_ms < 200' or 'availability > 0.9', not {name(text)!r}")
-    measure, function = found["measure"], found["function"]
+    measure, function = match["measure"], match["function"]
     if measure not in MEASURES:
         raise InputError(f"the threshold {name(text)!r} has an unknown measure. {did_you_mean(measure, MEASURES)}")
-    return Threshold(function=function, measure=measure, comparison=found["comparison"], limit=float(found["limit"]))
+    return Threshold(function=function, measure=measure, comparison=match["comparison"], limit=float(match["limit"]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,10 +167,14 @@ def measured(
         measure: Returns the measured number for the name of a measure and of a function.
         missing: Returns why there is no number, for the same arguments.
     """
-    numbers = [(each, measure(each.measure, each.function)) for each in thresholds]
+    numbers = [(threshold, measure(threshold.measure, threshold.function)) for threshold in thresholds]
     return tuple(
-        Measured(threshold=each, number=number, missing=missing(each.measure, each.function) if number is None else "")
-        for each, number in numbers
+        Measured(
+            threshold=threshold,
+            number=number,
+            missing=missing(threshold.measure, threshold.function) if number is None else "",
+        )
+        for threshold, number in numbers
     )
 
 
@@ -185,10 +189,10 @@ def refuse_unknown_functions(thresholds: Iterable[Threshold], functions: Collect
     Raises:
         InputError: A threshold names another function.
     """
-    for each in thresholds:
-        if each.function is not None and each.function not in functions:
+    for threshold in thresholds:
+        if threshold.function is not None and threshold.function not in functions:
             known = ", ".join(sorted(functions))
             raise InputError(
-                f"the threshold {str(each)!r} names the function {each.function!r}, and the workload {name(workload)} "
-                f"has the functions {known}"
+                f"the threshold {str(threshold)!r} names the function {threshold.function!r}, "
+                f"and the workload {name(workload)} has the functions {known}"
             )

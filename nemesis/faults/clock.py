@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from harness.capabilities import CLOCK as OWN_CLOCK
-from harness.capabilities import FAKETIME, ROOT
+from harness.capabilities import FAKETIME, ROOT, SIMULATED_SPEED
 from nemesis import options as opt
 from nemesis.fault import CLOCK, Drawing, Fault
 
@@ -85,3 +85,29 @@ class Strobe(ClockFault):
                 "period_ms": round(5 * 200 ** drawing.rng.random()),
             }
         )
+
+
+class Drift(Fault):
+    """`clock-drift`."""
+
+    EFFECT: ClassVar[str] = "{nodes} had clocks with another speed"
+    SUMMARY: ClassVar[str] = (
+        "Lets all clocks of the target, and its time-outs, run faster or slower, only in the simulator."
+    )
+    PROOF: ClassVar[str] = (
+        "two readings of the monotonic clock and of the wall clock of the node, as its programs read them"
+    )
+    NEEDS: ClassVar[frozenset[str]] = frozenset({SIMULATED_SPEED})
+    GROUPS: ClassVar[frozenset[str]] = frozenset({CLOCK})
+    WHOLE_NODE: ClassVar[str | None] = "all processes of a node have its clocks"
+    OPTIONS: ClassVar[Mapping[str, opt.Option]] = {
+        "speed": opt.number(
+            None, 0.01, 100, "The speed of the clocks, as a multiple of the true one; drawn from 0.5 to 2 if not given."
+        )
+    }
+
+    @classmethod
+    def draw(cls, drawing: Drawing) -> Drawn:
+        """Draws the nodes and, if it is not given, the speed, log-uniformly."""
+        drawn = super().draw(drawing)
+        return drawn.with_usual({"speed": round(2 ** drawing.rng.uniform(-1, 1), 3)})

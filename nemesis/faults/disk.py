@@ -1,4 +1,4 @@
-"""Faults of the disk with the system's data: power loss, a new disk, and a full disk.
+"""Faults of the disk with the system's data: power loss, a new disk, a full disk, and a slow one.
 
 Power loss and a full disk need the data directory on a volume of Labrys from the start of the run (`volume`). If a system
 acknowledges data before it syncs, a power loss on a majority can lose acknowledged data by design, and a new disk on a majority
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from harness.capabilities import LOOP_DEVICES, ROOT
+from harness.capabilities import LOOP_DEVICES, ROOT, SIMULATED_KERNEL
 from harness.world import Losing
 from nemesis import options as opt
 from nemesis.errors import PlanError
@@ -103,7 +103,7 @@ def losing(options: Mapping[str, Value]) -> Losing | None:
     if text == LOSES_NOTHING:
         return Losing(changes=frozenset(), torn=torn)
     places = text.split("+")
-    if not all(place.isascii() and place.isdigit() and int(place) for place in places):
+    if not all(number.isascii() and number.isdigit() and int(number) for number in places):
         raise PlanError(
             f"power-loss.lost takes {LOSES_ALL}, {LOSES_NOTHING}, or places of changes from the newest one such as 1+3, "
             f"not {text!r}"
@@ -119,6 +119,20 @@ class DiskFault(Fault):
         processes = Occupied(groups=frozenset({PROCESS}), role=self.role, nodes=frozenset(self.targets))
         kills = [other for other in self.field.holders(processes) if isinstance(other, Kill)]
         return frozenset().union(*(kill.occupied.shared(processes) for kill in kills))
+
+
+class DiskSlow(Fault):
+    """`disk-slow`."""
+
+    EFFECT: ClassVar[str] = "{nodes} had a slow disk"
+    SUMMARY: ClassVar[str] = "Lets each sync of a file take long, only in the simulator of programs."
+    PROOF: ClassVar[str] = "how long the syncs of the node take that begin during the fault, in virtual time"
+    NEEDS: ClassVar[frozenset[str]] = frozenset({SIMULATED_KERNEL})
+    GROUPS: ClassVar[frozenset[str]] = frozenset({DISK})
+    WHOLE_NODE: ClassVar[str | None] = "all processes of a node have its disk"
+    OPTIONS: ClassVar[Mapping[str, opt.Option]] = {
+        "sync_ms": opt.number(500, 1, 60_000, "The mean time of a sync.", hunted=(50, 500, 2000))
+    }
 
 
 class DiskFull(DiskFault):

@@ -185,7 +185,7 @@ class Copy(ChunkFault):
     def told(self, changed: Changed) -> str:
         """Returns the damage as a text."""
         copies = [
-            f"at {place} is what was at {source}" for place, source in zip(changed.places, changed.sources, strict=True)
+            f"at {copy} is what was at {source}" for copy, source in zip(changed.places, changed.sources, strict=True)
         ]
         more = f" and {len(copies) - SHOWN} more" if len(copies) > SHOWN else ""
         parts = ", ".join(copies[:SHOWN]) or "no part changed"

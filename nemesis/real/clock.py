@@ -196,11 +196,11 @@ class ClockOnNodes(OnNodes):
 
     async def say_off(self, processes: Mapping[str, tuple[Node, str]]) -> dict[str, ClockReading]:
         """Asks processes how far their clocks are off since the fault began."""
-        found = {}
+        readings = {}
         for label, reading in (await self._say(processes)).items():
             before = self._said_before.get(label)
-            found[label] = reading if before is None else reading.since(before)
-        return found
+            readings[label] = reading if before is None else reading.since(before)
+        return readings
 
     def silence(self, labels: Iterable[str]) -> list[str]:
         """Returns a sentence for each process that did not say its time, and for each problem."""
@@ -233,10 +233,10 @@ class ClockOnNodes(OnNodes):
                 return
             if node.name in self.faked:
                 # The clock of the next process, since another fault can have killed this one.
-                found = {label: fakeclock.offset_s(remote, role) for label, role in self.fault.labels(node).items()}
+                offsets = {label: fakeclock.offset_s(remote, role) for label, role in self.fault.labels(node).items()}
             else:
-                found = {node.name: self._machine_s(node, 1)[0] - self.before[node.name]}
-            for label, off_s in found.items():
+                offsets = {node.name: self._machine_s(node, 1)[0] - self.before[node.name]}
+            for label, off_s in offsets.items():
                 if abs(off_s) > TOLERANCE_S:
                     raise FaultError(f"the clock of {label} is still {off_s:+.3f} s off")
 

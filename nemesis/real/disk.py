@@ -47,14 +47,16 @@ class WipeOnNodes(KillOnNodes):
     async def prove(self) -> Proof:
         """Proves the kill, and that there were files, of which none is left."""
         killed = await super().prove()
-        found = sorted(self._files.items())
-        texts = [f"{label} had {before} files, and {left} are left" for label, (before, left) in found]
+        by_label = sorted(self._files.items())
+        texts = [f"{label} had {before} files, and {left} are left" for label, (before, left) in by_label]
         return Proof(
-            effective=killed.effective and bool(found) and all(before and not left for _, (before, left) in found),
+            effective=killed.effective
+            and bool(by_label)
+            and all(before and not left for _, (before, left) in by_label),
             reason=f"{killed.reason[:-1]}; {'; '.join(texts) or 'no file was removed'}.",
             measured={
                 **killed.measured,
-                "files": {label: {"before": before, "left": left} for label, (before, left) in found},
+                "files": {label: {"before": before, "left": left} for label, (before, left) in by_label},
             },
         )
 
@@ -121,7 +123,8 @@ class PowerLossOnNodes(KillOnNodes):
         """Returns the nodes where no process has a file on its volume: their data is elsewhere, if they have any."""
         labels = {name: self.fault.labels(self.field.node(name)) for name in self.targets}
         hit = {
-            name: [self._losses[label] for label in found if label in self._losses] for name, found in labels.items()
+            name: [self._losses[label] for label in hit_labels if label in self._losses]
+            for name, hit_labels in labels.items()
         }
         return [name for name, losses in hit.items() if losses and not any(loss.files for loss in losses)]
 
@@ -154,11 +157,11 @@ class DiskFullOnNodes(OnNodes):
         by_node = (await self.act(self.targets, self._rooms, "looking at the disk")).done
         rooms = {
             node: volume.Room(
-                free_bytes=max(room.free_bytes for room in found),
-                writable=any(room.writable for room in found),
-                files=sum(room.files for room in found),
+                free_bytes=max(room.free_bytes for room in own_rooms),
+                writable=any(room.writable for room in own_rooms),
+                files=sum(room.files for room in own_rooms),
             )
-            for node, found in sorted(by_node.items())
+            for node, own_rooms in sorted(by_node.items())
         }
         texts = [
             f"{node} has {room.free_bytes} bytes free and {'takes' if room.writable else 'refuses'} a small file"
@@ -219,8 +222,8 @@ class DiskFullOnNodes(OnNodes):
 def files_in(remote: Remote, directory: str) -> int:
     """Returns the number of files in a directory and below it; 0 if it is not there."""
     path = shlex.quote(directory)
-    found = remote.run(f"[ ! -d {path} ] || find {path} -type f | wc -l", timeout_s=SHELL_TIMEOUT_S)
-    return int(found.stdout or 0)
+    answer = remote.run(f"[ ! -d {path} ] || find {path} -type f | wc -l", timeout_s=SHELL_TIMEOUT_S)
+    return int(answer.stdout or 0)
 
 
 def emptying(directory: str) -> str:

@@ -90,23 +90,23 @@ class ProcessOnNodes(OnNodes):
         if not labels:
             raise FaultError(f"{node.name} runs no process of the system")
         states = self.field.system.process_states(node, self.role)
-        found = {}
+        processes = {}
         for label, role in labels.items():
             pid, state = states.get(role) or (None, None)
             kernel = find_listeners(self.field.shell(node), self.field.system.ports(role))
-            found[label] = SeenProcess(pid=pid, state=state, kernel=kernel)
-        return found
+            processes[label] = SeenProcess(pid=pid, state=state, kernel=kernel)
+        return processes
 
     async def seen(self, names: Sequence[str], what: str) -> dict[str, SeenProcess]:
         """Looks up the processes of several nodes, and records failures as problems; by label."""
         by_node = (await self.act(names, self.sights, what)).done
-        return {label: sight for found in by_node.values() for label, sight in found.items()}
+        return {label: process for processes in by_node.values() for label, process in processes.items()}
 
     def note_before(self, node: Node) -> dict[str, SeenProcess]:
         """Looks up the processes before the injection, and stores the result."""
-        found = self.sights(node)
-        self.before.update(found)
-        return found
+        seen = self.sights(node)
+        self.before.update(seen)
+        return seen
 
     def noted(self) -> list[str]:
         """Returns the targets with a stored look-up from before the injection."""
@@ -140,7 +140,7 @@ class KillOnNodes(ProcessOnNodes):
 
     async def _all_gone(self) -> bool:
         seen = await self.seen(self.noted(), "looking for the process")
-        return all(self._gone(label, sight) is None for label, sight in seen.items())
+        return all(self._gone(label, process) is None for label, process in seen.items())
 
     def _gone(self, label: str, now: SeenProcess) -> str | None:
         """Returns a contradiction to the kill of the earlier process; None if there is none."""
@@ -191,8 +191,8 @@ class KillOnNodes(ProcessOnNodes):
             seen = await self.field.each(sorted(waiting), self.sights)
             for name, error in seen.failed.items():
                 waiting[name] = dict.fromkeys(waiting[name], brief(error))
-            for name, found in seen.done.items():
-                lacking = {label: self._missing(label, now) for label, now in found.items()}
+            for name, processes in seen.done.items():
+                lacking = {label: self._missing(label, now) for label, now in processes.items()}
                 waiting[name] = {label: text for label, text in lacking.items() if text is not None}
                 if not waiting[name]:
                     del waiting[name]
@@ -252,19 +252,19 @@ class CrashOnNodes(KillOnNodes):
     async def prove(self) -> Proof:
         """Proves the kill, and that most of the data left the memory."""
         killed = await super().prove()
-        found = sorted(self._cached.items())
+        by_label = sorted(self._cached.items())
         texts = [
             f"{cached.before_kb} kB of {label}'s data were in memory, then {cached.after_kb} kB"
-            for label, cached in found
+            for label, cached in by_label
         ]
         return Proof(
-            effective=killed.effective and bool(found) and all(cached.is_cold for _, cached in found),
+            effective=killed.effective and bool(by_label) and all(cached.is_cold for _, cached in by_label),
             reason=f"{killed.reason[:-1]}; {'; '.join(texts) or 'nothing was dropped from memory'}.",
             measured={
                 **killed.measured,
                 "page_cache": {
                     label: {"files": cached.files, "before_kb": cached.before_kb, "after_kb": cached.after_kb}
-                    for label, cached in found
+                    for label, cached in by_label
                 },
             },
         )
@@ -371,11 +371,11 @@ class PauseOnNodes(ProcessOnNodes):
         async def resumed() -> bool:
             outcomes = await self.field.each(sorted(waiting), self._resume)
             waiting.update({node: brief(error) for node, error in outcomes.failed.items()})
-            for node, found in outcomes.done.items():
+            for node, processes in outcomes.done.items():
                 stopped = [
-                    pid for now in found.values() for pid, state in now.kernel.states.items() if state == STOPPED
+                    pid for now in processes.values() for pid, state in now.kernel.states.items() if state == STOPPED
                 ]
-                stopped += [now.pid for now in found.values() if now.pid is not None and now.state == STOPPED]
+                stopped += [now.pid for now in processes.values() if now.pid is not None and now.state == STOPPED]
                 if stopped:
                     waiting[node] = f"is still stopped as pid {stopped[0]}"
                 else:
@@ -394,7 +394,7 @@ class PauseOnNodes(ProcessOnNodes):
         except LabrysError as error:  # the undo note still continues the earlier pids; the check comes after it
             problem = error
         self.field.shell(node).run(undoing(self.name), timeout_s=SHELL_TIMEOUT_S)
-        found = self.sights(node)
-        if problem is not None and any(now.pid is not None for now in found.values()):
+        processes = self.sights(node)
+        if problem is not None and any(now.pid is not None for now in processes.values()):
             raise problem
-        return found
+        return processes

@@ -41,7 +41,7 @@ class HoldThreadsOnNodes(OnNodes):
         """Connects to the debugger of each process, and begins to hold threads."""
         began_s = time.monotonic()
         try:
-            found = await self.act(self.targets, self._attach, "connecting to the debugger of the JVM")
+            attached = await self.act(self.targets, self._attach, "connecting to the debugger of the JVM")
         except FaultError:
             for holder in self._holders.values():
                 holder.debugger.close()
@@ -50,7 +50,7 @@ class HoldThreadsOnNodes(OnNodes):
         until_s = began_s + self.fault.planned.lasts_s + slowed(STOP_S)
         for label, holder in self._holders.items():
             self._work.append(asyncio.create_task(self._run(label, holder, began_s, until_s)))
-        methods = {label: count for counts in found.done.values() for label, count in counts.items()}
+        methods = {label: count for counts in attached.done.values() for label, count in counts.items()}
         return Begun(targets=self.targets, details={"methods": methods, "problems": dict(self.problems)})
 
     def _attach(self, node: Node) -> dict[str, int]:
@@ -79,7 +79,7 @@ class HoldThreadsOnNodes(OnNodes):
         return methods
 
     async def _run(self, label: str, holder: Holder, began_s: float, until_s: float) -> None:
-        node = next(each for each in self.field.nodes if label in self.fault.labels(each))
+        node = next(candidate for candidate in self.field.nodes if label in self.fault.labels(candidate))
         outcomes = await self.field.each([node.name], lambda _: holder.run(began_s, until_s, self._stop))
         for error in outcomes.failed.values():
             self.problems[label] = brief(error)
@@ -101,10 +101,10 @@ class HoldThreadsOnNodes(OnNodes):
         bad: dict[str, str] = {}
         good: dict[str, str] = {}
         for label, holder in sorted(self._holders.items()):
-            reported = [held for held in holder.held if held.reported]
+            reported = [hold for hold in holder.held if hold.reported]
             if reported:
-                total_s = sum(held.held_s for held in reported)
-                longest = max(reported, key=lambda held: held.held_s)
+                total_s = sum(hold.held_s for hold in reported)
+                longest = max(reported, key=lambda hold: hold.held_s)
                 good[label] = (
                     f"held threads {len(reported)} times for {total_s:.2f} s in all, the longest {longest.brief}"
                 )
@@ -113,8 +113,8 @@ class HoldThreadsOnNodes(OnNodes):
         measured: dict[str, Value] = {
             label: {
                 "held": len(holder.held),
-                "seconds": round(sum(held.held_s for held in holder.held), 3),
-                "threads": [str(held) for held in holder.held[:MEASURED]],
+                "seconds": round(sum(hold.held_s for hold in holder.held), 3),
+                "threads": [str(hold) for hold in holder.held[:MEASURED]],
             }
             for label, holder in sorted(self._holders.items())
         }
@@ -130,9 +130,9 @@ class HoldThreadsOnNodes(OnNodes):
         await asyncio.gather(*self._work)
         self._work.clear()
         outcomes = await self.field.each(self.targets, self._still_held)
-        held = {label: names for found in outcomes.done.values() for label, names in found.items() if names}
-        if held or outcomes.failed:
-            texts = [f"{label} still holds {', '.join(names)}" for label, names in held.items()]
+        still_held = {label: names for labels in outcomes.done.values() for label, names in labels.items() if names}
+        if still_held or outcomes.failed:
+            texts = [f"{label} still holds {', '.join(names)}" for label, names in still_held.items()]
             texts += [f"{node}: {brief(error)}" for node, error in outcomes.failed.items()]
             raise FaultError(f"fault {self.name} is not healed: {'; '.join(texts)}")
         return self._proof() if self._holders else None
@@ -141,12 +141,12 @@ class HoldThreadsOnNodes(OnNodes):
         """Returns the names of the threads that each JVM of a node holds. A process that does not run holds none."""
         ports = debugger_ports(self.field.roles_on(node))
         states = self.field.system.process_states(node, self.role)
-        found = {}
+        held_names = {}
         for label, role in self.fault.labels(node).items():
             if label in self._holders and states.get(role) is not None:
                 debugger = connect(self.field.shell(node), ports[role])
                 try:
-                    found[label] = debugger.held()
+                    held_names[label] = debugger.held()
                 finally:
                     debugger.close()
-        return found
+        return held_names

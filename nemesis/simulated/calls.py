@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, cast
 from harness.capabilities import SIMULATED_CALLS, SIMULATED_DISK
 from harness.faults import Begun, Proof
 from harness.units import NS_PER_S
-from harness.world import Failing as Rule
+from harness.world import Failing
 from nemesis.errors import FaultError
 from nemesis.simulated.effect import Effect
 from nemesis.simulated.machine import start_again
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from harness.op import Value
-    from harness.world import Failed, ProgramWorld, World
+    from harness.world import CallWorld, Failed, World
     from nemesis.fault import Fault
     from nemesis.faults.disk_error import DiskError
 
@@ -26,16 +26,16 @@ SILENT: Final = "sync"  # it returns nothing; see sync(2)
 MEASURED: Final = 40  # the most calls of a node in the measurements
 
 
-class Failing(Effect):
+class FailingCalls(Effect):
     """`disk-error`."""
 
     NEEDS: ClassVar[frozenset[str]] = frozenset({SIMULATED_CALLS, SIMULATED_DISK})
     fault: DiskError
-    world: ProgramWorld
+    world: CallWorld
 
     def __init__(self, fault: Fault, world: World) -> None:
         super().__init__(fault, world)
-        self.world = cast("ProgramWorld", world)
+        self.world = cast("CallWorld", world)
         self._began_ns = 0
         self._again: list[str] = []
 
@@ -46,7 +46,7 @@ class Failing(Effect):
             FaultError: No target has a process with files.
         """
         options = self.fault.options
-        rule = Rule(
+        rule = Failing(
             call=options["call"],
             pattern=options["file"],
             nth=options["nth"],
@@ -98,7 +98,10 @@ class Failing(Effect):
         for name, failures in self._failures().items():
             if name in self.fault.problems:
                 continue
-            measured[name] = {"failed": len(failures), "calls": [self._told(each) for each in failures[:MEASURED]]}
+            measured[name] = {
+                "failed": len(failures),
+                "calls": [self._told(failure) for failure in failures[:MEASURED]],
+            }
             if not failures:
                 options = self.fault.options
                 bad[name] = f"made fewer than {options['nth']} such calls on {options['file']}"

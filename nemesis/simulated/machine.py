@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final, cast
 
-from harness.capabilities import SIMULATED_CLOCK, SIMULATED_DISK
+from harness.capabilities import SIMULATED_CLOCK, SIMULATED_DISK, SIMULATED_SPEED
 from harness.faults import Begun, Proof
 from harness.units import NS_PER_MS, NS_PER_S
 from nemesis.errors import FaultError
@@ -15,10 +15,12 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from harness.op import Value
-    from harness.world import World
+    from harness.world import DriftWorld, World
+    from nemesis.fault import Fault
     from nemesis.faults.disk import DiskFault, DiskFull
 
 SAMPLES = 24
+READ_S: Final = 0.1  # between two readings of a clock
 
 
 class Full(Effect):
@@ -160,3 +162,56 @@ class ClockToAndFro(Effect):
     @property
     def _period_ns(self) -> int:
         return int(self.fault.options["period_ms"]) * NS_PER_MS
+
+
+class ClockDrifts(Effect):
+    """`clock-drift`."""
+
+    NEEDS: ClassVar[frozenset[str]] = frozenset({SIMULATED_SPEED})
+    world: DriftWorld
+
+    def __init__(self, fault: Fault, world: World) -> None:
+        super().__init__(fault, world)
+        self.world = cast("DriftWorld", world)
+
+    async def begin(self) -> Begun:
+        """Gives the clocks of every target another speed."""
+        for name in self.targets:
+            self.world.set_speed(name, self._speed)
+        return Begun(targets=self.targets, details=dict(self.fault.options))
+
+    async def prove(self) -> Proof:
+        """Reads the clocks of every target twice."""
+        first = {name: self._read(name) for name in self.targets}
+        await asyncio.sleep(READ_S)
+        bad: dict[str, str] = {}
+        good: dict[str, str] = {}
+        measured: dict[str, Value] = {}
+        for name, earlier in first.items():
+            true_ns, *passed_ns = (now - then for now, then in zip(self._read(name), earlier, strict=True))
+            speeds = [round(time_ns / true_ns, 4) for time_ns in passed_ns]
+            measured[name] = {"monotonic": speeds[0], "wall": speeds[1]}
+            text = f"has a monotonic clock with {speeds[0]:g} times the true speed, and a wall clock with {speeds[1]:g}"
+            drifts = self._speed != 1 and all(abs(speed - self._speed) <= self._speed / 100 for speed in speeds)
+            (good if drifts else bad)[name] = text
+        return self.fault.shown(bad, good, measured)
+
+    async def again(self) -> Proof | None:
+        """Looks no second time: the world keeps the speed until `end`."""
+        return None
+
+    async def end(self) -> Proof | None:
+        """Gives the clocks their true speed, and sets the wall clock right. The monotonic clock keeps what it has gained."""
+        for name in self.targets:
+            self.world.set_speed(name, 1)
+            self.world.set_clock(name, ahead_ns=0)
+        return None
+
+    def _read(self, name: str) -> tuple[int, int, int]:
+        """Returns the true time, the monotonic clock and the wall clock of a node, from any start."""
+        now_ns = self.world.now_ns
+        return now_ns, self.world.monotonic_ns(name), now_ns + self.world.ahead_ns(name)
+
+    @property
+    def _speed(self) -> float:
+        return float(self.fault.options["speed"])

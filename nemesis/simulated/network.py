@@ -60,7 +60,7 @@ class Cut(Effect):
         return Proof(
             effective=bool(cut) and not wrong,
             reason=f"{reason[:1].upper()}{reason[1:]}.",
-            measured={"arrived": _counts({pair: len(found) for pair, found in arrived.items()})},
+            measured={"arrived": _counts({pair: len(arrivals) for pair, arrivals in arrived.items()})},
         )
 
     async def again(self) -> Proof | None:
@@ -128,15 +128,15 @@ class Disturbed(Effect):
                 self.fault.problems[name] = "other faults keep all nodes from it"
                 continue
             arrived = await self.world.probe(pairs, count=MEASURING, wait_s=wait_s)
-            found = [arrival for pair in pairs for arrival in arrived[pair]]
+            arrivals = [arrival for pair in pairs for arrival in arrived[pair]]
             sent = MEASURING * len(pairs)
-            shows, text = self.seen(found, sent)
+            shows, text = self.seen(arrivals, sent)
             (good if shows else bad)[name] = text
             measured[name] = {
                 "sent": sent,
-                "arrived": len(found),
-                "damaged": sum(arrival.damaged for arrival in found),
-                "median_ms": _median_ms(found),
+                "arrived": len(arrivals),
+                "damaged": sum(arrival.damaged for arrival in arrivals),
+                "median_ms": _median_ms(arrivals),
             }
         return self.fault.shown(bad, good, measured)
 

@@ -168,7 +168,7 @@ class Wiped(Killed):
         """Checks the kill, and that there were files, of which none is left."""
         killed = await super().prove()
         lost = self._lost.values()
-        whole = all(0 < each.files == each.changed for each in lost)
+        whole = all(0 < loss.files == loss.changed for loss in lost)
         return killed if whole else Proof(effective=False, reason=killed.reason, measured=killed.measured)
 
 

@@ -150,7 +150,7 @@ def read_issues(path: Path) -> list[Issue]:
         raise InputError(f"{path}: expected JSON: {one_line(str(error))}") from error
     if not isinstance(document, list) or len(document) > MAX_ISSUES:
         raise InputError(f"{path}: expected a list of at most {MAX_ISSUES} issues")
-    return [_issue(each, f"{path}[{index}]") for index, each in enumerate(document)]
+    return [_issue(issue, f"{path}[{index}]") for index, issue in enumerate(document)]
 
 
 def _issue(document: Any, where: str) -> Issue:

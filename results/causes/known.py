@@ -97,19 +97,19 @@ def _read(path: Path) -> Known:
     if not _NAME.fullmatch(path.stem):
         raise InputError(f"{path}: expected a name of letters, digits and `._-` for a known cause")
     try:
-        found = read(read_toml(path), _File, "")
-        expires = date.fromisoformat(found.expires)
+        stored = read(read_toml(path), _File, "")
+        expires = date.fromisoformat(stored.expires)
     except ValueError:
         raise InputError(f"{path}: expires: expected a date such as 2027-03-01, in quotes") from None
     except InputError as error:
         raise InputError(str(error) if str(path) in str(error) else f"{path}: {error}") from error
     return Known(
         name=path.stem,
-        link=found.link,
-        signatures=frozenset(found.signatures),
+        link=stored.link,
+        signatures=frozenset(stored.signatures),
         expires=expires,
-        cause=found.cause,
-        steps=None if found.steps is None else _page(path, found.steps),
+        cause=stored.cause,
+        steps=None if stored.steps is None else _page(path, stored.steps),
     )
 
 
@@ -151,4 +151,4 @@ def steps_of(entry: Known) -> str:
 
 def of_group(group: Group, known: Sequence[Known]) -> Known | None:
     """Returns the first known cause that a group matches; None without one."""
-    return next((each for each in known if each.matches(group)), None)
+    return next((cause for cause in known if cause.matches(group)), None)

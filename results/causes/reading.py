@@ -103,25 +103,27 @@ def read_stores(
     seen = Seen()
     runs = list(_runs(stores))[:MAX_RUNS]
     folders = {run.path.resolve() for _, run in runs}
-    found = [each for each in before if Path(each.trial.name).resolve() not in folders]
+    read_runs = [run for run in before if Path(run.trial.name).resolve() not in folders]
     for number, (name, run) in enumerate(runs, 1):
         progress(number, len(runs))
         if run.is_running():
             seen.running += 1
             continue
         try:
-            found.append(_read(name, run, repairs))
+            read_runs.append(_read(name, run, repairs))
         except (InputError, OSError) as error:
             seen.unread[name] = one_line(str(error))
-    usual = _usual(found)
-    for each in found:
-        seen.trials.append(each.trial)
-        seen.computed += each.computed
-        if each.signature is None:
+    usual = _usual(read_runs)
+    for read_run in read_runs:
+        seen.trials.append(read_run.trial)
+        seen.computed += read_run.computed
+        if read_run.signature is None:
             continue
-        telling = [kind for kind in each.warnings or () if kind not in usual[each.trial.software]]
-        symptom = symptom_of(each.signature, each.trial.software, telling)
-        seen.cases.append(Case(trial=each.trial, signature=each.signature, symptom=symptom, repairs=each.repairs))
+        telling = [kind for kind in read_run.warnings or () if kind not in usual[read_run.trial.software]]
+        symptom = symptom_of(read_run.signature, read_run.trial.software, telling)
+        seen.cases.append(
+            Case(trial=read_run.trial, signature=read_run.signature, symptom=symptom, repairs=read_run.repairs)
+        )
     return seen
 
 
@@ -213,7 +215,7 @@ def _member(document: Mapping[str, Any], name: str, form: type[T]) -> T | None:
 def _is_plainly_valid(head: Mapping[str, Any], test: TestInfo) -> bool:
     """Returns whether a run of an earlier version is valid as expected, so that it has no signature."""
     limits = head.get("thresholds")
-    kept = isinstance(limits, list) and all(isinstance(each, dict) and each.get("kept") is True for each in limits)
+    kept = isinstance(limits, list) and all(isinstance(limit, dict) and limit.get("kept") is True for limit in limits)
     return head.get("valid") is True and kept and test.expectation.verdict is Verdict.VALID
 
 
@@ -267,16 +269,16 @@ def _json(run: Run, path: Path, most: int) -> Any:
         raise BadRecord(f"{path} is not JSON: {error}") from error
 
 
-def _usual(found: Iterable[ReadRun]) -> dict[str, set[str]]:
+def _usual(runs: Iterable[ReadRun]) -> dict[str, set[str]]:
     """Returns the classes of warnings that runs as expected of each program have."""
     usual: dict[str, set[str]] = defaultdict(set)
     old: Counter[str] = Counter()
-    for each in found:
-        if each.signature is not None:
+    for run in runs:
+        if run.signature is not None:
             continue
-        warnings = each.warnings
-        if warnings is None and each.trial.run is not None and old[each.trial.software] < MAX_OLD_VALID:
-            old[each.trial.software] += 1
-            warnings = warning_classes(each.trial.run, each.nodes)
-        usual[each.trial.software].update(warnings or ())
+        warnings = run.warnings
+        if warnings is None and run.trial.run is not None and old[run.trial.software] < MAX_OLD_VALID:
+            old[run.trial.software] += 1
+            warnings = warning_classes(run.trial.run, run.nodes)
+        usual[run.trial.software].update(warnings or ())
     return usual

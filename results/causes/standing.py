@@ -159,7 +159,7 @@ def _cause(
         ended=smallest.signature.ended,
         sentence=_sentence(cases),
         defect=group.cause,
-        decided=[each.why for each in group.decided.values()][:MAX_SHOWN],
+        decided=[decision.why for decision in group.decided.values()][:MAX_SHOWN],
         blame=smallest.signature.blame,
         why=smallest.signature.why,
         parts=_by_number(part for case in cases for part in case.signature.parts)[:MAX_SHOWN],
@@ -215,7 +215,7 @@ def _nights(trials: Iterable[Trial], hits: Iterable[Trial]) -> list[Night]:
 
 def _absence(nights: Sequence[Night]) -> tuple[int, float | None]:
     """Returns the number of trials since the last night with a cause, and the probability that chance alone does this."""
-    last = max(place for place, (_, hits, _) in enumerate(nights) if hits)
+    last = max(index for index, (_, hits, _) in enumerate(nights) if hits)
     hits, runs = sum(hits for _, hits, _ in nights[: last + 1]), sum(count for _, _, count in nights[: last + 1])
     absent = sum(count for _, _, count in nights[last + 1 :])
     return absent, chance_of_none(hits, runs, absent) if absent else None
@@ -224,7 +224,7 @@ def _absence(nights: Sequence[Night]) -> tuple[int, float | None]:
 def _state(nights: Sequence[Night], *, newest: date, chance: float | None, is_known: bool) -> State:
     if chance is not None and chance <= GONE:
         return "gone"
-    with_it = [place for place, (_, hits, _) in enumerate(nights) if hits]
+    with_it = [index for index, (_, hits, _) in enumerate(nights) if hits]
     is_newest = nights[with_it[-1]][0] == newest
     if is_newest and len(with_it) > 1 and _was_gone(nights[: with_it[-1]]):
         return "came back"

@@ -98,9 +98,9 @@ def symptom_of(signature: Signature, software: str, telling: Iterable[str] = ())
     decisive = [software, signature.ended, said]
     traits = {f"software:{software}", f"ended:{signature.ended}"}
     traits |= {f"part:{part}" for part in signature.parts}
-    traits |= {f"said:{bare(each)}" for each in signature.sentences}
-    traits |= {f"warning:{each}" for each in telling}
-    traits |= {f"node:{_node(each)}" for each in signature.nodes if each.answered}
+    traits |= {f"said:{bare(sentence)}" for sentence in signature.sentences}
+    traits |= {f"warning:{warning}" for warning in telling}
+    traits |= {f"node:{_node(node)}" for node in signature.nodes if node.answered}
     for kind, word in (
         ("anomaly", signature.anomaly), ("lost", bare(signature.lost)), ("when", signature.when), ("phase", signature.phase),
         ("leaders", "" if signature.leaders is None else str(min(signature.leaders, 2))),
@@ -130,8 +130,8 @@ def _said(signature: Signature) -> str:
         return f"{signature.phase or 'no phase'}: {bare(_first(signature.sentences))}"
     if signature.ended != "invalid":
         return f"{', '.join(signature.parts)}: {bare(_first(signature.sentences))}"
-    part = next((each for each in signature.parts if each not in _FOLLOWING), _first(signature.parts))
-    beside = [each for each in signature.parts if each in _OF_STATE and each != part]
+    part = next((candidate for candidate in signature.parts if candidate not in _FOLLOWING), _first(signature.parts))
+    beside = [other for other in signature.parts if other in _OF_STATE and other != part]
     if signature.anomaly:
         anomaly = f"{signature.anomaly}{_outcome(signature.sentences)}"
         if beside:
@@ -152,7 +152,7 @@ def _answered(nodes: Iterable[NodeThen]) -> str:
 
 def _outcome(sentences: Iterable[str]) -> str:
     """Returns the code in brackets with which an operation had ended, such as ` (no-leader)`; empty if no sentence has one."""
-    codes = (re.search(r"failed at # \(([a-z][a-z-]{0,40})\)", each) for each in sentences)
+    codes = (re.search(r"failed at # \(([a-z][a-z-]{0,40})\)", sentence) for sentence in sentences)
     return next((f" ({code[1]})" for code in codes if code is not None), "")
 
 

@@ -148,8 +148,8 @@ def named(words: list[str]) -> str:
 def seen_of(cause: Cause) -> str:
     """Returns when a cause was first and last seen."""
     sights = [
-        f"{word} {sight.night}{f' in {one_line(sight.release)}' if sight.release else ''} with seed {one_line(sight.seed)}"
-        for word, sight in (("first", cause.first), ("last", cause.last))
+        f"{word} {seen.night}{f' in {one_line(seen.release)}' if seen.release else ''} with seed {one_line(seen.seed)}"
+        for word, seen in (("first", cause.first), ("last", cause.last))
     ]
     return "; ".join(sights[: 1 if cause.first == cause.last else 2])
 

@@ -118,7 +118,7 @@ def _polled(node: str, operation: Operation, sightings: Sequence[Sighting]) -> I
         yield f"It {reported(seen[0])}, {in_polls(seen[0])}."
         return
     reports = [f"until {at(seen[0].last_ns)} it {reported(seen[0])}"]
-    reports += [f"{in_polls(each)} it {reported(each)}" for each in seen[1:-1][:MAX_REPORTS]]
+    reports += [f"{in_polls(sighting)} it {reported(sighting)}" for sighting in seen[1:-1][:MAX_REPORTS]]
     if len(seen) - 2 > MAX_REPORTS:
         reports.append(f"there are {len(seen) - 2 - MAX_REPORTS} more reports")
     text = "; ".join([*reports, f"since {at(seen[-1].time_ns)} it {reported(seen[-1])}"])
@@ -143,19 +143,19 @@ def _behind(node: str, operation: Operation, positions: Positions) -> Iterator[s
         return
     if positions.time_ns[before] < start_ns - POLL_NS or positions.time_ns[after] > end_ns + POLL_NS:
         return
-    seen = [_position(node, place, positions) for place in (before, after)]
+    seen = [_position(node, index, positions) for index in (before, after)]
     if None not in seen:
         text = f"{seen[0]}; {seen[1]}."
         yield f"{text[0].upper()}{text[1:]}"
 
 
-def _position(node: str, place: int, positions: Positions) -> str | None:
+def _position(node: str, instant: int, positions: Positions) -> str | None:
     """Returns how far a node was behind in a poll, as a clause; None if the poll does not tell."""
-    known = {name: index for name, applied in positions.applied.items() if (index := applied[place]) is not None}
+    known = {name: index for name, applied in positions.applied.items() if (index := applied[instant]) is not None}
     if node not in known or len(known) < 2:
         return None
     furthest = max(known, key=lambda name: known[name])
-    when, behind = at(positions.time_ns[place]), known[furthest] - known[node]
+    when, behind = at(positions.time_ns[instant]), known[furthest] - known[node]
     if not behind:
         return f"at {when} no node had applied more entries than {node} ({known[node]:,})"
     entries = "entry" if behind == 1 else "entries"

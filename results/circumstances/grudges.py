@@ -22,7 +22,7 @@ def grudge_of(fault: FaultRecord) -> Mapping[str, Sequence[str]] | None:
 def groups(nodes: Sequence[str], grudge: Mapping[str, Sequence[str]]) -> list[list[str]]:
     """Returns the groups of nodes that can communicate both ways, perhaps over other nodes, in the order of `nodes`."""
     left = list(nodes)
-    found = []
+    blocks = []
     while left:
         group, todo = [], [left[0]]
         while todo:
@@ -31,8 +31,8 @@ def groups(nodes: Sequence[str], grudge: Mapping[str, Sequence[str]]) -> list[li
                 left.remove(node)
                 group.append(node)
                 todo += [other for other in left if hears(grudge, node, other) and hears(grudge, other, node)]
-        found.append(sorted(group, key=list(nodes).index))
-    return found
+        blocks.append(sorted(group, key=list(nodes).index))
+    return blocks
 
 
 def hears(grudge: Mapping[str, Sequence[str]], listener: str, speaker: str) -> bool:

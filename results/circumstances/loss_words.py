@@ -179,10 +179,10 @@ def words_of(judge: str, model: str | None, kind: str | None) -> Words | None:
         return None
     if model is not None:
         return _OF_MODELS.get(model, {}).get(kind)
-    found = {**_ALSO, **_OF_JUDGES}.get(judge, {}).get(kind)
+    words = {**_ALSO, **_OF_JUDGES}.get(judge, {}).get(kind)
     anomaly = kind.removesuffix("-process").removesuffix("-realtime")
     return (
         Words(f"transactions are not isolated: {ANOMALIES[anomaly]}")
-        if found is None and anomaly in ANOMALIES
-        else found
+        if words is None and anomaly in ANOMALIES
+        else words
     )

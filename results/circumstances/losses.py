@@ -87,11 +87,11 @@ def first_sentence(record: RunRecord) -> str:
         return _of_leaders(record)
     if part.name == REPLICAS_EQUAL and not part.details.get("counterexample"):
         return _said("replicas hold different data", faults_between(record.faults, 0, None))
-    found = part.details.get("counterexample")
-    return _of_counterexample(part, found, record) if isinstance(found, dict) else ""
+    example = part.details.get("counterexample")
+    return _of_counterexample(part, example, record) if isinstance(example, dict) else ""
 
 
-def _of_counterexample(part: Part, found: Mapping[str, Value], record: RunRecord) -> str:
+def _of_counterexample(part: Part, stored: Mapping[str, Value], record: RunRecord) -> str:
     """Returns the sentence about the operations that show the violation of a part; empty without them."""
     examples = counterexamples_of(record, "")
     if not examples:
@@ -103,11 +103,11 @@ def _of_counterexample(part: Part, found: Mapping[str, Value], record: RunRecord
         losses = [_of_register(example, of_key.get(example.key, ()), record.faults) for example in shown]
         if losses[0] is not None:
             return _of_registers(losses[0], [loss for loss in losses if loss is not None])
-    missing = _missing(part, found, examples[0], record.operations)
+    missing = _missing(part, stored, examples[0], record.operations)
     if missing is None or model is None:
-        said = f"{_gone_beside(part, found)} {_of_kind(part, found, examples, record)}".strip()
+        said = f"{_gone_beside(part, stored)} {_of_kind(part, stored, examples, record)}".strip()
     else:
-        words = words_of(part.name, str(model), str(found.get("kind")))
+        words = words_of(part.name, str(model), str(stored.get("kind")))
         what = lacking(str(model)) if words is None else words.one
         said = _said(what, faults_between(record.faults, missing.last_ns, examples[0].culprit))
     if missing is None:
@@ -117,11 +117,11 @@ def _of_counterexample(part: Part, found: Mapping[str, Value], record: RunRecord
 
 
 def _missing(
-    part: Part, found: Mapping[str, Value], example: Counterexample, operations: Sequence[Operation]
+    part: Part, stored: Mapping[str, Value], example: Counterexample, operations: Sequence[Operation]
 ) -> Operation | None:
     """Returns the last acknowledged operation that the answer of a violation lacks; None if a loss is not what it shows."""
     if part.name in WORKLOADS:
-        return missed_write(part.name, str(found.get("kind")), example, operations)
+        return missed_write(part.name, str(stored.get("kind")), example, operations)
     index = part.details.get(MISSING)
     return by_index(operations).get(index) if isinstance(index, int) else None
 
@@ -129,9 +129,9 @@ def _missing(
 def _further(part: Part, operations: Sequence[Operation]) -> Iterator[Counterexample]:
     """Yields the decisive operation of each invalid key without a counterexample, as one without other operations."""
     listed_ones = part.details.get(FURTHER)
-    by_number = {each.invoke_index: each for each in operations} if listed_ones else {}
-    for each in listed_ones if isinstance(listed_ones, list) else ():
-        index = each[1] if isinstance(each, list) and len(each) == 2 else None
+    by_number = {operation.invoke_index: operation for operation in operations} if listed_ones else {}
+    for entry in listed_ones if isinstance(listed_ones, list) else ():
+        index = entry[1] if isinstance(entry, list) and len(entry) == 2 else None
         culprit = by_number.get(index) if isinstance(index, int) else None
         if culprit is not None:
             yield Counterexample(key=culprit.key, explanation="", operations=(), culprit=culprit)
@@ -142,10 +142,10 @@ def _said(what: str, when: str) -> str:
 
 
 def _by_key(operations: Sequence[Operation]) -> Mapping[str | None, list[Operation]]:
-    found: dict[str | None, list[Operation]] = {}
+    by_key: dict[str | None, list[Operation]] = {}
     for operation in operations:
-        found.setdefault(operation.key, []).append(operation)
-    return found
+        by_key.setdefault(operation.key, []).append(operation)
+    return by_key
 
 
 # -- registers -----------------------------------------------------------------------------------------------------------------
@@ -191,7 +191,7 @@ def _of_register(
         lost=Lost.MISSED if lost is Lost.UNSEEN and not stopped else lost,
         when=faults_between(faults, missed.last_ns, culprit),
         missed=missed,
-        is_shown=missed.invoke_index in {each.invoke_index for each in example.operations},
+        is_shown=missed.invoke_index in {operation.invoke_index for operation in example.operations},
     )
 
 
@@ -215,8 +215,8 @@ def _named(operation: Operation) -> str:
 # -- judges and other models ---------------------------------------------------------------------------------------------------
 
 
-def _of_kind(part: Part, found: Mapping[str, Value], examples: Sequence[Counterexample], record: RunRecord) -> str:
-    kind, model, faults = found.get("kind"), part.details.get("model"), record.faults
+def _of_kind(part: Part, stored: Mapping[str, Value], examples: Sequence[Counterexample], record: RunRecord) -> str:
+    kind, model, faults = stored.get("kind"), part.details.get("model"), record.faults
     words = words_of(part.name, model if isinstance(model, str) else None, kind if isinstance(kind, str) else None)
     if words is None:
         return ""
@@ -224,14 +224,14 @@ def _of_kind(part: Part, found: Mapping[str, Value], examples: Sequence[Countere
     listed_ones = documents if isinstance(documents, list) else []
     alike = [
         example
-        for example, each in zip(examples, listed_ones, strict=False)
-        if isinstance(each, dict) and each.get("kind") == kind
+        for example, entry in zip(examples, listed_ones, strict=False)
+        if isinstance(entry, dict) and entry.get("kind") == kind
     ] or [examples[0]]
     counts = part.details.get("counts")
     counted_ones = counts.get(kind, 1) if isinstance(counts, dict) else 1
     count = counted_ones if isinstance(counted_ones, int) else 1
     last = _last(part, str(kind), alike, record, is_all=count == len(alike)) if words.gone and count > 1 else None
-    whens = [_when_of(each, words, faults) for each in alike]
+    whens = [_when_of(example, words, faults) for example in alike]
     if count == len(alike) and len(set(whens)) == 1:
         said = _said(words.of(count), whens[0])
         return said if last is None else f"{said} The last of them is {last[1]}."
@@ -246,14 +246,14 @@ def _of_kind(part: Part, found: Mapping[str, Value], examples: Sequence[Countere
     return _said(f"{words.of(count)}{which}", "")
 
 
-def _gone_beside(part: Part, found: Mapping[str, Value]) -> str:
+def _gone_beside(part: Part, stored: Mapping[str, Value]) -> str:
     """Returns a sentence about what is gone, if the operations show another kind of violation; empty if nothing is.
 
     It has no clause about faults, because those of the operations may not be those of the losses.
     """
     counts, words = part.details.get("counts"), words_of(part.name, None, LOST)
     number = counts.get(LOST) if isinstance(counts, dict) else None
-    is_shown = part.details.get("model") is not None or found.get("kind") == LOST
+    is_shown = part.details.get("model") is not None or stored.get("kind") == LOST
     if is_shown or words is None or not isinstance(number, int) or number < 1:
         return ""
     return _said(words.of(number), "")
@@ -272,8 +272,8 @@ def _last(
         is_all: Whether the examples are all violations of this kind.
     """
     told = part.details.get(LAST)
-    found = told.get(kind) if isinstance(told, dict) else None
-    last = read_counterexample(found, by_index(record.operations), "") if found else None
+    stored = told.get(kind) if isinstance(told, dict) else None
+    last = read_counterexample(stored, by_index(record.operations), "") if stored else None
     if last is None and is_all:
         last = max(alike, key=_known_ns)
     gained = None if last is None else _gained(last)
@@ -290,19 +290,25 @@ def _when_of(example: Counterexample, words: Words, faults: Sequence[FaultRecord
     if gained is None or culprit is None or gained.invoke_index != culprit.invoke_index:
         return faults_between(faults, _known_ns(example), culprit)
     # What was acknowledged is itself what could not have happened: a later operation shows it, or the end of the run.
-    later = [each for each in example.operations if each.start_ns > gained.last_ns]
+    later = [operation for operation in example.operations if operation.start_ns > gained.last_ns]
     if later or len(example.operations) == 1:
-        return faults_between(faults, gained.last_ns, min(later, key=lambda each: each.last_ns, default=None))
+        return faults_between(faults, gained.last_ns, min(later, key=lambda operation: operation.last_ns, default=None))
     return faults_between(faults, _known_ns(example), culprit)
 
 
 def _gained(example: Counterexample) -> Operation | None:
     """Returns the last acknowledged operation that put something in before the decisive one began; else the decisive one."""
     culprit = example.culprit
-    acknowledged = [each for each in example.operations if each.f in _GAINED and each.type is OpType.OK]
-    before = [each for each in acknowledged if culprit is None or each.last_ns <= culprit.start_ns]
-    itself = [each for each in acknowledged if culprit is not None and each.invoke_index == culprit.invoke_index]
-    return max(before or itself, key=lambda each: each.last_ns, default=None)
+    acknowledged = [
+        operation for operation in example.operations if operation.f in _GAINED and operation.type is OpType.OK
+    ]
+    before = [operation for operation in acknowledged if culprit is None or operation.last_ns <= culprit.start_ns]
+    itself = [
+        operation
+        for operation in acknowledged
+        if culprit is not None and operation.invoke_index == culprit.invoke_index
+    ]
+    return max(before or itself, key=lambda operation: operation.last_ns, default=None)
 
 
 def _known_ns(example: Counterexample) -> int:
@@ -310,14 +316,14 @@ def _known_ns(example: Counterexample) -> int:
     gained = _gained(example)
     if gained is not None and (example.culprit is None or gained.invoke_index != example.culprit.invoke_index):
         return gained.last_ns
-    return min(each.start_ns for each in example.operations)
+    return min(operation.start_ns for operation in example.operations)
 
 
 def _of_leaders(record: RunRecord) -> str:
     """Returns the sentence about the first term with two leaders, and the faults since its first leader; empty without one."""
-    for each in rivals(record.sightings):
-        first = each.claims[0]
-        second = next(claim for claim in each.claims if claim.node != first.node)
+    for rival in rivals(record.sightings):
+        first = rival.claims[0]
+        second = next(claim for claim in rival.claims if claim.node != first.node)
         between = [
             fault
             for fault in record.faults

@@ -184,23 +184,23 @@ def messages_near(run: Run, record: RunRecord, example: Counterexample | None) -
             arrived[line.key].append(message.sent_ns)
         elif is_near:
             sent.append((message, line.key))
-    found = [
-        replace(each, is_open=True, lost="") if _is_open(each, ends) else each
-        for each in _arrived(sorted(sent, key=lambda each: each[0].sent_ns), arrived, record.faults)
+    messages = [
+        replace(message, is_open=True, lost="") if _is_open(message, ends) else message
+        for message in _arrived(sorted(sent, key=lambda pair: pair[0].sent_ns), arrived, record.faults)
     ]
-    kept = _nearest(found, example, spans)
+    kept = _nearest(messages, example, spans)
     last_ns = max(end for _, end in spans)
     said = [
-        f"{FILE} of {name(node)} leaves out {each.what}, from {end_ns / NS_PER_S:.3f} s on."
-        for node, (end_ns, each) in sorted(ends.items())
+        f"{FILE} of {name(node)} leaves out {left.what}, from {end_ns / NS_PER_S:.3f} s on."
+        for node, (end_ns, left) in sorted(ends.items())
         if end_ns <= last_ns
     ]
-    return Nearby(messages=kept, spans=spans, left_out=len(found) - len(kept), timers=timers, ends=said)
+    return Nearby(messages=kept, spans=spans, left_out=len(messages) - len(kept), timers=timers, ends=said)
 
 
 def _ends(run: Run, nodes: set[str], ready_ns: int) -> dict[str, tuple[int, LeftOut]]:
     """Returns the nodes whose transcripts have reached their limit: from when on, and what is left out."""
-    found = {}
+    ends = {}
     for path in log_files(run):
         if path.name != FILE or path.parent.name not in nodes:
             continue
@@ -210,8 +210,8 @@ def _ends(run: Run, nodes: set[str], ready_ns: int) -> dict[str, tuple[int, Left
         except OSError:
             continue
         if left is not None:
-            found[path.parent.name] = round(left.from_s * NS_PER_S) - ready_ns, left
-    return found
+            ends[path.parent.name] = round(left.from_s * NS_PER_S) - ready_ns, left
+    return ends
 
 
 def _is_open(message: Message, ends: Mapping[str, tuple[int, LeftOut]]) -> bool:
@@ -237,7 +237,7 @@ def _around(first_ns: int, last_ns: int) -> Span:
     return first_ns - AROUND_NS, last_ns + AROUND_NS
 
 
-def _nearest(found: Sequence[Message], example: Counterexample | None, spans: Sequence[Span]) -> list[Message]:
+def _nearest(messages: Sequence[Message], example: Counterexample | None, spans: Sequence[Span]) -> list[Message]:
     """Returns at most `MAX_SHOWN` messages, in the order in which they were found.
 
     First come requests and answers of the operations, then messages during the operation that could not have happened, then
@@ -248,25 +248,37 @@ def _nearest(found: Sequence[Message], example: Counterexample | None, spans: Se
     middle = spans[-1] if culprit is None else _around(culprit.start_ns, culprit.last_ns)
     told = frozenset[str]().union(*(numbers(value) for op in operations for value in (op.value, op.result)))
     requests = {
-        (each.source, each.target, each.number)
-        for each in found
+        (message.source, message.target, message.number)
+        for message in messages
         for op in operations
-        if each.answers is None and op.contact is not None and each.target == op.contact.node and not each.between
-        if op.start_ns <= each.sent_ns <= op.last_ns and numbers(op.value) <= each.values
+        if message.answers is None and op.contact is not None and message.target == op.contact.node and not message.between
+        if op.start_ns <= message.sent_ns <= op.last_ns and numbers(op.value) <= message.values
     }  # fmt: skip
 
-    def rank(each: Message) -> tuple[bool, bool, bool, int]:
-        ends = (each.source, each.target, each.number), (each.target, each.source, each.answers)
-        own = not each.between and any(end in requests for end in ends)
-        return not own, not _near(each.sent_ns, [middle]), told.isdisjoint(each.values), abs(each.sent_ns - middle[1])
+    def rank(message: Message) -> tuple[bool, bool, bool, int]:
+        ends = (message.source, message.target, message.number), (message.target, message.source, message.answers)
+        own = not message.between and any(end in requests for end in ends)
+        return (
+            not own,
+            not _near(message.sent_ns, [middle]),
+            told.isdisjoint(message.values),
+            abs(message.sent_ns - middle[1]),
+        )
 
-    kept = sorted(range(len(found)), key=lambda place: rank(found[place]))[:MAX_SHOWN]
-    return [found[place] for place in sorted(kept)]  # messages of one time stay in the order of the node's lines
+    kept = sorted(range(len(messages)), key=lambda index: rank(messages[index]))[:MAX_SHOWN]
+    return [messages[index] for index in sorted(kept)]  # messages of one time stay in the order of the node's lines
 
 
 def _of_protocol(record: RunRecord, ready_ns: int) -> list[Span]:
     """Returns the times around the first message against the protocol; no times if there is none."""
-    part = next((each for each in record.parts if each.name == PROTOCOL and each.verdict is Verdict.INVALID), None)
+    part = next(
+        (
+            candidate
+            for candidate in record.parts
+            if candidate.name == PROTOCOL and candidate.verdict is Verdict.INVALID
+        ),
+        None,
+    )
     listed_ones = None if part is None else part.details.get(AGAINST)
     first = listed_ones[0] if isinstance(listed_ones, list) and listed_ones else None
     seconds = first.get("seconds") if isinstance(first, dict) else None
@@ -282,17 +294,17 @@ def _near(time_ns: int, spans: Sequence[Span]) -> bool:
 
 def _lines(run: Run, path: Path, ready_ns: int, spans: Sequence[Span]) -> list[tuple[int, bool, bytes]]:
     """Returns the lines near some spans or soon after: the time, whether the node wrote it, and the message."""
-    found: list[tuple[int, bool, bytes]] = []
+    lines: list[tuple[int, bool, bytes]] = []
     wide = [(start, end + LATE_NS) for start, end in spans]
     try:
         with below.open_file(run.path, path) as file:
             for line in lines_of(file, most_bytes=MAX_BYTES, most_line=MAX_LINE):
                 time_ns = round(line.seconds * NS_PER_S) - ready_ns
                 if _near(time_ns, wide):
-                    found.append((time_ns, not line.is_in, line.text))
+                    lines.append((time_ns, not line.is_in, line.text))
     except OSError:
         return []
-    return found
+    return lines
 
 
 def _read(run: Run, nodes: set[str], ready_ns: int, spans: Sequence[Span]) -> Iterator[_Line]:
@@ -326,7 +338,7 @@ def _message(raw: bytes, time_ns: int, nodes: set[str]) -> tuple[Message, str] |
         return None
     body = dict(message["body"])
     whole = json.dumps(body)
-    number, answers = (_integer(body.get(each)) for each in _NUMBERS)
+    number, answers = (_integer(body.get(field)) for field in _NUMBERS)
     source, target = name(str(message.get("src"))), name(str(message.get("dest")))
     kind = str(body.pop("type", "?"))
     members = ", ".join(f"{key} {json.dumps(value)}" for key, value in body.items() if key not in _NUMBERS)
@@ -351,14 +363,14 @@ def _integer(value: Value) -> int | None:
 
 def numbers(value: Value) -> frozenset[str]:
     """Returns the integers of a value at any depth, as text."""
-    found, due = set(), [value]
+    texts, due = set(), [value]
     while due:
         one = due.pop()
         if isinstance(one, list | tuple):
             due += one
         elif isinstance(one, int) and not isinstance(one, bool):
-            found.add(str(one))
-    return frozenset(found)
+            texts.add(str(one))
+    return frozenset(texts)
 
 
 def _scalars(value: Value) -> Iterator[str]:
@@ -367,7 +379,7 @@ def _scalars(value: Value) -> Iterator[str]:
     while due:
         one = due.pop()
         if isinstance(one, dict):
-            due += [each for key, each in one.items() if key not in _NUMBERS]
+            due += [member for key, member in one.items() if key not in _NUMBERS]
         elif isinstance(one, list):
             due += one
         else:

@@ -42,19 +42,23 @@ def missed_write(
     """
     if not (kind.endswith(_REALTIME) or kind in _LOST_BY_NAME or kind == _DIFFERENT_LISTS):
         return None
-    shown = {each.invoke_index for each in example.operations}
+    shown = {operation.invoke_index for operation in example.operations}
     of_key = _missed_append if workload == _LISTS else _missed_register
-    keys = {identity(key): key for each in example.operations for f, key, _ in _steps(each) if f == "r"}
-    found = [of_key(key, kind, shown, operations) for key in keys.values()]
-    return max((each for each in found if each is not None), key=lambda each: each.last_ns, default=None)
+    keys = {identity(key): key for operation in example.operations for f, key, _ in _steps(operation) if f == "r"}
+    missed = [of_key(key, kind, shown, operations) for key in keys.values()]
+    return max(
+        (operation for operation in missed if operation is not None),
+        key=lambda operation: operation.last_ns,
+        default=None,
+    )
 
 
 def _steps(op: Operation) -> Iterator[tuple[str, Value, Value]]:
     """Yields the micro-operations of a transaction, with the results if it has any; what has another form is left out."""
     request = op.value if isinstance(op.value, list | tuple) else []
     answer = op.result if isinstance(op.result, list | tuple) and len(op.result) == len(request) else request
-    for asked, each in zip(request, answer, strict=True):
-        parts = [part if isinstance(part, list | tuple) and len(part) == 3 else None for part in (asked, each)]
+    for asked, answered in zip(request, answer, strict=True):
+        parts = [part if isinstance(part, list | tuple) and len(part) == 3 else None for part in (asked, answered)]
         if parts[0] is None or parts[1] is None or not isinstance(parts[0][0], str):
             continue
         yield parts[0][0], parts[0][1], parts[1][2]
@@ -66,22 +70,22 @@ def _single(op: Operation, f: str, key: Value, value: Value) -> Operation:
 
 
 def _missed_register(key: Value, kind: str, shown: set[int], operations: Sequence[Operation]) -> Operation | None:
-    singles = [single for each in operations for single in _of_register(each, key)]
+    singles = [single for operation in operations for single in _of_register(operation, key)]
     makers = makers_of(singles)
-    found = []
+    missed = []
     for reader in singles:
         saw = observed(reader)
         if reader.invoke_index not in shown or saw is None:
             continue
         # What the same transaction writes later is not what it read, and the anomaly must show the write that is missed.
-        others = [each for each in singles if each.invoke_index != reader.invoke_index]
+        others = [single for single in singles if single.invoke_index != reader.invoke_index]
         made = makers_of(others)
-        if not any(_is_lost(each, reader, saw, made, kind) for each in others if each.invoke_index in shown):
+        if not any(_is_lost(other, reader, saw, made, kind) for other in others if other.invoke_index in shown):
             continue
         last = missed_of(reader, saw, others, makers)
         if last is not None and _is_unseen(last, reader, others):
-            found.append(last)
-    return max(found, key=lambda each: each.last_ns, default=None)
+            missed.append(last)
+    return max(missed, key=lambda single: single.last_ns, default=None)
 
 
 def _is_lost(write: Operation, reader: Operation, saw: str, makers: Mapping[str, list[Operation]], kind: str) -> bool:
@@ -93,7 +97,7 @@ def _is_lost(write: Operation, reader: Operation, saw: str, makers: Mapping[str,
 
 
 def _is_unseen(write: Operation, reader: Operation, singles: Sequence[Operation]) -> bool:
-    return not any(observed(each) == written(write) for each in singles if each.start_ns > reader.start_ns)
+    return not any(observed(single) == written(write) for single in singles if single.start_ns > reader.start_ns)
 
 
 def _of_register(op: Operation, key: Value) -> Iterator[Operation]:
@@ -124,15 +128,17 @@ def _missed_append(key: Value, kind: str, shown: set[int], operations: Sequence[
                 appends.append(_single(op, f, key, value))
             elif f == "r" and (value is None or isinstance(value, list | tuple)):
                 reads.append((op, set(map(identity, value or ()))))
-    readers = [(op, there) for op, there in reads if op.invoke_index in shown]
-    earlier = set().union(*(there for _, there in readers))
+    readers = [(op, elements) for op, elements in reads if op.invoke_index in shown]
+    earlier = set().union(*(elements for _, elements in readers))
     lost = []
-    for reader, there in readers:
-        seen = there.union(*(later for op, later in reads if op.start_ns >= reader.start_ns))
-        missing = [each for each in appends if each.last_ns < reader.start_ns and identity(each.value) not in seen]
+    for reader, elements in readers:
+        seen = elements.union(*(later for op, later in reads if op.start_ns >= reader.start_ns))
+        missing = [
+            append for append in appends if append.last_ns < reader.start_ns and identity(append.value) not in seen
+        ]
         if kind == _DIFFERENT_LISTS:
-            is_shown = any(identity(each.value) in earlier for each in missing)
+            is_shown = any(identity(append.value) in earlier for append in missing)
         else:
-            is_shown = any(each.invoke_index in shown for each in missing)
+            is_shown = any(append.invoke_index in shown for append in missing)
         lost += missing if is_shown else []
-    return max(lost, key=lambda each: each.last_ns, default=None)
+    return max(lost, key=lambda append: append.last_ns, default=None)

@@ -55,12 +55,12 @@ def is_cas(operation: Operation) -> bool:
 
 def makers_of(operations: Sequence[Operation]) -> Mapping[str, list[Operation]]:
     """Returns the operations that wrote, or may have written, each value."""
-    found: dict[str, list[Operation]] = {}
+    makers: dict[str, list[Operation]] = {}
     for operation in operations:
         value = written(operation)
         if value is not None:
-            found.setdefault(value, []).append(operation)
-    return found
+            makers.setdefault(value, []).append(operation)
+    return makers
 
 
 def is_older(value: str, than: Operation, makers: Mapping[str, list[Operation]]) -> bool:
@@ -68,7 +68,7 @@ def is_older(value: str, than: Operation, makers: Mapping[str, list[Operation]])
     made = makers.get(value, [])
     if not made:
         return value == repr(None)
-    return all(each.type is OpType.OK and each.last_ns < than.start_ns for each in made)
+    return all(maker.type is OpType.OK and maker.last_ns < than.start_ns for maker in made)
 
 
 def missed_of(
@@ -76,35 +76,45 @@ def missed_of(
 ) -> Operation | None:
     """Returns the last write that was acknowledged before an operation began, and that it provably did not see."""
     acknowledged = [
-        each
-        for each in operations
-        if each.type is OpType.OK and written(each) not in {None, saw} and each.last_ns < culprit.start_ns
+        operation
+        for operation in operations
+        if operation.type is OpType.OK
+        and written(operation) not in {None, saw}
+        and operation.last_ns < culprit.start_ns
     ]
-    acknowledged.sort(key=lambda each: each.last_ns, reverse=True)
-    return next((each for each in acknowledged[:MAX_TRIED] if is_older(saw, each, makers)), None)
+    acknowledged.sort(key=lambda operation: operation.last_ns, reverse=True)
+    return next((operation for operation in acknowledged[:MAX_TRIED] if is_older(saw, operation, makers)), None)
 
 
 def newer_of(
     culprit: Operation, saw: str, operations: Sequence[Operation], makers: Mapping[str, list[Operation]]
 ) -> Operation | None:
     """Returns the last operation that ended before another one began, and observed a value that is provably newer."""
-    before = [each for each in operations if observed(each) not in {None, saw} and each.last_ns < culprit.start_ns]
-    before.sort(key=lambda each: each.last_ns, reverse=True)
-    for each in before[:MAX_TRIED]:
-        made = makers.get(observed(each) or "", [])
+    before = [
+        operation
+        for operation in operations
+        if observed(operation) not in {None, saw} and operation.last_ns < culprit.start_ns
+    ]
+    before.sort(key=lambda operation: operation.last_ns, reverse=True)
+    for operation in before[:MAX_TRIED]:
+        made = makers.get(observed(operation) or "", [])
         if len(made) == 1 and is_older(saw, made[0], makers):
-            return each
+            return operation
     return None
 
 
 def lost_of(missed: Operation, operations: Sequence[Operation], makers: Mapping[str, list[Operation]]) -> Lost:
     """Returns how much is lost of a write that an operation missed; see the module."""
     wrote = written(missed)
-    later = [each for each in operations if each.start_ns > missed.last_ns and observed(each) is not None]
-    older = [each for each in later if is_older(observed(each) or "", missed, makers)]
-    seen = [each for each in later if observed(each) == wrote and each.last_ns > older[0].start_ns]
+    later = [
+        operation for operation in operations if operation.start_ns > missed.last_ns and observed(operation) is not None
+    ]
+    older = [operation for operation in later if is_older(observed(operation) or "", missed, makers)]
+    seen = [operation for operation in later if observed(operation) == wrote and operation.last_ns > older[0].start_ns]
     if seen or len(makers[wrote or ""]) != 1:  # of several writes of one value, nobody knows which one was seen
         return Lost.MISSED
-    final = [each for each in later if each.phase == FINAL_PHASE]
-    in_state = any(is_cas(each) for each in older) or (bool(final) and all(each in older for each in final))
+    final = [operation for operation in later if operation.phase == FINAL_PHASE]
+    in_state = any(is_cas(operation) for operation in older) or (
+        bool(final) and all(operation in older for operation in final)
+    )
     return Lost.GONE if in_state else Lost.UNSEEN

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from results.store.store import Store
 
 
-def causes_page(store: Store, place: Callable[[str, str], str]) -> str:
+def causes_page(store: Store, folder_of: Callable[[str, str], str]) -> str:
     """Returns the page as HTML.
 
     Args:
         store: The store.
-        place: Returns the address of the folder of a run, from the name of its test and the time of its start.
+        folder_of: Returns the address of the folder of a run, from the name of its test and the time of its start.
 
     Raises:
         InputError: A file of known causes is malformed.
@@ -34,7 +34,7 @@ def causes_page(store: Store, place: Callable[[str, str], str]) -> str:
 
     def link(run: str) -> str:
         test, stamp = PurePath(run).parts[-2:]
-        return f"{place(test, stamp)}report.html"
+        return f"{folder_of(test, stamp)}report.html"
 
     page = page_of([str(store.root)], seen, causes, "Symptoms alone decide here; `labrys triage` also experiments.")
     return html_of(page, link, served=True)

@@ -40,16 +40,16 @@ def archive_of(run: Run) -> tuple[list[Path], list[str]]:
     files: list[Path] = []
     left_out: list[str] = []
     for path, about in below.walk(run.path, run.path, deepest=MAX_DEPTH):
-        place = path.relative_to(run.path)
+        relative = path.relative_to(run.path)
         if stat.S_ISREG(about.st_mode):
             below.open_file(run.path, path).close()
             files.append(path)
         elif not stat.S_ISDIR(about.st_mode):
             left_out.append(
-                f"{name(str(place), MAX_PATH)}: {below.LINK if stat.S_ISLNK(about.st_mode) else below.SPECIAL}"
+                f"{name(str(relative), MAX_PATH)}: {below.LINK if stat.S_ISLNK(about.st_mode) else below.SPECIAL}"
             )
-        elif len(place.parts) > MAX_DEPTH:
-            left_out.append(f"{name(str(place), MAX_PATH)}: lies more than {MAX_DEPTH} folders deep")
+        elif len(relative.parts) > MAX_DEPTH:
+            left_out.append(f"{name(str(relative), MAX_PATH)}: lies more than {MAX_DEPTH} folders deep")
     return files, left_out
 
 

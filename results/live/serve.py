@@ -26,9 +26,9 @@ from urllib.parse import parse_qs, unquote, unquote_to_bytes, urlsplit
 from harness.console import below
 from harness.console.plain import message, name, plain
 from harness.errors import InputError
-from harness.verdict import Verdict
 from results.live.causes import causes_page
 from results.live.files import TEXT, TYPES, archive_of, copy, inside, quoted, write_archive
+from results.live.listing import PAGE, listed
 from results.live.tail import Tail, refusals_of, run_state, suite_state
 from results.page.compare import comparison
 from results.page.overlay import overlay
@@ -45,25 +45,18 @@ if TYPE_CHECKING:
     from results.store.store import RunSummary
 
 LOOPBACK = "127.0.0.1"
-PAGE = 100
 MAX_FILES = 500
 MAX_FIELDS = 2 * PAGE
 MAX_COMPARED = 6
 LETTERS = "ABCDEF"
 ACCEPT_PAUSE_S = 0.2
 _EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
-_PAGE_NUMBER = re.compile(r"[0-9]{1,9}")
 _POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; form-action 'self'"
 )
 _FILE_POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 _REPORT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; sandbox allow-scripts"
 _REPORT_PAGE = re.compile(r"report\.html|key-[A-Za-z0-9._-]+\.html")
-_ORDERS = {
-    "time": lambda row: (row.run.stamp, row.run.test_name),
-    "test": lambda row: (row.run.test_name, row.run.stamp),
-    "verdict": lambda row: (2.5 if row.shown is None else 3 - row.shown.alone.severity, row.run.stamp),
-}
 
 logger = logging.getLogger(__name__)
 
@@ -244,25 +237,10 @@ class _Handler(BaseHTTPRequestHandler):
                     return _Answer(body=causes_page(self.server.store, _report_folder))
 
     def _list(self, query: Mapping[str, str]) -> _Answer:
-        words = query.get("q", "").lower().split()
-        order = query.get("sort", "time")
-        rows = [row for row in self.server.summaries() if _matches(row, words)]
-        if order in _ORDERS and order != "time":
-            rows.sort(key=_ORDERS[order])
-        if query.get("up") == "1":
-            rows.reverse()
-        if not _PAGE_NUMBER.fullmatch(query.get("page", "0")):
-            raise InputError("expected the number of a page, from 0")
-        page = int(query.get("page", "0"))
         return self._page(
             "store.html",
-            rows=rows[page * PAGE : (page + 1) * PAGE],
-            total=len(rows),
-            page=page,
-            pages=-(-len(rows) // PAGE),
+            **listed(self.server.summaries(), query),
             query=query,
-            order=order if order in _ORDERS else "time",
-            up=query.get("up") == "1",
             root=str(self.server.store.root),
             place=_place,
             running=self.server.store.current() is not None,
@@ -271,7 +249,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _compare(self, names: Sequence[str]) -> _Answer:
         runs = self.server.store.runs()
         known = {f"{run.test_name}/{run.stamp}": run for run in runs} | {_place(run): run for run in runs}
-        chosen = [known[each] for each in names[:MAX_COMPARED] if each in known]
+        chosen = [known[run_name] for run_name in names[:MAX_COMPARED] if run_name in known]
         with self.server.comparing:  # only one comparison reads files at a time
             table = comparison(chosen)
             latency = overlay(chosen, LETTERS[: len(chosen)])
@@ -302,17 +280,17 @@ class _Handler(BaseHTTPRequestHandler):
         if not rest:
             self._send(self._page("suites.html", suites=newest_suites(self.server.store, PAGE), quoted=quoted))
             return
-        found = find_suite(self.server.store, rest[0], rest[1]) if len(rest) == 2 else None
-        if found is None:
+        suite = find_suite(self.server.store, rest[0], rest[1]) if len(rest) == 2 else None
+        if suite is None:
             self._missing()
             return
         runs = {(run.test_name, run.stamp): _place(run) for run in self.server.store.runs()}
-        self._send(self._page("suite.html", suite=found, runs=runs))
+        self._send(self._page("suite.html", suite=suite, runs=runs))
 
     def _folder(self, run: Run, path: Path, rest: Sequence[str]) -> _Answer:
         entries = []
-        found = sorted(below.walk(run.path, path, deepest=0), key=lambda pair: not stat.S_ISDIR(pair[1].st_mode))
-        for entry, about in found[:MAX_FILES]:
+        members = sorted(below.walk(run.path, path, deepest=0), key=lambda pair: not stat.S_ISDIR(pair[1].st_mode))
+        for entry, about in members[:MAX_FILES]:
             folder = stat.S_ISDIR(about.st_mode)
             note = (
                 ""
@@ -327,7 +305,7 @@ class _Handler(BaseHTTPRequestHandler):
             summary=summarize(run),
             rest="/".join(rest),
             entries=entries,
-            more=len(found) - len(entries),
+            more=len(members) - len(entries),
             place=_place,
             report=not rest and any(entry["name"] == run.report_html.name for entry in entries),
         )
@@ -359,8 +337,8 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             files, left_out = archive_of(run)
         except OSError as error:
-            place = name(str(error.filename or run.path))
-            text = f"{place} is unreadable: {error.strerror}; the archive of this run would be incomplete"
+            file = name(str(error.filename or run.path))
+            text = f"{file} is unreadable: {error.strerror}; the archive of this run would be incomplete"
             self._refuse(HTTPStatus.INTERNAL_SERVER_ERROR, text)
             return
         self.send_response(HTTPStatus.OK)
@@ -374,8 +352,8 @@ class _Handler(BaseHTTPRequestHandler):
         write_archive(self.wfile, run, files, left_out, folder=f"{test}-{stamp}")
 
     def _missing(self) -> None:
-        place = html.escape(unquote(self.path))
-        body = f"<!DOCTYPE html><title>Not here</title><p>There is no {place} here. <a href='/'>All runs</a>"
+        path = html.escape(unquote(self.path))
+        body = f"<!DOCTYPE html><title>Not here</title><p>There is no {path} here. <a href='/'>All runs</a>"
         self._send(_Answer(body=body, status=HTTPStatus.NOT_FOUND))
 
     def _send(self, answer: _Answer) -> None:
@@ -393,15 +371,6 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("X-Content-Type-Options", "nosniff")
         self.send_header("Referrer-Policy", "no-referrer")
         self.send_header("Cache-Control", "no-store")
-
-
-def _matches(row: RunSummary, words: Sequence[str]) -> bool:
-    verdict = Verdict.from_json(row.valid) or ("running" if row.running else "none")
-    text = " ".join(
-        [row.run.test_name, row.run.stamp, row.reason, row.seed or "", row.reproduce or "", *row.faults, *row.crossed]
-        + ([] if row.shown is None else [row.shown.words])
-    ).lower()
-    return all(word == verdict or (word in text and word not in {"valid", "invalid"}) for word in words)
 
 
 def _report_folder(test: str, stamp: str) -> str:

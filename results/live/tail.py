@@ -33,7 +33,7 @@ MAX_OPEN = 100_000
 RECENT = 400
 MAX_TEXT = 200
 MAX_REFUSALS = 100
-_COLUMNS = {kind: place for place, kind in enumerate(OUTCOMES)}
+_COLUMNS = {kind: index for index, kind in enumerate(OUTCOMES)}
 
 
 @dataclass(slots=True)

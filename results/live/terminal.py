@@ -90,8 +90,8 @@ def print_summary(console: Console, document: Mapping[str, Value], *, report: Pa
     if document["leadership"]["leaders"]:
         console.print(Text(f"leaders (polled once a second): {elections(document['leadership'])}", style="dim"))
     # Where the system promises one leader, the part has the sentence.
-    for found in () if ONE_LEADER in document["parts"] else document["rival_leaders"]:
-        console.print(Text.assemble(("! ", "yellow"), sentence(found["sentence"])))
+    for rival in () if ONE_LEADER in document["parts"] else document["rival_leaders"]:
+        console.print(Text.assemble(("! ", "yellow"), sentence(rival["sentence"])))
     if phases := member(document, "phases", list[Phase]):
         console.print(Text(f"time: {times(phases)}", style="dim"))
     for problem in document["problems"][:MAX_FAULTS]:

@@ -139,7 +139,7 @@ def read_logs(run: Run, record: RunRecord, spans: Sequence[Span]) -> Logs:
             with below.open_file(run.path, path) as file:
                 room = min(left, MAX_BYTES)
                 node = path.parent.name
-                starts_ns = [each.after_ns for each in starts_of(record, node)]
+                starts_ns = [start.after_ns for start in starts_of(record, node)]
                 near, later = _lines(file, node, times, texts=texts, spans=spans, room=room, starts_ns=starts_ns)
                 lines += near
                 since += later
@@ -255,7 +255,7 @@ def _lines(
         is_error = is_severe(raw)
         line = read(raw) if coming or left else None
         if line is not None and coming and line.time_ns > coming[0]:
-            coming, left = [each for each in coming if each >= line.time_ns], MAX_FIRST
+            coming, left = [start_ns for start_ns in coming if start_ns >= line.time_ns], MAX_FIRST
         if line is not None and left:
             first.append(replace(line, is_first=True, is_severe=is_error))
             left -= 1

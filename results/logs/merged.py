@@ -90,17 +90,17 @@ class MergedLogs:
         ]
 
     def _open(self, opened: ExitStack) -> list[tuple[Path, BinaryIO]]:
-        found = []
+        files = []
         for path in self.files[:MAX_OPEN]:
             try:
-                found.append((path, opened.enter_context(below.open_file(self.run.path, path))))
+                files.append((path, opened.enter_context(below.open_file(self.run.path, path))))
             except OSError as error:
                 self.notes.append(f"{_shown(path)} was not read: {error.strerror}.")
         if len(self.files) > MAX_OPEN:
             self.notes.append(
                 f"{counted(len(self.files) - MAX_OPEN, 'more file')} left out; --node shows those of one node."
             )
-        return found
+        return files
 
     def _lines(self, path: Path, file: BinaryIO, cut: Counter[Path], doubted: Counter[Path]) -> Iterator[Entry]:
         node, place_ns = path.parent.name, _BEFORE
@@ -136,7 +136,7 @@ def merged_logs(run: Run, record: RunRecord, times: LogTimes, nodes: Collection[
         nodes: The nodes whose logs are wanted; empty: all.
     """
     files = [path for path in log_files(run, most=None) if not nodes or path.parent.name in nodes]
-    ends_ns = [*(each.last_ns for each in record.operations), *(fault.end_ns for fault in record.faults)]
+    ends_ns = [*(operation.last_ns for operation in record.operations), *(fault.end_ns for fault in record.faults)]
     late_ns = max(ends_ns, default=0) + round(record.duration_s * NS_PER_S) + LATE_NS
     return MergedLogs(run=run, times=times, files=files, late_ns=late_ns)
 

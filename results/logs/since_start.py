@@ -59,15 +59,17 @@ def since_start(record: RunRecord, lines: Sequence[LogLine], until_ns: int) -> l
         lines: First lines of starts, warnings and errors, in the order of time.
         until_ns: The end of the violation.
     """
-    found = []
+    since = []
     for node in record.test.nodes:
         own = [line for line in lines if line.node == name(node) and line.time_ns <= until_ns]
-        start = next((each for each in reversed(starts_of(record, node)) if each.after_ns <= until_ns), None)
+        start = next(
+            (candidate for candidate in reversed(starts_of(record, node)) if candidate.after_ns <= until_ns), None
+        )
         now = [line for line in own if start is None or line.time_ns > start.after_ns]
         first = [] if start is None else [line for line in now if line.is_first][:MAX_FIRST]
         severe = [line for line in now if line.is_severe and line not in first]
         if first or severe:
-            found.append(
+            since.append(
                 SinceStart(
                     node=name(node),
                     start=start,
@@ -76,4 +78,4 @@ def since_start(record: RunRecord, lines: Sequence[LogLine], until_ns: int) -> l
                     left_out=max(0, len(severe) - MAX_SEVERE),
                 )
             )
-    return found
+    return since

@@ -45,14 +45,14 @@ def is_severe(line: bytes) -> bool:
 
 def starts_of(record: RunRecord, node: str) -> list[Start]:
     """Returns the starts of a node's process during a run, in the order of time."""
-    found = []
+    starts = []
     for fault in record.faults:
         if node in fault.stopped:
             dying_ns = min(_DYING_NS, (fault.end_ns - fault.start_ns) // 2)
             why = f"{fault.planned.called} (fault {fault.planned.id})"
-            found.append(Start(after_ns=fault.start_ns + dying_ns, why=why))
+            starts.append(Start(after_ns=fault.start_ns + dying_ns, why=why))
     for part in record.parts:
         restarted_s = part.details.get("restarted_s") if part.name == RECOVERED else None
         if isinstance(restarted_s, int | float) and not isinstance(restarted_s, bool):
-            found.append(Start(after_ns=round(restarted_s * NS_PER_S), why="the restart of all nodes by Labrys"))
-    return sorted(found, key=lambda each: each.after_ns)
+            starts.append(Start(after_ns=round(restarted_s * NS_PER_S), why="the restart of all nodes by Labrys"))
+    return sorted(starts, key=lambda start: start.after_ns)

@@ -70,37 +70,37 @@ def stamp_of(line: str, *, zone_s: int, near_ns: int) -> Stamp | None:
     return None
 
 
-def _time(found: dict[str, str | None], zone_s: int, near_ns: int) -> int | None:
-    part_ns = int((found.get("part") or "0").ljust(9, "0"))
-    if found.get("epoch"):
-        return int(found["epoch"] or 0) * NS_PER_S + part_ns
-    zone = (found.get("zone") or "").strip()
+def _time(fields: dict[str, str | None], zone_s: int, near_ns: int) -> int | None:
+    part_ns = int((fields.get("part") or "0").ljust(9, "0"))
+    if fields.get("epoch"):
+        return int(fields["epoch"] or 0) * NS_PER_S + part_ns
+    zone = (fields.get("zone") or "").strip()
     if zone:
         zone_s = _zone(zone)
-    hour, minute, second = (_number(found, name) for name in ("hour", "minute", "second"))
+    hour, minute, second = (_number(fields, name) for name in ("hour", "minute", "second"))
     if hour >= _DAY_HOURS or minute >= _SIXTY or second > _SIXTY:  # a leap second is second 60
         return None
     since_s = (hour * _SIXTY + minute) * _SIXTY + second
     near_s = near_ns // NS_PER_S + zone_s
-    days = _days(found, near_s)
+    days = _days(fields, near_s)
     if not days:
         return None
     time_s = min((day * _DAY_S + since_s for day in days), key=lambda time_s: abs(time_s - near_s))
     return (time_s - zone_s) * NS_PER_S + part_ns
 
 
-def _days(found: dict[str, str | None], near_s: int) -> list[int]:
+def _days(fields: dict[str, str | None], near_s: int) -> list[int]:
     """Returns the days that a line can mean, counted from 1970: one, or some near `near_s` if it has no year or no day."""
-    name = found.get("name")
-    month = _MONTHS.index(name) + 1 if name else _number(found, "month")
-    if not name and not found.get("month"):
+    name = fields.get("name")
+    month = _MONTHS.index(name) + 1 if name else _number(fields, "month")
+    if not name and not fields.get("month"):
         return [near_s // _DAY_S + more for more in (-1, 0, 1)]
     near = (_EPOCH + timedelta(days=near_s // _DAY_S)).year
-    years = (_number(found, "year"),) if found.get("year") else (near - 1, near, near + 1)
+    years = (_number(fields, "year"),) if fields.get("year") else (near - 1, near, near + 1)
     days = []
     for year in years:
         with contextlib.suppress(ValueError):  # there is no such day, e.g. in a year that is not a leap year
-            days.append((date(year, month, _number(found, "day")) - _EPOCH).days)
+            days.append((date(year, month, _number(fields, "day")) - _EPOCH).days)
     return days
 
 
@@ -112,5 +112,5 @@ def _zone(text: str) -> int:
     return -offset_s if text[0] == "-" else offset_s
 
 
-def _number(found: dict[str, str | None], name: str) -> int:
-    return int(found.get(name) or 0)
+def _number(fields: dict[str, str | None], name: str) -> int:
+    return int(fields.get(name) or 0)

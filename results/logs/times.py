@@ -64,10 +64,10 @@ class LogTimes:
                 return None
             return Stamp(int(match[1]) * NS_PER_S + int(match[2]) * 1_000 - self.began_ns, match.end())
         clock = self.clocks.get(node, self.otherwise)
-        found = None if clock is None else stamp_of(line, zone_s=clock.zone_s, near_ns=self.began_ns)
-        if clock is None or found is None:
+        stamp = None if clock is None else stamp_of(line, zone_s=clock.zone_s, near_ns=self.began_ns)
+        if clock is None or stamp is None:
             return None
-        return Stamp(found.time_ns - clock.ahead_ns - self.began_ns, found.end)
+        return Stamp(stamp.time_ns - clock.ahead_ns - self.began_ns, stamp.end)
 
 
 def log_times(record: RunRecord) -> LogTimes | None:
@@ -90,9 +90,9 @@ def log_times(record: RunRecord) -> LogTimes | None:
 
 def all_log_times(record: RunRecord) -> LogTimes:
     """Returns the same, where a node with an unknown clock counts as one whose clock is right and in UTC; a note says so."""
-    found = log_times(record)
-    if found is not None:
-        return replace(found, otherwise=RIGHT)
+    times = log_times(record)
+    if times is not None:
+        return replace(times, otherwise=RIGHT)
     began = record.test.started_utc + timedelta(seconds=record.timings.get("ready", 0.0))
     return LogTimes(began_ns=Clocks(began_utc=began).began_ns, otherwise=RIGHT, notes=[ASSUMED])
 

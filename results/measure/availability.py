@@ -129,11 +129,11 @@ class _Measured:
         self._all_times = [wanted_ns(operation) for operation in ordered]
         codes_of = [error_code(operation.error) for operation in ordered]
         self._codes = list(dict.fromkeys(codes_of))
-        places = {code: place for place, code in enumerate(self._codes)}
+        places = {code: index for index, code in enumerate(self._codes)}
         self._all_codes = np.array([places[code] for code in codes_of], dtype=np.int64)
         self._good_ns = np.array([ns for ns, good in zip(self.times, self.good, strict=True) if good], dtype=np.int64)
         self._gaps_ns = np.diff(self._good_ns)
-        self._sustained = [place for place in range(len(kept)) if self._is_sustained(place)]
+        self._sustained = [index for index in range(len(kept)) if self._is_sustained(index)]
         self.end_ns = self._all_times[-1] + 1 if ordered else 0
 
     def window(self, start_ns: int, end_ns: int) -> Window:
@@ -146,7 +146,7 @@ class _Measured:
         gap_ns = max(first_ns - start_ns, within_ns, end_ns - last_ns)
         numbers = np.bincount(codes, minlength=len(self._codes))
         appeared = dict.fromkeys(codes[np.sort(np.unique(codes, return_index=True)[1])].tolist())
-        errors = Counter({code: int(numbers[place]) for place in appeared if (code := self._codes[place]) is not None})
+        errors = Counter({code: int(numbers[index]) for index in appeared if (code := self._codes[index]) is not None})
         return Window(
             start_s=start_ns / NS_PER_S,
             end_s=end_ns / NS_PER_S,
@@ -159,17 +159,17 @@ class _Measured:
             errors=dict(errors.most_common()),
         )
 
-    def _is_sustained(self, place: int) -> bool:
+    def _is_sustained(self, index: int) -> bool:
         """Returns whether this operation was answered, and most operations in the two seconds from it on."""
-        until = bisect_right(self.times, self.times[place] + _SPAN_NS, lo=place)
-        answered_then = self.sums[until] - self.sums[place]
-        return self.good[place] and answered_then >= SUSTAINED_RATIO * (until - place)
+        until = bisect_right(self.times, self.times[index] + _SPAN_NS, lo=index)
+        answered_then = self.sums[until] - self.sums[index]
+        return self.good[index] and answered_then >= SUSTAINED_RATIO * (until - index)
 
     def _sustained_s(self, first: int, last: int, start_ns: int, end_ns: int) -> float | None:
-        found = bisect_left(self._sustained, first)
-        if found == len(self._sustained) or self._sustained[found] >= last:
+        first_good = bisect_left(self._sustained, first)
+        if first_good == len(self._sustained) or self._sustained[first_good] >= last:
             return None
-        at_ns = self.times[self._sustained[found]]
+        at_ns = self.times[self._sustained[first_good]]
         return None if at_ns + _SPAN_NS > end_ns else (at_ns - start_ns) / NS_PER_S
 
 
@@ -186,10 +186,10 @@ def measuring(operations: Sequence[Operation]) -> list[Operation]:
 
 def _by_function(operations: Sequence[Operation], codes: Codes) -> dict[str, _Measured]:
     """Returns the operations of each function, sorted by the function."""
-    found: dict[str, list[Operation]] = {}
+    by_function: dict[str, list[Operation]] = {}
     for operation in operations:
-        found.setdefault(operation.f, []).append(operation)
-    return {f: _Measured(found[f], codes) for f in sorted(found)}
+        by_function.setdefault(operation.f, []).append(operation)
+    return {f: _Measured(by_function[f], codes) for f in sorted(by_function)}
 
 
 def around(

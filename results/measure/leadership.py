@@ -96,8 +96,8 @@ class Elections:
         standing = [term for time_ns, term in self._risen if start_ns is not None and time_ns < start_ns]
         reported = [term for time_ns, term in self._risen if _lies(time_ns, start_ns, end_ns)]
         return Leadership(
-            changes=sum(each.change for each in won),
-            leaders=[*before[-1:], *(each.node for each in won)],
+            changes=sum(change.change for change in won),
+            leaders=[*before[-1:], *(change.node for change in won)],
             terms=[*standing[-1:], *reported],
         )
 

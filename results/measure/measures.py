@@ -87,8 +87,8 @@ def _without_windows(document: Document, name: str, function: str | None, asked:
 def _latency(document: Document, name: str, function: str | None) -> float | None:
     table = _part(document, "latency")
     chosen = list(table) if function is None else [function]
-    found = [value for each in chosen if (value := _number(_part(table, each).get(name))) is not None]
-    return max(found, default=None)
+    values = [value for f in chosen if (value := _number(_part(table, f).get(name))) is not None]
+    return max(values, default=None)
 
 
 def _counts(document: Document, function: str | None) -> Document:
@@ -97,8 +97,8 @@ def _counts(document: Document, function: str | None) -> Document:
 
 def _operations(document: Document, function: str | None) -> float | None:
     counts = _counts(document, function)
-    found = [_number(counts.get(each)) for each in OUTCOMES]
-    return sum(number for number in found if number is not None) if None not in found else None
+    numbers = [_number(counts.get(outcome)) for outcome in OUTCOMES]
+    return sum(number for number in numbers if number is not None) if None not in numbers else None
 
 
 def _answered(document: Document, function: str | None) -> float | None:
@@ -144,7 +144,7 @@ def _stable(quantile: str) -> Callable[[Document, str | None], float | None]:
             for figure in _part(_part(_part(_part(document, "parts"), name), "details"), "figures").values()
             if isinstance(figure, Mapping)
         ]
-        return max((found for each in figures if (found := _number(each.get(quantile))) is not None), default=None)
+        return max((value for figure in figures if (value := _number(figure.get(quantile))) is not None), default=None)
 
     return measured
 
@@ -153,7 +153,7 @@ def _windows(document: Document, function: str | None, part: str) -> list[Docume
     """Returns the windows during or after each fault."""
     faults = document.get("faults")
     measured = [_part(fault, "availability") for fault in faults or () if isinstance(fault, Mapping)]
-    return [_part(_of(each, function), part) for each in measured]
+    return [_part(_of(row, function), part) for row in measured]
 
 
 def _of(measured: Document, function: str | None) -> Document:

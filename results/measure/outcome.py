@@ -34,10 +34,10 @@ def fault_violations(document: Mapping[str, Value]) -> int | None:
     """Returns the number of violations during or after a fault; None if `results.json` does not have it."""
     if "violations" not in document:
         return None
-    found = document["violations"]
-    if not found:
+    stored = document["violations"]
+    if not stored:
         return 0
-    violations = read(found, _Violations, "violations", error=BadRecord)
+    violations = read(stored, _Violations, "violations", error=BadRecord)
     return violations.during_faults + violations.after_faults
 
 

@@ -48,12 +48,12 @@ def comparison(runs: Sequence[Run]) -> Mapping[str, Value]:
     of its own.
     """
     columns = [_column(run) for run in runs]
-    names = sorted(dict.fromkeys(place for column in columns for place in column), key=lambda place: place[0])
+    names = sorted(dict.fromkeys(entry for column in columns for entry in column), key=lambda entry: entry[0])
     rows: list[Value] = []
-    for place in names:
-        texts = [column.get(place, DASH) for column in columns]
+    for entry in names:
+        texts = [column.get(entry, DASH) for column in columns]
         shown = [name(text, MAX_CHARACTERS) for text in texts]
-        rows.append({"name": name(place[1]), "texts": shown, "differs": len(set(texts)) > 1})
+        rows.append({"name": name(entry[1]), "texts": shown, "differs": len(set(texts)) > 1})
     return {"runs": list(runs), "rows": rows}
 
 
@@ -81,10 +81,10 @@ def _column(run: Run) -> dict[tuple[int, str], str]:
     add({"reason": str(results.get("reason", DASH))})
     parts = [(part, _part(_part(results, "parts"), part)) for part, _ in listed(results, "parts")]
     add({f"part {part}": str(Verdict.from_json(document.get("valid")) or DASH) for part, document in parts})
-    add({f"version of {each}": str(version) for each, version in listed(test, "versions")})
+    add({f"version of {component}": str(version) for component, version in listed(test, "versions")})
     add({flag(option): one_value(value) for option, value in listed(test, "options")})
     add({"operations": f"{_number(_part(results, 'counts').get('operations')):,.0f}"})
-    add({f"operations that ended {each}": text for each, text in _outcomes(results).items()})
+    add({f"operations that ended {outcome}": text for outcome, text in _outcomes(results).items()})
     latency = [(f, _part(_part(results, "latency"), f)) for f, _ in listed(results, "latency")]
     add({f"{f} {q.removesuffix('_ms')}": _ms(quantiles.get(q)) for f, quantiles in latency for q in QUANTILES})
     add({"faults with a proven effect": _effective(results)})
@@ -161,7 +161,7 @@ def _gap(measured: Mapping[str, Value]) -> str:
 def _outcomes(results: Mapping[str, Value]) -> dict[str, str]:
     """Returns the number of operations with each outcome."""
     counts = _part(results, "counts")
-    return {each: f"{_number(counts[each]):,.0f}" for each in OUTCOMES if each in counts}
+    return {outcome: f"{_number(counts[outcome]):,.0f}" for outcome in OUTCOMES if outcome in counts}
 
 
 def _recovery(results: Mapping[str, Value]) -> str:

@@ -83,22 +83,22 @@ class Evidence:
     since: Sequence[SinceStart] = ()
 
 
-def logs_of(run: Run, record: RunRecord, found: Sequence[Evidence]) -> Logs:
+def logs_of(run: Run, record: RunRecord, pieces: Sequence[Evidence]) -> Logs:
     """Reads the lines of a run's logs around its counterexamples, and in the times that its evidence is about.
 
     Args:
         run: The folder of the run.
         record: Its record.
-        found: Its evidence, without logs.
+        pieces: Its evidence, without logs.
     """
     examples = counterexamples_of(record, "")[:MAX_EXAMPLES]
     spans = [span for example in examples for span in spans_of(example)]
-    return read_logs(run, record, [*spans, *times_of(found)])
+    return read_logs(run, record, [*spans, *times_of(pieces)])
 
 
-def times_of(found: Sequence[Evidence]) -> list[tuple[int, int]]:
+def times_of(pieces: Sequence[Evidence]) -> list[tuple[int, int]]:
     """Returns the times that some evidence is about."""
-    return [(each.from_ns, each.to_ns) for each in found if each.from_ns is not None and each.to_ns is not None]
+    return [(piece.from_ns, piece.to_ns) for piece in pieces if piece.from_ns is not None and piece.to_ns is not None]
 
 
 def evidence(record: RunRecord, logs: Logs = NO_LOGS, shown: Sequence[SinceStart] = ()) -> list[Evidence]:
@@ -113,30 +113,30 @@ def evidence(record: RunRecord, logs: Logs = NO_LOGS, shown: Sequence[SinceStart
         part for part in record.parts if part.verdict is not Verdict.VALID and not part.details.get("counterexample")
     ]
     parts.sort(key=lambda part: (part.verdict is not Verdict.INVALID, not part.decides))
-    found = [_of(part, record) if part.name != LOG_PATTERNS else _fatal(part, record, logs) for part in parts]
-    if verdict_of(record.parts) is Verdict.UNKNOWN and found:
-        found.append(_run(record))
+    pieces = [_of(part, record) if part.name != LOG_PATTERNS else _fatal(part, record, logs) for part in parts]
+    if verdict_of(record.parts) is Verdict.UNKNOWN and pieces:
+        pieces.append(_run(record))
     end_ns = _end_ns(record)
     told, seen = [], [*shown]
-    for each in found:
-        untils_ns = *_restart(each, record), end_ns if each.to_ns is None else each.to_ns
+    for piece in pieces:
+        untils_ns = *_restart(piece, record), end_ns if piece.to_ns is None else piece.to_ns
         since = [line for until_ns in untils_ns for line in since_start(record, logs.since, until_ns)]
-        lines = () if each.scene is not None else logs.near(times_of([each]), MAX_LOG_LINES)
-        told.append(replace(each, lines=lines, since=[line for line in since if line not in seen]))
+        lines = () if piece.scene is not None else logs.near(times_of([piece]), MAX_LOG_LINES)
+        told.append(replace(piece, lines=lines, since=[line for line in since if line not in seen]))
         seen += since
     return told
 
 
-def _restart(found: Evidence, record: RunRecord) -> list[int]:
+def _restart(piece: Evidence, record: RunRecord) -> list[int]:
     """Returns the time just before Labrys restarted all nodes, if some evidence is about the wait before and after it."""
-    parts = [part for part in record.parts if part.name == found.part == RECOVERED]
+    parts = [part for part in record.parts if part.name == piece.part == RECOVERED]
     restarts_ns = [_time(part.details, "restarted_s") for part in parts]
     return [time_ns - 1 for time_ns in restarts_ns if time_ns is not None]
 
 
 def _end_ns(record: RunRecord) -> int:
     """Returns the time of the last thing that the run recorded."""
-    ends_ns = [each.last_ns for each in record.operations[-1000:]]
+    ends_ns = [operation.last_ns for operation in record.operations[-1000:]]
     ends_ns += [*(fault.end_ns for fault in record.faults), *(seen.last_ns for seen in record.sightings[-100:])]
     return max([*ends_ns, *record.positions.time_ns[-1:]], default=0)
 
@@ -145,49 +145,49 @@ def _of(part: Part, record: RunRecord) -> Evidence:
     if part.name == RECOVERED:
         return _recovered(part, record)
     own = {key: value for key, value in part.details.items() if key != MEMBER}
-    found = Evidence(
+    piece = Evidence(
         part=part.name, verdict=part.verdict, reason=part.reason, tables=[*tables_of(own)], texts=[*texts_of(own)]
     )
     about = read_about(part.details)
     if part.name == ONE_LEADER and part.verdict is Verdict.INVALID:
-        claims = [claim for each in rivals(record.sightings) for claim in each.claims]
+        claims = [claim for rival in rivals(record.sightings) for claim in rival.claims]
         rows = [(str(claim.term), label(claim.node), at(claim.time_ns), at(claim.last_ns)) for claim in claims]
-        found = replace(
-            found, tables=bounded("The nodes that reported that they led", ("term", "node", "from", "to"), rows)
+        piece = replace(
+            piece, tables=bounded("The nodes that reported that they led", ("term", "node", "from", "to"), rows)
         )
     if about is None or part.verdict is not Verdict.INVALID:
-        return found
+        return piece
     scene = _scene(part, about, record)
     times_ns = record.positions.time_ns
     near_ns = scene.from_ns - BEFORE_NS, scene.to_ns + POLL_NS
-    places = [place for place in range(len(times_ns)) if near_ns[0] <= times_ns[place] <= near_ns[1]]
+    places = [index for index in range(len(times_ns)) if near_ns[0] <= times_ns[index] <= near_ns[1]]
     polls = _progress(record, places, None, None)
-    return replace(found, tables=[*found.tables, *polls], scene=scene, from_ns=scene.from_ns, to_ns=scene.to_ns)
+    return replace(piece, tables=[*piece.tables, *polls], scene=scene, from_ns=scene.from_ns, to_ns=scene.to_ns)
 
 
 def _fatal(part: Part, record: RunRecord, logs: Logs) -> Evidence:
     """Returns the evidence of fatal lines: what happened around the first of them whose time is known."""
-    found, matches = _of(part, record), part.details.get("matches")
-    fatal = [(each.get("node"), str(each.get("text"))) for each in matches or () if isinstance(each, dict)]
+    piece, matches = _of(part, record), part.details.get("matches")
+    fatal = [(match.get("node"), str(match.get("text"))) for match in matches or () if isinstance(match, dict)]
     for line in logs.since:
         if any(line.node == node and line.text in text for node, text in fatal):
             around = About(from_ns=max(0, line.time_ns), to_ns=max(0, line.time_ns), nodes=(line.node,))
             scene = _scene(part, around, record)
-            return replace(found, scene=scene, from_ns=scene.from_ns, to_ns=scene.to_ns)
-    return found
+            return replace(piece, scene=scene, from_ns=scene.from_ns, to_ns=scene.to_ns)
+    return piece
 
 
 def _scene(part: Part, about: About, record: RunRecord) -> Scene:
     """Returns the scene of a part: its operations, or those on the keys that differ, and the polls of its nodes."""
     by_number = by_index(record.operations)
-    operations = list({each: by_number[each] for each in about.events if each in by_number}.values())
+    operations = list({event: by_number[event] for event in about.events if event in by_number}.values())
     if part.name == REPLICAS_EQUAL and not operations:
         operations = _writers(part.details, record.operations)
     before_ns = 0 if operations else POLL_NS  # what led to a report lies between it and the poll before
     return Scene(
-        from_ns=max(0, min([about.from_ns - before_ns, *(each.start_ns for each in operations)])),
-        to_ns=max([about.to_ns, *(each.last_ns for each in operations)]),
-        operations=sorted(operations, key=lambda each: each.start_ns),
+        from_ns=max(0, min([about.from_ns - before_ns, *(operation.start_ns for operation in operations)])),
+        to_ns=max([about.to_ns, *(operation.last_ns for operation in operations)]),
+        operations=sorted(operations, key=lambda operation: operation.start_ns),
         nodes=about.nodes,
     )
 
@@ -198,13 +198,15 @@ def _writers(details: Mapping[str, Value], operations: Sequence[Operation]) -> l
     first = differing[0] if isinstance(differing, list) and differing else None
     if not isinstance(first, dict) or not isinstance(first.get("values"), dict):
         return []
-    held = [_plainly(value) for value in first["values"].values()]
-    found = [
-        each
-        for each in operations
-        if each.type is not OpType.FAIL and each.key == first.get("key") and _plainly(_wrote(each)) in held
+    values = [_plainly(value) for value in first["values"].values()]
+    writers = [
+        operation
+        for operation in operations
+        if operation.type is not OpType.FAIL
+        and operation.key == first.get("key")
+        and _plainly(_wrote(operation)) in values
     ]
-    return found[-MAX_WRITERS:]
+    return writers[-MAX_WRITERS:]
 
 
 def _wrote(operation: Operation) -> Value:
@@ -235,7 +237,7 @@ def _recovered(part: Part, record: RunRecord) -> Evidence:
         began_ns = workload_end_ns(record.timings)
     times_ns = record.positions.time_ns
     first_ns = max(0, (began_ns or 0) - BEFORE_NS)
-    places = [place for place in range(len(times_ns)) if times_ns[place] >= first_ns]
+    places = [index for index in range(len(times_ns)) if times_ns[index] >= first_ns]
     last = bisect_left(times_ns, restarted_ns) - 1 if restarted_ns is not None else len(times_ns) - 1
     standing = _standing(record.positions, last, restarted=restarted)
     errors = [("The first wait" if restarted else "The wait", part.details.get("first_error"))]
@@ -312,15 +314,15 @@ def _progress(record: RunRecord, places: Sequence[int], began_ns: int | None, re
     events += [(restarted_ns, "Labrys restarts all nodes")] if restarted_ns is not None else []
     events.sort()
     rows, since_ns = [], times_ns[chosen[0]] - 1
-    for place in chosen:
-        now_ns = times_ns[place]
+    for index in chosen:
+        now_ns = times_ns[index]
         seen = {node: _seen(own[node], now_ns) for node in nodes}
         leading = [
-            f"{label(node)}{in_term(each.term)}"
-            for node, each in seen.items()
-            if each is not None and each.role == LEADER
+            f"{label(node)}{in_term(sighting.term)}"
+            for node, sighting in seen.items()
+            if sighting is not None and sighting.role == LEADER
         ]
-        cells = [_cell(record.positions.applied[node][place], seen[node]) for node in nodes]
+        cells = [_cell(record.positions.applied[node][index], seen[node]) for node in nodes]
         meanwhile = [text for at_ns, text in events if since_ns < at_ns <= now_ns]
         rows.append((at(now_ns), *cells, ", ".join(leading) or "none", "; ".join(meanwhile[:4])))
         since_ns = now_ns
@@ -334,8 +336,8 @@ def _progress(record: RunRecord, places: Sequence[int], began_ns: int | None, re
 
 
 def _seen(own: Sequence[Sighting], time_ns: int) -> Sighting | None:
-    place = bisect_right(own, time_ns, key=lambda seen: seen.time_ns) - 1
-    return own[place] if place >= 0 else None
+    index = bisect_right(own, time_ns, key=lambda seen: seen.time_ns) - 1
+    return own[index] if index >= 0 else None
 
 
 def _cell(applied: int | None, seen: Sighting | None) -> str:

@@ -69,11 +69,11 @@ def tables_of(details: Mapping[str, Value]) -> Iterator[Table]:
 
 def texts_of(details: Mapping[str, Value]) -> Iterator[tuple[str, str]]:
     """Yields the texts of several lines that a part has in its details, each with its name; at most `MAX_TABLES`."""
-    found = [(label(key), value) for key, value in details.items() if isinstance(value, str) and _is_long(value)]
-    for title, text in found[:MAX_TABLES]:
+    texts = [(label(key), value) for key, value in details.items() if isinstance(value, str) and _is_long(value)]
+    for title, text in texts[:MAX_TABLES]:
         yield title, first_lines(text)
-    if len(found) > MAX_TABLES:
-        yield "Not shown here; results.json has it", "\n".join(title for title, _ in found[MAX_TABLES:][:MAX_LINES])
+    if len(texts) > MAX_TABLES:
+        yield "Not shown here; results.json has it", "\n".join(title for title, _ in texts[MAX_TABLES:][:MAX_LINES])
 
 
 def first_lines(text: str) -> str:
@@ -92,26 +92,28 @@ def bounded(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> 
 def _layout(value: Value) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
     """Returns the heads and the rows of a list or an object."""
     if isinstance(value, dict):
-        if all(isinstance(each, dict) for each in value.values()):
+        if all(isinstance(row, dict) for row in value.values()):
             heads = _members(value.values())
             return ("", *map(label, heads)), [
-                (label(str(key)), *(_text(each.get(head)) for head in heads)) for key, each in value.items()
+                (label(str(key)), *(_text(row.get(head)) for head in heads)) for key, row in value.items()
             ]
-        return ("", "value"), [(label(str(key)), _text(each)) for key, each in value.items()]
+        return ("", "value"), [(label(str(key)), _text(member)) for key, member in value.items()]
     listed = value if isinstance(value, list | tuple) else [value]
-    if all(isinstance(each, dict) for each in listed):
+    if all(isinstance(row, dict) for row in listed):
         heads = _members(listed)
-        return tuple(map(label, heads)), [tuple(_text(each.get(head)) for head in heads) for each in listed]
-    if all(map(_is_single, listed)) and not any(isinstance(each, str) and len(each) > MAX_NAME for each in listed):
+        return tuple(map(label, heads)), [tuple(_text(row.get(head)) for head in heads) for row in listed]
+    if all(map(_is_single, listed)) and not any(
+        isinstance(member, str) and len(member) > MAX_NAME for member in listed
+    ):
         return ("values",), [(_text(listed),)]
-    return ("value",), [(_text(each),) for each in listed]
+    return ("value",), [(_text(member),) for member in listed]
 
 
 def _members(rows: object) -> list[str]:
-    found: dict[str, None] = {}
+    members: dict[str, None] = {}
     for row in list(rows)[:MAX_TABLE_ROWS]:  # type: ignore[call-overload]  # of dicts, as the callers have checked
-        found.update(dict.fromkeys(map(str, row)))
-    return list(found)[:MAX_COLUMNS]
+        members.update(dict.fromkeys(map(str, row)))
+    return list(members)[:MAX_COLUMNS]
 
 
 def _is_single(value: Value) -> bool:
@@ -132,7 +134,7 @@ def _text(value: Value) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     if isinstance(value, list | tuple) and all(map(_is_single, value)):
-        shown = ", ".join(_text(each) for each in value[:MAX_TABLE_ROWS])
+        shown = ", ".join(_text(member) for member in value[:MAX_TABLE_ROWS])
         return name(
             shown + (f", and {len(value) - MAX_TABLE_ROWS} more" if len(value) > MAX_TABLE_ROWS else ""), MAX_CELL
         )

@@ -60,8 +60,8 @@ def diagram(example: Counterexample, zones: Sequence[Zone], faults: Sequence[Fau
     ]
     parts += [_zone(zone, columns, top - 4 + number * BAND, width) for number, zone in enumerate(zones)]
     top += len(zones) * BAND
-    ordered = dict.fromkeys(each for first, second, _ in example.edges for each in (first, second))
-    names = {each: f"T{number} · " for number, each in enumerate(ordered, 1)}
+    ordered = dict.fromkeys(operation for first, second, _ in example.edges for operation in (first, second))
+    names = {operation: f"T{number} · " for number, operation in enumerate(ordered, 1)}
     arrows, reasons = _cycle(example, columns, top, last_x)
     parts += arrows
     for row, op in enumerate(shown):

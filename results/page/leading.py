@@ -28,7 +28,7 @@ def crowded(names: Iterable[str]) -> dict[str, Sequence[str]]:
         role, _, group = name.partition(" ")
         if group:
             groups[role].append(name)
-    return {role: found for role, found in groups.items() if len(found) > MOST_GROUPS}
+    return {role: members for role, members in groups.items() if len(members) > MOST_GROUPS}
 
 
 def led(services: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -47,7 +47,7 @@ def led(services: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
     ]
     for role, names in many.items():
         changes = [known[name]["leadership"]["changes"] for name in names]
-        changed = sum(each > 0 for each in changes)
+        changed = sum(change > 0 for change in changes)
         text = (
             f"{counted(sum(changes), 'change')} of leader in {counted(changed, 'group')}"
             if changed

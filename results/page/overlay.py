@@ -55,7 +55,7 @@ def overlay(runs: Sequence[Run], names: Sequence[str]) -> Overlay:
     from results.page import plots  # noqa: PLC0415 - slow to import
 
     problems = []
-    found: dict[str, list[Points]] = {}
+    points_of: dict[str, list[Points]] = {}
     for run, name in zip(runs, names, strict=True):
         try:
             points = _points(run)
@@ -63,22 +63,24 @@ def overlay(runs: Sequence[Run], names: Sequence[str]) -> Overlay:
             problems.append(f"{name} is not drawn: {error}.")
             continue
         if points:
-            found[name] = points
+            points_of[name] = points
         else:
             problems.append(f"{name} is not drawn: no operation was ok.")
-    every = [group for points in found.values() for group in points]
+    every = [group for points in points_of.values() for group in points]
     if not every:
         return Overlay(drawing=None, width_s=0.0, problems=problems, bounded="")
     shown, bounded = busiest(every)
     functions = {group.f for group in shown}
     width_s = bucket_s(max(float(group.time_s.max()) for group in every))
     lines = []
-    for name, points in found.items():
+    for name, points in points_of.items():
         kept = [group for group in points if group.f in functions]
         of_run = {"p99": name, "p50": f"{name} p50"}
         quantiles = quantile_lines(kept, width_s)
         lines += [replace(line, name=of_run[line.name]) for line in quantiles if line.name in of_run]
-    svg = plots.inlined(plots.compared_latency_svg(lines, list(found)), prefix="compared", title="Latency over time")
+    svg = plots.inlined(
+        plots.compared_latency_svg(lines, list(points_of)), prefix="compared", title="Latency over time"
+    )
     drawing = Markup(svg)  # noqa: S704 - our own SVG; the drawing library has escaped its texts
     return Overlay(drawing=drawing, width_s=width_s, problems=problems, bounded=bounded)
 

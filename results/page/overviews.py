@@ -152,19 +152,19 @@ def trend(runs: Sequence[TrendRun], trends: Sequence[Trend]) -> Figure:
         )
         strip.set_axis_off()
         strip.set_ylim(0, 1)
-        for place, run in enumerate(runs):
+        for index, run in enumerate(runs):
             colour = OUTCOME_COLOURS.get(run.outcome or "", GRID)
-            bar = strip.broken_barh([(place - 0.42, 0.84)], (0.1, 0.7), facecolor=colour, linewidth=0)
+            bar = strip.broken_barh([(index - 0.42, 0.84)], (0.1, 0.7), facecolor=colour, linewidth=0)
             if run.link is not None:
                 bar.set_urls([run.link])
-        marked = [place for place, run in enumerate(runs) if run.marked]
+        marked = [index for index, run in enumerate(runs) if run.marked]
         if marked:  # matplotlib cannot place a line without points
             strip.plot(marked, [1.02] * len(marked), "v", color=VERDICT_COLOURS["invalid"], markersize=5, clip_on=False)
-        for axes, each in zip(panels, trends, strict=True):
-            _trend(axes, each, runs)
+        for axes, one_trend in zip(panels, trends, strict=True):
+            _trend(axes, one_trend, runs)
         for axes in panels[-1:] or [strip]:
             some = range(0, len(runs), -(-len(runs) // 12) or 1)
-            names = [short(runs[place].label) for place in some]
+            names = [short(runs[index].label) for index in some]
             axes.set_xticks(list(some), names, fontsize=7, rotation=30, ha="right")
         for axes in (strip, *panels):
             axes.set_xlim(-0.6, len(runs) - 0.4)
@@ -181,13 +181,13 @@ def _outcome(outcome: str | None) -> str:
 
 
 def _trend(axes: Axes, trend: Trend, runs: Sequence[TrendRun]) -> None:
-    there = [(place, value) for place, value in enumerate(trend.values) if value is not None]
-    places, values = [place for place, _ in there], [value for _, value in there]
+    known = [(index, value) for index, value in enumerate(trend.values) if value is not None]
+    places, values = [index for index, _ in known], [value for _, value in known]
     axes.plot(places, values, color=OPERATION_COLOURS["ok"], linewidth=1.2)
     points = axes.scatter(places, values, s=11, color=OPERATION_COLOURS["ok"], linewidths=0, zorder=3)
-    points.set_urls([runs[place].link for place in places])
-    bad = [(place, value) for place, value in there if place in set(trend.regressions)]
-    axes.plot([place for place, _ in bad], [value for _, value in bad], "o", color=VERDICT_COLOURS["invalid"],
+    points.set_urls([runs[index].link for index in places])
+    bad = [(index, value) for index, value in known if index in set(trend.regressions)]
+    axes.plot([index for index, _ in bad], [value for _, value in bad], "o", color=VERDICT_COLOURS["invalid"],
         markersize=7, markerfacecolor="none", markeredgewidth=1.6)  # fmt: skip
     axes.set_title(trend.title, loc="left", fontsize=9, color=INK, pad=4)
     axes.yaxis.set_major_locator(MaxNLocator(3))

@@ -372,8 +372,8 @@ def inlined(svg: str, *, prefix: str, title: str) -> str:
         element = element.replace(colour, variable)
     return re.sub(
         r'<svg [^>]*?viewBox="([^"]+)"[^>]*>',
-        lambda found: (
-            f'<svg xmlns:xlink="http://www.w3.org/1999/xlink" viewBox="{found[1]}" role="img" aria-label="{escape(title)}">'
+        lambda match: (
+            f'<svg xmlns:xlink="http://www.w3.org/1999/xlink" viewBox="{match[1]}" role="img" aria-label="{escape(title)}">'
         ),
         element,
         count=1,

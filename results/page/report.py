@@ -109,10 +109,10 @@ def plots_of(record: RunRecord) -> dict[str, tuple[str, str]]:
     """
     faults, of_faults = shown_shades(shades(record.faults))
     drawn = {}
-    found = pictures(record.parts)
-    for number, picture in enumerate(found[:MAX_PICTURES]):
+    shown = pictures(record.parts)
+    for number, picture in enumerate(shown[:MAX_PICTURES]):
         of_key = "" if picture.key is None else f" of key {label(picture.key)}"
-        bounded = f"; the first {MAX_PICTURES} of {len(found)} plots" if len(found) > MAX_PICTURES else ""
+        bounded = f"; the first {MAX_PICTURES} of {len(shown)} plots" if len(shown) > MAX_PICTURES else ""
         title = f"{label(picture.title)}{of_key}{bounded}{of_faults}"
         drawn[f"marks-{number + 1}" if number else "marks"] = title, plots.marks_svg(picture, faults)
     points, of_functions = busiest(latency_points(main_phase(record.operations), record.test.codes))
@@ -165,7 +165,7 @@ def render(
         marked=[op.invoke_index for op in example.operations] if example else (),
         culprit=example.culprit.invoke_index if example and example.culprit else None,
         codes=record.test.codes,
-        subjects=list({str(each.subject): each.subject for each in examples if each.subject is not None}.values()),
+        subjects=list({str(case.subject): case.subject for case in examples if case.subject is not None}.values()),
         lines=lines.lines,
     )
     names = key_names(examples)
@@ -198,9 +198,9 @@ def render(
             sequence=_sequence(messages, record, example),
             notes=lines.notes,
             evidence=[
-                (each, None if each.scene is None else _story(each.scene, record, states, lines))
-                for each in evidence(record, lines, since)
-                if each.verdict is said.verdict
+                (piece, None if piece.scene is None else _story(piece.scene, record, states, lines))
+                for piece in evidence(record, lines, since)
+                if piece.verdict is said.verdict
             ],
             since=since,
             violations=document["violations"],
@@ -220,7 +220,7 @@ def render(
 
 def key_names(examples: Sequence[Counterexample]) -> dict[str, str]:
     """Returns the name of the page of each key with a counterexample, in their order."""
-    keys = list(dict.fromkeys(str(each.key) for each in examples if each.key is not None))
+    keys = list(dict.fromkeys(str(example.key) for example in examples if example.key is not None))
     return {key: f"{KEY_PAGE}{_file_name(key)}.html" for key in keys}
 
 
@@ -238,17 +238,17 @@ def key_pages(record: RunRecord, document: Mapping[str, Value], *, lines: Logs =
     names = list(key_names(examples).items())[:MAX_KEY_PAGES]
     template = _pages().get_template("key.html")
     for key, file in names:
-        own = [each for each in examples if each.key is not None and str(each.key) == key]
+        own = [example for example in examples if example.key is not None and str(example.key) == key]
         data = timeline(
             operations=[op for op in record.operations if op.key == own[0].key],
             faults=record.faults,
             sightings=record.sightings,
             other_sightings=record.other_sightings,
             nodes=record.test.nodes,
-            marked=[op.invoke_index for each in own[:MAX_DRAWN] for op in each.operations],
+            marked=[op.invoke_index for example in own[:MAX_DRAWN] for op in example.operations],
             culprit=own[0].culprit.invoke_index if own[0].culprit else None,
             codes=record.test.codes,
-            lines=lines.near([span for each in own[:MAX_DRAWN] for span in spans_of(each)]),
+            lines=lines.near([span for example in own[:MAX_DRAWN] for span in spans_of(example)]),
         )
         yield (
             file,
@@ -258,7 +258,7 @@ def key_pages(record: RunRecord, document: Mapping[str, Value], *, lines: Logs =
                 key=key,
                 started=_started(record),
                 example=True,
-                examples=[_example(each, record, {}) for each in own[:MAX_DRAWN]],
+                examples=[_example(example, record, {}) for example in own[:MAX_DRAWN]],
                 more=max(0, len(own) - MAX_DRAWN),
                 shown=len(data["s"]),
                 lanes_left_out=data["lanes_left_out"],
@@ -315,8 +315,8 @@ def _faults(record: RunRecord, document: Mapping[str, Value], kinds: Sequence[st
     rows = []
     for fault, document_of_fault in islice(zip(record.faults, document["faults"], strict=True), MAX_FAULTS):
         led = changes[record.service_of(fault)]
-        place = bisect_right(led, fault.start_ns, key=lambda change: change[0]) - 1
-        leader = led[place][1] if place >= 0 else None
+        index = bisect_right(led, fault.start_ns, key=lambda change: change[0]) - 1
+        leader = led[index][1] if index >= 0 else None
         availability = document_of_fault["availability"]
         shares = [
             {
@@ -386,8 +386,8 @@ def _sequence(messages: Nearby, record: RunRecord, example: Counterexample | Non
         "operations": shown.operations,
         "rest": replace(messages, left_out=messages.left_out + shown.left_out).rest,
         "faults": [
-            {"id": each.planned.id, "colour": each.planned.id % len(plots.FAULT_COLOURS), "text": fault_text(each)}
-            for each in shown.faults
+            {"id": fault.planned.id, "colour": fault.planned.id % len(plots.FAULT_COLOURS), "text": fault_text(fault)}
+            for fault in shown.faults
         ],
     }
 

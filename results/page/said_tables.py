@@ -53,11 +53,13 @@ def failed_since(record: RunRecord, from_ns: int = 0) -> list[Operation]:
     """
     codes = record.test.codes
     failed = [
-        each
-        for each in record.operations
-        if each.last_ns >= from_ns and _code(each) is not None and not answered(each.type, each.error, codes)
+        operation
+        for operation in record.operations
+        if operation.last_ns >= from_ns
+        and _code(operation) is not None
+        and not answered(operation.type, operation.error, codes)
     ]
-    return sorted(failed, key=lambda each: each.last_ns)
+    return sorted(failed, key=lambda operation: operation.last_ns)
 
 
 def _code(operation: Operation) -> str | None:
@@ -70,8 +72,8 @@ def _code(operation: Operation) -> str | None:
 def _errors(failed: Sequence[Operation]) -> list[tuple[str, ...]]:
     """Returns a row for each function and code, the most frequent first, with the number at each node."""
     codes: dict[tuple[str, str], list[Operation]] = {}
-    for each in failed:
-        codes.setdefault((each.f, _code(each) or ""), []).append(each)
+    for operation in failed:
+        codes.setdefault((operation.f, _code(operation) or ""), []).append(operation)
     return [
         (
             label(f),
@@ -82,13 +84,13 @@ def _errors(failed: Sequence[Operation]) -> list[tuple[str, ...]]:
             at(alike[-1].last_ns),
             name(one_line(alike[-1].error or ""), MAX_CELL),
         )
-        for (f, code), alike in sorted(codes.items(), key=lambda each: -len(each[1]))
+        for (f, code), alike in sorted(codes.items(), key=lambda entry: -len(entry[1]))
     ]
 
 
 def _by_node(operations: Sequence[Operation]) -> str:
     """Returns the number at each node, e.g. `n1 3, n2 4`."""
-    numbers = Counter(each.contact.node for each in operations if each.contact is not None)
+    numbers = Counter(operation.contact.node for operation in operations if operation.contact is not None)
     shown = [f"{label(node)} {number:,}" for node, number in sorted(numbers.items())[:MAX_NODES]]
     return ", ".join(shown)
 

@@ -84,8 +84,8 @@ class _Drawing:
         heads = Markup('<g class="heads"><rect class="behind" width="{w}" height="{h}"/>{names}</g>').format(
             w=self._width, h=HEAD - 12, names=Markup("").join(self._heads(8))
         )
-        parts += [self._operation(number, each) for number, each in enumerate(self._of.operations)]
-        parts += [self._message(number, each) for number, each in enumerate(self._of.messages)]
+        parts += [self._operation(number, operation) for number, operation in enumerate(self._of.operations)]
+        parts += [self._message(number, message) for number, message in enumerate(self._of.messages)]
         return Markup(
             '<svg class="sequence" viewBox="0 0 {w} {h}" width="{w}" height="{h}" role="img"'
             ' aria-label="The messages around the violation"><defs>{tips}</defs>{parts}</svg>'
@@ -211,9 +211,9 @@ class _Drawing:
             return "plain"
         return "bad" if self._of.operations[operation].invoke_index == self._culprit else "own"
 
-    def _message(self, number: int, each: Message) -> Markup:
+    def _message(self, number: int, message: Message) -> Markup:
         sent = self._rows[SENT, number]
-        x1, x2 = (self._x[self._of.lane_of[end]] for end in (each.source, each.target))
+        x1, x2 = (self._x[self._of.lane_of[end]] for end in (message.source, message.target))
         y1 = y2 = self._y(sent)
         arrived = self._rows.get((ARRIVED, number))
         if arrived is not None:
@@ -225,16 +225,18 @@ class _Drawing:
             y2 = self._y(ended)
         kind = self._kind(number)
         if x1 == x2:
-            return self._to_itself(each, x1, y1, max(y2, y1 + 8), kind)
+            return self._to_itself(message, x1, y1, max(y2, y1 + 8), kind)
         way = 1 if x2 > x1 else -1
         room = int((abs(x2 - x1) - 22) / CHARACTER)
-        who = "" if {each.source, each.target} <= self._of.nodes or kind != "plain" else self._client(each)
-        who += " (arrival unknown)" if each.is_open else ""
-        text = _text(each, x1 + 9 * way, y1 - 4, _cut(f"{each.brief}{who}", room), anchor="start" if way > 0 else "end")
-        if each.is_lost:
+        who = "" if {message.source, message.target} <= self._of.nodes or kind != "plain" else self._client(message)
+        who += " (arrival unknown)" if message.is_open else ""
+        text = _text(
+            message, x1 + 9 * way, y1 - 4, _cut(f"{message.brief}{who}", room), anchor="start" if way > 0 else "end"
+        )
+        if message.is_lost:
             x2, y2 = x1 + round((x2 - x1) * CROSS_AT), y1 + 5
             cross = Markup('<path class="cross" d="M{x} {y}l8 8M{x} {b}l8 -8"/>{why}').format(
-                x=x2 - 4, y=y2 - 4, b=y2 + 4, why=_why(each, x2 - 8 * way, y2 + 12, way)
+                x=x2 - 4, y=y2 - 4, b=y2 + 4, why=_why(message, x2 - 8 * way, y2 + 12, way)
             )
             return Markup('<g class="msg lost"><line x1="{}" y1="{}" x2="{}" y2="{}"/>{}{}</g>').format(
                 x1, y1, x2, y2, cross, text
@@ -244,7 +246,7 @@ class _Drawing:
             "{text}</g>"
         ).format(
             kind=kind,
-            dashed=" answer" if each.answers is not None else "",
+            dashed=" answer" if message.answers is not None else "",
             x1=x1,
             y1=y1,
             x2=x2 - 2 * way,
@@ -252,20 +254,20 @@ class _Drawing:
             text=text,
         )
 
-    def _client(self, each: Message) -> str:
+    def _client(self, message: Message) -> str:
         """Returns the name of the client of a message whose lifeline several clients share, as an addition to its label."""
-        outer = each.source if each.source not in self._of.nodes else each.target
+        outer = message.source if message.source not in self._of.nodes else message.target
         shared = len(self._of.lanes[self._of.lane_of[outer]]) > 1
         return f" ({outer})" if shared and outer not in self._of.nodes else ""
 
-    def _to_itself(self, each: Message, x: int, y1: int, y2: int, kind: str) -> Markup:
-        if each.is_lost:
+    def _to_itself(self, message: Message, x: int, y1: int, y2: int, kind: str) -> Markup:
+        if message.is_lost:
             y2 = y1 + 8
         return Markup(
             '<g class="msg {kind}"><path d="M{x} {y1}h26V{y2}H{end}" marker-end="url(#tip-{kind})"/>{text}</g>'
         ).format(
             kind=kind, x=x, y1=y1, y2=y2, end=x + 2,
-            text=_text(each, x + 9, y1 - 4, _cut(each.brief, self._step // 7), anchor="start"),
+            text=_text(message, x + 9, y1 - 4, _cut(message.brief, self._step // 7), anchor="start"),
         )  # fmt: skip
 
     def _operation(self, number: int, operation: Operation) -> Markup:
@@ -311,15 +313,15 @@ def fault_text(fault: FaultRecord) -> str:
     return f"{what} of {on}, {fault.start_ns / NS_PER_S:.3f} s to {fault.end_ns / NS_PER_S:.3f} s"
 
 
-def _why(each: Message, x: float, y: float, way: int) -> Markup:
+def _why(message: Message, x: float, y: float, way: int) -> Markup:
     return Markup('<text class="why" x="{x}" y="{y}" text-anchor="{anchor}">{text}</text>').format(
-        x=x, y=y, anchor="end" if way > 0 else "start", text=each.lost or "did not arrive"
+        x=x, y=y, anchor="end" if way > 0 else "start", text=message.lost or "did not arrive"
     )
 
 
-def _text(each: Message, x: float, y: float, text: str, *, anchor: str) -> Markup:
+def _text(message: Message, x: float, y: float, text: str, *, anchor: str) -> Markup:
     return Markup('<text x="{x}" y="{y}" text-anchor="{anchor}">{text}<title>{whole}</title></text>').format(
-        x=x, y=y, anchor=anchor, text=one_line(text), whole=name(each.shown, MAX_TITLE)
+        x=x, y=y, anchor=anchor, text=one_line(text), whole=name(message.shown, MAX_TITLE)
     )
 
 

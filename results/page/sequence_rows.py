@@ -107,13 +107,13 @@ def diagram_of(
     operations = list(example.operations) if example is not None else []
     asked = _asked(operations, messages)
     taken = {operation: messages[request].source for operation, (request, _) in asked.items()}
-    clients = {place: taken.get(place, f"process {op.process}") for place, op in enumerate(operations)}
+    clients = {index: taken.get(index, f"process {op.process}") for index, op in enumerate(operations)}
     lanes = _lanes(messages, operations, clients, nodes)
-    lane_of = {each: place for place, names in enumerate(lanes) for each in names}
-    drawn = [each for each in messages if each.source in lane_of and each.target in lane_of]
+    lane_of = {name: index for index, names in enumerate(lanes) for name in names}
+    drawn = [message for message in messages if message.source in lane_of and message.target in lane_of]
     if len(drawn) < len(messages):
         asked = _asked(operations, drawn)
-    times = [each.sent_ns for each in drawn] + [time for op in operations for time in (op.start_ns, op.last_ns)]
+    times = [message.sent_ns for message in drawn] + [time for op in operations for time in (op.start_ns, op.last_ns)]
     on = on_during(faults, min(times), max(times) + 1)[:MAX_FAULTS] if times else []
     rows = list(_placed(_moments(drawn, operations, on), drawn))
     return Diagram(
@@ -134,29 +134,29 @@ def diagram_of(
 def _asked(operations: Sequence[Operation], messages: Sequence[Message]) -> dict[int, tuple[int, int | None]]:
     """Returns the request and the answer of each operation that has exactly one request that fits."""
     answers: dict[tuple[str, str, int | None], int] = {
-        (each.target, each.source, each.answers): place
-        for place, each in enumerate(messages)
-        if each.answers is not None
+        (message.target, message.source, message.answers): index
+        for index, message in enumerate(messages)
+        if message.answers is not None
     }
-    found: dict[int, tuple[int, int | None]] = {}
+    exchanges: dict[int, tuple[int, int | None]] = {}
     for number, operation in enumerate(operations):
         contact = operation.contact
         if contact is None:
             continue
         fitting = []
-        for place, each in enumerate(messages):
-            if each.target != contact.node or not operation.start_ns <= each.sent_ns <= operation.last_ns:
+        for index, message in enumerate(messages):
+            if message.target != contact.node or not operation.start_ns <= message.sent_ns <= operation.last_ns:
                 continue
-            if each.answers is not None or each.between or not numbers(operation.value) <= each.values:
+            if message.answers is not None or message.between or not numbers(operation.value) <= message.values:
                 continue
-            answer = answers.get((each.source, each.target, each.number))
+            answer = answers.get((message.source, message.target, message.number))
             if _answered(operation, None if answer is None else messages[answer]):
-                fitting.append((place, answer))
-        named = [each for each in fitting if messages[each[0]].text.split(" ")[0] == operation.f]
+                fitting.append((index, answer))
+        named = [pair for pair in fitting if messages[pair[0]].text.split(" ")[0] == operation.f]
         best = named or fitting
         if len(best) == 1:
-            found[number] = best[0]
-    return found
+            exchanges[number] = best[0]
+    return exchanges
 
 
 def _answered(operation: Operation, answer: Message | None) -> bool:
@@ -165,8 +165,8 @@ def _answered(operation: Operation, answer: Message | None) -> bool:
         return True
     if answer is None or answer.sent_ns > operation.last_ns:
         return False
-    found = numbers(operation.result) if operation.result != operation.value else frozenset[str]()
-    return len(found) > MANY or found <= answer.values
+    values = numbers(operation.result) if operation.result != operation.value else frozenset[str]()
+    return len(values) > MANY or values <= answer.values
 
 
 def _lanes(
@@ -182,15 +182,15 @@ def _lanes(
         first, last = spans.get(name, (first_ns, last_ns))
         spans[name] = min(first, first_ns), max(last, last_ns)
 
-    ends = [(each.source, each.target, each.answers is None) for each in messages]
+    ends = [(message.source, message.target, message.answers is None) for message in messages]
     asking = {source if asks else target for source, target, asks in ends} - set(nodes)
     services = sorted({target if asks else source for source, target, asks in ends} - set(nodes) - asking)
-    for each in messages:
-        for name in {each.source, each.target} - set(services):
-            seen(name, each.sent_ns, each.sent_ns if each.arrived_ns is None else each.arrived_ns)
+    for message in messages:
+        for name in {message.source, message.target} - set(services):
+            seen(name, message.sent_ns, message.sent_ns if message.arrived_ns is None else message.arrived_ns)
     own = set(clients.values())
-    for place, operation in enumerate(operations):
-        seen(clients[place], operation.start_ns, operation.last_ns)
+    for index, operation in enumerate(operations):
+        seen(clients[index], operation.start_ns, operation.last_ns)
     taking_part = [name for name in nodes if name in spans]
     room = max(1, MAX_LANES - len(taking_part) - len(services))
     lanes: list[list[str]] = []
@@ -208,7 +208,7 @@ def _lanes(
 
 def _is_free(names: Sequence[str], spans: Mapping[str, tuple[int, int]], name: str) -> bool:
     first_ns, last_ns = spans[name]
-    return all(spans[each][1] < first_ns or last_ns < spans[each][0] for each in names)
+    return all(spans[other][1] < first_ns or last_ns < spans[other][0] for other in names)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -225,23 +225,23 @@ def _moments(
     messages: Sequence[Message], operations: Sequence[Operation], faults: Sequence[FaultRecord]
 ) -> list[_Moment]:
     """Returns all moments in their order. At one time, faults come first, then arrivals: what they cause comes later."""
-    found: list[_Moment] = []
-    for place, each in enumerate(messages):
-        found.append(_Moment(each.sent_ns, 2, place, SENT, place))
-        if each.arrived_ns is not None:
-            found.append(_Moment(each.arrived_ns, 1, place, ARRIVED, place))
-    for place, operation in enumerate(operations):
-        found.append(_Moment(operation.start_ns, 1, place, BEGINS, place))
+    moments: list[_Moment] = []
+    for index, message in enumerate(messages):
+        moments.append(_Moment(message.sent_ns, 2, index, SENT, index))
+        if message.arrived_ns is not None:
+            moments.append(_Moment(message.arrived_ns, 1, index, ARRIVED, index))
+    for index, operation in enumerate(operations):
+        moments.append(_Moment(operation.start_ns, 1, index, BEGINS, index))
         if operation.end_ns is not None:
-            found.append(_Moment(operation.end_ns, 3, place, ENDS, place))
-    if not found:
+            moments.append(_Moment(operation.end_ns, 3, index, ENDS, index))
+    if not moments:
         return []
-    first_ns, last_ns = min(found).time_ns, max(found).time_ns
-    for place, fault in enumerate(faults):
+    first_ns, last_ns = min(moments).time_ns, max(moments).time_ns
+    for index, fault in enumerate(faults):
         for edge_ns, begins in ((fault.start_ns, True), (fault.end_ns, False)):
             if first_ns <= edge_ns <= last_ns:
-                found.append(_Moment(edge_ns, 0, place, EDGE, place, begins))
-    return sorted(found)
+                moments.append(_Moment(edge_ns, 0, index, EDGE, index, begins))
+    return sorted(moments)
 
 
 def _placed(moments: Sequence[_Moment], messages: Sequence[Message]) -> Iterator[Row]:

@@ -85,7 +85,9 @@ class Scene:
     @property
     def spans(self) -> list[tuple[int, int]]:
         """Returns the times near which lines of logs matter: those of the operations, else the whole."""
-        return [(each.start_ns, each.last_ns) for each in self.operations] or [(self.from_ns, self.to_ns)]
+        return [(operation.start_ns, operation.last_ns) for operation in self.operations] or [
+            (self.from_ns, self.to_ns)
+        ]
 
 
 def scene_of(example: Counterexample) -> Scene:
@@ -122,18 +124,18 @@ def story(
     polled = [*_polls(scene, record)] if scene.nodes else [*_leaders(record, scene.from_ns, scene.to_ns)]
     beside = [*_faults(record.faults, scene.from_ns, scene.to_ns), *polled]
     room = max(0, MAX_MOMENTS - len(operations) - len(logged))
-    beside.sort(key=lambda each: each.time_ns)
+    beside.sort(key=lambda moment: moment.time_ns)
     kept = beside[:room]
     if left := len(beside) - len(kept):
         text = f"{left:,} later faults and changes of the leader are left out."
         kept.append(Moment(time_ns=scene.to_ns, kind=OMISSION, text=text))
-    ordered = sorted([*operations, *kept, *logged], key=lambda each: each.time_ns)
+    ordered = sorted([*operations, *kept, *logged], key=lambda moment: moment.time_ns)
     return [_with_state(moment, states) for moment in ordered]
 
 
 def _own_times(operations: Sequence[Operation]) -> list[int]:
     """Returns the times of the starts and ends of the operations, in order."""
-    return sorted({time_ns for each in operations for time_ns in (each.start_ns, each.last_ns)})
+    return sorted({time_ns for operation in operations for time_ns in (operation.start_ns, operation.last_ns)})
 
 
 def _operations(scene: Scene) -> Iterator[Moment]:
@@ -204,7 +206,7 @@ def _polls(scene: Scene, record: RunRecord) -> Iterator[Moment]:
 
 
 def _with_state(moment: Moment, states: Sequence[ClusterState]) -> Moment:
-    state = next((each for each in states if abs(each.time_ns - moment.time_ns) <= _EXACT_NS), None)
+    state = next((candidate for candidate in states if abs(candidate.time_ns - moment.time_ns) <= _EXACT_NS), None)
     return moment if state is None else replace(moment, state=state)
 
 
@@ -269,12 +271,12 @@ def differences(before: ClusterState | None, after: ClusterState) -> list[str]:
 
 def diverging(state: ClusterState) -> list[str]:
     """Returns which nodes have which entries where the same index and term have different ones, by index."""
-    found: defaultdict[tuple[int, int], defaultdict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    by_entry: defaultdict[tuple[int, int], defaultdict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for node in state.nodes:
         for entry in node.entries:
-            found[entry.index, entry.term][label(entry.text)].append(label(node.node))
+            by_entry[entry.index, entry.term][label(entry.text)].append(label(node.node))
     sentences = []
-    for (index, _), holders in sorted(found.items()):
+    for (index, _), holders in sorted(by_entry.items()):
         if len(holders) > 1:
             parts = [
                 f"{listed(names, 'and')} {'has' if len(names) == 1 else 'have'} {text}"

@@ -78,17 +78,17 @@ def _print_state(console: Console, state: ClusterState) -> None:
         console.print(Text(f"{'':>23}{line}", style="dim"), soft_wrap=True)
 
 
-def print_evidence(console: Console, found: Evidence, moments: Sequence[Moment] = ()) -> None:
+def print_evidence(console: Console, piece: Evidence, moments: Sequence[Moment] = ()) -> None:
     """Prints what a run shows about a part without a counterexample, with the moments of its scene."""
-    sign, style = {Verdict.INVALID: ("✗", "bold red")}.get(found.verdict, ("?", "bold yellow"))
+    sign, style = {Verdict.INVALID: ("✗", "bold red")}.get(piece.verdict, ("?", "bold yellow"))
     console.print()
     console.print(
-        Text.assemble((f"{sign} {label(found.part)}: {found.verdict}  ", style), one_line(found.reason)[:MAX_SENTENCE]),
+        Text.assemble((f"{sign} {label(piece.part)}: {piece.verdict}  ", style), one_line(piece.reason)[:MAX_SENTENCE]),
         soft_wrap=True,
     )
-    for sentence in found.sentences:
+    for sentence in piece.sentences:
         console.print(Text(f"  {one_line(sentence)}"), soft_wrap=True)
-    for table in found.tables:
+    for table in piece.tables:
         console.print(Text(f"\n  {one_line(table.title)}:"), soft_wrap=True)
         for line in aligned([table.heads, *table.rows]):
             console.print(Text(f"    {plain(line)}", style="dim"), soft_wrap=True)
@@ -97,11 +97,11 @@ def print_evidence(console: Console, found: Evidence, moments: Sequence[Moment] 
     if moments:
         console.print(Text("\n  What happened around it, in order:"))
         print_moments(console, moments)
-    if found.lines:
+    if piece.lines:
         console.print(Text("\n  Lines of the logs:"))
-    for logged in found.lines:
+    for logged in piece.lines:
         console.print(Text(f"    {at(logged.time_ns):>14} {one_line(logged.shown)}", style="dim"), soft_wrap=True)
-    for title, text in found.texts:
+    for title, text in piece.texts:
         console.print(Text(f"\n  {title}:"))
         for line in text.splitlines():
             console.print(Text(f"    {plain(line)}", style="dim"), soft_wrap=True)
@@ -109,9 +109,9 @@ def print_evidence(console: Console, found: Evidence, moments: Sequence[Moment] 
 
 def print_since(console: Console, since: Sequence[SinceStart]) -> None:
     """Prints what the nodes logged since their last start before a violation; nothing if they logged nothing of note."""
-    for each in since:
-        console.print(Text(f"\n  {each.title}:"), soft_wrap=True)
-        for line in (*each.first, *each.severe):
+    for start in since:
+        console.print(Text(f"\n  {start.title}:"), soft_wrap=True)
+        for line in (*start.first, *start.severe):
             console.print(Text(f"    {at(line.time_ns):>14} {one_line(line.shown)}", style="dim"), soft_wrap=True)
 
 

@@ -95,7 +95,7 @@ def timeline(
     functions, keys, errors = _Table({}), _Table({}), _Table({None: 0})
     rows = {operation.invoke_index: row for row, operation in enumerate(shown)}
     starts = [operation.start_ns // _US for operation in shown]
-    place = {name: index for index, name in enumerate(known)}
+    index_of = {name: index for index, name in enumerate(known)}
     kinds = list(dict.fromkeys(fault.planned.kind for fault in sorted(faults, key=lambda fault: fault.start_ns)))
     return {
         "total": len(operations),
@@ -129,26 +129,30 @@ def timeline(
                 "kind": kinds.index(fault.planned.kind),
                 "start": fault.start_ns // _US,
                 "end": fault.end_ns // _US,
-                "targets": [place[name] for name in fault.targets if name in place],
+                "targets": [index_of[name] for name in fault.targets if name in index_of],
                 "effective": fault.proof is not None and fault.proof.effective,
             }
             for fault in faults
         ],
         "roles": [
-            [seen.time_ns // _US, seen.last_ns // _US, place[seen.node], seen.role, seen.term]
+            [seen.time_ns // _US, seen.last_ns // _US, index_of[seen.node], seen.role, seen.term]
             for seen in sightings
-            if seen.node in place
+            if seen.node in index_of
         ],
         "logs": [
-            [line.time_ns // _US, place[line.node], f"{line.text}{f' (and {line.more:,} more)' if line.more else ''}"]
+            [
+                line.time_ns // _US,
+                index_of[line.node],
+                f"{line.text}{f' (and {line.more:,} more)' if line.more else ''}",
+            ]
             for line in lines[:MAX_LINES]
-            if line.node in place and 0 <= line.time_ns // _US <= end_ns // _US
+            if line.node in index_of and 0 <= line.time_ns // _US <= end_ns // _US
         ],
         "leaders": [
             {
                 "of": label(of),
                 "led": [
-                    [start_ns // _US, last_ns // _US, None if name is None else place.get(name), term]
+                    [start_ns // _US, last_ns // _US, None if name is None else index_of.get(name), term]
                     for start_ns, last_ns, name, term in _led(seen)
                 ],
             }
@@ -173,11 +177,11 @@ def _stretch(
     middle = 0
     if marked:
         wanted = set(marked)
-        places = [place for place, operation in enumerate(operations) if operation.invoke_index in wanted]
+        places = [index for index, operation in enumerate(operations) if operation.invoke_index in wanted]
         middle = places[len(places) // 2] if places else 0
     elif faults:
         start_ns = min(fault.start_ns for fault in faults)
-        middle = next((place for place, op in enumerate(operations) if op.start_ns >= start_ns), 0)
+        middle = next((index for index, op in enumerate(operations) if op.start_ns >= start_ns), 0)
     first = min(max(0, middle - MAX_OPERATIONS // 2), len(operations) - MAX_OPERATIONS)
     return operations[first : first + MAX_OPERATIONS]
 
@@ -238,7 +242,7 @@ def _stays(operations: Sequence[Operation]) -> list[_Stay]:
 def _with_leaders(others: Mapping[str, Sequence[Sighting]]) -> dict[str, Sequence[Sighting]]:
     """Returns the services and groups that had a leader; of many groups, those with several."""
     names = {of: {name for _, name, _ in leaders(seen) if name is not None} for of, seen in others.items()}
-    many = {of for found in crowded(of for of, led in names.items() if led).values() for of in found}
+    many = {of for members in crowded(of for of, led in names.items() if led).values() for of in members}
     return {of: seen for of, seen in others.items() if len(names[of]) > (1 if of in many else 0)}
 
 
@@ -270,11 +274,11 @@ def _subjects(shown: Sequence[Operation], subjects: Sequence[Value]) -> list[Val
     """Returns each subject with the places of the operations that have it in their argument or result."""
     places: dict[str, list[int]] = {_json(subject): [] for subject in subjects[:MAX_SUBJECTS]}
     if places:
-        for place, operation in enumerate(shown):
+        for index, operation in enumerate(shown):
             for text in _members(operation.value) | _members(operation.result):
                 if text in places:
-                    places[text].append(place)
-    return [[label(text.strip('"')), found] for text, found in places.items()]
+                    places[text].append(index)
+    return [[label(text.strip('"')), indexes] for text, indexes in places.items()]
 
 
 def _json(value: Value) -> str:
@@ -283,16 +287,16 @@ def _json(value: Value) -> str:
 
 def _members(value: Value) -> set[str]:
     """Returns a value as JSON, and the members of a list at any depth."""
-    found: set[str] = set()
+    texts: set[str] = set()
     due = [value]
     while due:
         one = due.pop()
         if one is None:
             continue
-        found.add(_json(one))
+        texts.add(_json(one))
         if isinstance(one, list | tuple):
             due += one
-    return found
+    return texts
 
 
 def _shown_value(operation: Operation) -> Value:

@@ -54,17 +54,17 @@ def picture(fault: FaultRecord, nodes: Sequence[str], leader: str | None) -> Mar
     parts += [
         Markup('<circle class="{}" cx="{:.1f}" cy="{:.1f}" r="{}"/>{}<text x="{:.1f}" y="{:.1f}">{}</text>').format(
             "hit" if node in fault.targets else "up",
-            place.x,
-            place.y,
+            point.x,
+            point.y,
             DOT,
-            Markup('<circle class="leads" cx="{:.1f}" cy="{:.1f}" r="{}"/>').format(place.x, place.y, DOT + 3)
+            Markup('<circle class="leads" cx="{:.1f}" cy="{:.1f}" r="{}"/>').format(point.x, point.y, DOT + 3)
             if node == leader
             else "",
-            place.x,
-            place.y + 3.5,
+            point.x,
+            point.y + 3.5,
             name(node, 12),
         )
-        for node, place in places.items()
+        for node, point in places.items()
     ]
     return Markup(
         '<svg class="topology" viewBox="0 0 {size} {size}" role="img" aria-label="{label}">'

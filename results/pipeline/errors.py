@@ -55,11 +55,11 @@ def causes_of(error: BaseException) -> list[Any]:
     """Returns the Java exceptions behind an error, each before its cause."""
     # Spark's errors carry their Java exception, and so do those of py4j.
     thrown: Any = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
-    found: list[Any] = []
-    while thrown is not None and len(found) <= _MOST_CAUSES:
-        found.append(thrown)
+    causes: list[Any] = []
+    while thrown is not None and len(causes) <= _MOST_CAUSES:
+        causes.append(thrown)
         thrown = thrown.getCause()
-    return found
+    return causes
 
 
 def words_of(error: BaseException) -> str:

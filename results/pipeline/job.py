@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from results.pipeline.read.sources import Input, Seen
     from results.pipeline.write.output import Manifest
     from results.pipeline.write.summary import Summary
-    from results.pipeline.write.tables import Read
+    from results.pipeline.write.tables import Reading
 
 _OF_READING_AND_JUDGING = ("runs", "faults", "sightings", "quarantine", "verdicts")
 
@@ -83,7 +83,7 @@ class Runner(Protocol):
     def write(self, folder: str, name: str, rows: Iterable[Mapping[str, Any]]) -> None:
         """Writes a small table."""
 
-    def reading(self, root: str, manifest: Manifest) -> Read:
+    def reading(self, root: str, manifest: Manifest) -> Reading:
         """Returns the function that reads the tables of an output folder."""
 
     def blamed(self, error: Exception) -> tuple[str, str] | None:
@@ -107,12 +107,12 @@ def analyze(runner: Runner, options: AnalysisOptions, steps: Steps) -> Summary:
             sources = output.changed(sources, options.deciding)
         if sources or not output.before.generations:
             return _run(_Job(runner, output, options, steps), sources, steps)
-        found = summary(runner.reading(output.root, output.before), output.root, output.before)
+        total = summary(runner.reading(output.root, output.before), output.root, output.before)
     except BaseException:
         output.abort()
         raise
     output.abort()
-    return found
+    return total
 
 
 def _run(job: _Job, sources: Sequence[Input], steps: Steps) -> Summary:
@@ -165,8 +165,8 @@ class _Job:
             shown.text = counted(len(measured), "table")
         tables = [*_OF_READING_AND_JUDGING, *measured, *([OPERATIONS] if read.written else [])]
         runs: dict[str, list[str]] = {source.path: [] for source in sources}
-        for each in read.seen:
-            runs[each.source.path].append(each.run)
+        for history in read.seen:
+            runs[history.source.path].append(history.run)
         plan = partial(
             output.plan,
             options=self._options.deciding,
@@ -180,21 +180,21 @@ class _Job:
         manifest = plan(tables=[*tables, "trends"])
         reading = runner.reading(output.root, manifest)
         with steps.step("sum up"):
-            found = summary(reading, output.root, manifest, read=len(read.seen))
+            total = summary(reading, output.root, manifest, read=len(read.seen))
         pages: dict[str, bytes] = {}
         if self._options.pictures:
             with steps.step("draw") as shown:
-                pages = render(found, compared, partial(gathered, reading), draw_all)
+                pages = render(total, compared, partial(gathered, reading), draw_all)
                 shown.text = counted(len(pages), "file")
         output.commit(manifest, pages)
-        return found
+        return total
 
     def _read(self, sources: Sequence[Input], shown: Shown) -> Ingested:
         read = self.runner.read(sources, self.output, self._options)
         if read.quarantined and self._options.strict:
             examples = "; ".join(f"{_place(row)}: {row['reason']}" for row in read.examples)
             raise RowsRefused(f"{read.quarantined} rows are malformed, and --strict allows none: {examples}")
-        operations = sum(each.operations or 0 for each in read.seen)
+        operations = sum(history.operations or 0 for history in read.seen)
         counts = [counted(len(read.seen), "run"), counted(operations, "operation"), counted(read.quarantined, "row")]
         shown.text = f"{', '.join(counts)} in quarantine"
         return read

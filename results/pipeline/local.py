@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from results.pipeline.read.sources import Input
     from results.pipeline.write.output import Manifest, Output
     from results.pipeline.write.summary import Summary
-    from results.pipeline.write.tables import Read
+    from results.pipeline.write.tables import Reading
 
     Row = Mapping[str, Any]
 
@@ -195,9 +195,9 @@ class LocalRunner:
         """See `Runner`."""
         names = [run.seen.run for run in self._runs]
         records, verdicts = map(self._records.__getitem__, names), map(self._verdicts.__getitem__, names)
-        found = self._each(_measured, self._runs, records, verdicts)
+        per_run = self._each(_measured, self._runs, records, verdicts)
         for name in TIMELINES:
-            write_tables(self._output.table(name), name, [tables[name] for tables in found])
+            write_tables(self._output.table(name), name, [tables[name] for tables in per_run])
         return tuple(TIMELINES)
 
     def _each(self, function: Callable[..., Result], runs: Sequence[Any], *others: Iterable[Any]) -> list[Result]:
@@ -223,7 +223,7 @@ class LocalRunner:
     def _write(self, name: str, rows: Iterable[Row]) -> None:
         write_table(self._output.table(name), name, rows)
 
-    def reading(self, root: str, manifest: Manifest) -> Read:
+    def reading(self, root: str, manifest: Manifest) -> Reading:
         """See `Runner`."""
         return reading(root, manifest)
 
@@ -273,5 +273,5 @@ def _measured(run: Run, records: Mapping[str, Sequence[Row]], verdicts: Sequence
         refusals=about["refusals"] or (),
         shown=shown_keys(counts, {row["key"]: row["verdict"] for row in verdicts}),
     )
-    found = measured(subject, run.operations)
-    return {name: table_of(name, found.get(name, ())) for name in TIMELINES}
+    tables = measured(subject, run.operations)
+    return {name: table_of(name, tables.get(name, ())) for name in TIMELINES}

@@ -59,18 +59,18 @@ class AnalysisOptions:
     pictures: bool = True
     in_process: int = IN_PROCESS
 
-    def of_model(self, model: type[Model], found: str, conventions: Iterable[tuple[str, str]]) -> VerdictOptions:
+    def of_model(self, model: type[Model], format_name: str, conventions: Iterable[tuple[str, str]]) -> VerdictOptions:
         """Returns the options of the check of a history by a model.
 
         Args:
             model: The model's class.
-            found: The format of the history.
+            format_name: The format of the history.
             conventions: The conventions that the history itself defines.
         """
         return VerdictOptions(
             model=model,
             initial=self.wanted.initial,
-            conventions={**conventions_of(found), **dict(conventions), **self.conventions},
+            conventions={**conventions_of(format_name), **dict(conventions), **self.conventions},
             algorithm=self.algorithm,
             time_limit_s=self.time_limit_s,
             memory_limit=self.memory_limit,

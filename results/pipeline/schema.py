@@ -212,7 +212,7 @@ _QUANTILES: Final = [pa.field(name, _NUMBER) for name in ("p50_ms", "p95_ms", "p
 
 def _named(*fields: pa.Field | str) -> pa.Schema:
     """Returns a schema; a column without a type is a text."""
-    return pa.schema([pa.field(each, _TEXT) if isinstance(each, str) else each for each in fields])
+    return pa.schema([pa.field(field, _TEXT) if isinstance(field, str) else field for field in fields])
 
 
 TIMELINES: Final[Mapping[str, pa.Schema]] = {

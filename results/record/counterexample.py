@@ -54,9 +54,9 @@ class Zone:
 
 def by_index(operations: Sequence[Operation]) -> Mapping[int, Operation]:
     """Returns operations by the index of each of their events."""
-    found = {operation.invoke_index: operation for operation in operations}
-    found.update({op.complete_index: op for op in operations if op.complete_index is not None})
-    return found
+    by_number = {operation.invoke_index: operation for operation in operations}
+    by_number.update({op.complete_index: op for op in operations if op.complete_index is not None})
+    return by_number
 
 
 def counterexamples_of(record: RunRecord, reason: str) -> Sequence[Counterexample]:
@@ -67,26 +67,26 @@ def counterexamples_of(record: RunRecord, reason: str) -> Sequence[Counterexampl
         reason: The run's sentence, for a counterexample without an explanation.
     """
     for part in record.parts:
-        found = part.details.get("counterexample")
-        if part.verdict is not Verdict.INVALID or not found:
+        stored = part.details.get("counterexample")
+        if part.verdict is not Verdict.INVALID or not stored:
             continue
         if part.counterexamples:
             return part.counterexamples
         operations = by_index(record.operations)
-        first = read_counterexample(found, operations, reason)
+        first = read_counterexample(stored, operations, reason)
         others = part.details.get("counterexamples")
         read = (
-            [read_counterexample(each, operations, reason) for each in others[1:]] if isinstance(others, list) else []
+            [read_counterexample(other, operations, reason) for other in others[1:]] if isinstance(others, list) else []
         )
         return [] if first is None else [first, *(example for example in read if example is not None)]
     return []
 
 
-def read_counterexample(found: Value, operations: Mapping[int, Operation], reason: str) -> Counterexample | None:
+def read_counterexample(value: Value, operations: Mapping[int, Operation], reason: str) -> Counterexample | None:
     """Makes a counterexample from the details of a part.
 
     Args:
-        found: An object with `operations` (and `key`, `explanation`, `op`), or a list of operations. Each operation is an
+        value: An object with `operations` (and `key`, `explanation`, `op`), or a list of operations. Each operation is an
             object with `invoke_index` (or `index`), which identifies it in the history.
         operations: The run's operations, as `by_index` returns them.
         reason: The part's sentence, if there is no explanation.
@@ -94,11 +94,11 @@ def read_counterexample(found: Value, operations: Mapping[int, Operation], reaso
     Returns:
         None if none of its operations is in the history.
     """
-    listed = found.get("operations") if isinstance(found, dict) else found
+    listed = value.get("operations") if isinstance(value, dict) else value
     if not isinstance(listed, list):
         return None
     chosen = {id(op): op for op in (_find(entry, operations) for entry in listed) if op is not None}
-    members: Mapping[str, Value] = found if isinstance(found, dict) else {}
+    members: Mapping[str, Value] = value if isinstance(value, dict) else {}
     return counterexample_of(
         list(chosen.values()),
         explanation=str(members.get("explanation") or reason),
@@ -108,10 +108,10 @@ def read_counterexample(found: Value, operations: Mapping[int, Operation], reaso
     )
 
 
-def _edges(found: Value) -> list[Edge]:
+def _edges(value: Value) -> list[Edge]:
     """Returns the edges of a cycle in the details of a part; what has another form is left out."""
-    listed = found if isinstance(found, list) else []
-    edges = (each for each in listed if isinstance(each, list) and len(each) == 3)
+    listed = value if isinstance(value, list) else []
+    edges = (edge for edge in listed if isinstance(edge, list) and len(edge) == 3)
     return [
         (first, second, why)
         for first, second, why in edges
@@ -123,10 +123,13 @@ def _find(entry: Value, operations: Mapping[int, Operation]) -> Operation | None
     if not isinstance(entry, dict):
         return None
     index = entry.get("invoke_index", entry.get("index"))
-    found = operations.get(index) if isinstance(index, int) else None
-    if found is None or (entry.get("process", found.process), entry.get("f", found.f)) != (found.process, found.f):
+    operation = operations.get(index) if isinstance(index, int) else None
+    if operation is None or (entry.get("process", operation.process), entry.get("f", operation.f)) != (
+        operation.process,
+        operation.f,
+    ):
         return None  # an index into another history
-    return found
+    return operation
 
 
 def operation_text(operation: Operation) -> str:

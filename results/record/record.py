@@ -161,8 +161,8 @@ class RunRecord(Observations):
 
     def all_sightings(self) -> dict[str | None, Sequence[Sighting]]:
         """Returns `sightings` by None, and `other_sightings` by service and group."""
-        found: dict[str | None, Sequence[Sighting]] = {None: self.sightings}
-        return found | dict(self.other_sightings)
+        sightings: dict[str | None, Sequence[Sighting]] = {None: self.sightings}
+        return sightings | dict(self.other_sightings)
 
     def service_of(self, fault: FaultRecord) -> str | None:
         """Returns the service that a fault affects, if `other_sightings` has it; else None."""

@@ -116,10 +116,10 @@ def _last(sightings: Sequence[Sighting], node: str, time_ns: int) -> Sighting | 
 def _applied(record: RunRecord, time_ns: int) -> Mapping[str, int]:
     """Returns the applied index of each node in the last poll before a time; none if that is too old."""
     times = record.positions.time_ns
-    place = bisect_right(times, time_ns) - 1
-    if place < 0 or times[place] < time_ns - POLL_NS:
+    index = bisect_right(times, time_ns) - 1
+    if index < 0 or times[index] < time_ns - POLL_NS:
         return {}
-    known = {node: indexes[place] for node, indexes in record.positions.applied.items()}
+    known = {node: indexes[index] for node, indexes in record.positions.applied.items()}
     return {node: index for node, index in known.items() if index is not None}
 
 

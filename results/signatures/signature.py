@@ -42,10 +42,12 @@ def signature_of(record: RunRecord, shown: Shown) -> Signature | None:
     if shown.verdict is Verdict.INVALID:
         return _invalid(record, stripper, plan)
     if shown.verdict is Verdict.VALID:
-        sentences = [stripper.sentence(each) for each in crossed] or [stripper.sentence(reason_of(record.parts))]
+        sentences = [stripper.sentence(threshold) for threshold in crossed] or [
+            stripper.sentence(reason_of(record.parts))
+        ]
         return Signature(
             ended="crossed" if crossed else "valid",
-            parts=[each.partition(" ")[0][:MAX_CLASS] for each in list(crossed)[:MAX_LISTED]],
+            parts=[threshold.partition(" ")[0][:MAX_CLASS] for threshold in list(crossed)[:MAX_LISTED]],
             sentences=sentences[:MAX_LISTED],
             plan=plan,
         )
@@ -63,7 +65,7 @@ def _invalid(record: RunRecord, stripper: Stripper, plan: list[str] | None) -> S
     return Signature(
         ended="invalid",
         parts=_names(violated),
-        sentences=[stripper.sentence(each) for each in (*([said] if said else []), *_reasons(violated))],
+        sentences=[stripper.sentence(reason) for reason in (*([said] if said else []), *_reasons(violated))],
         anomaly=_word(members.get("kind")) or _word(details.get("kind")),
         lost=_lost(stripper.sentence(said)),
         when=_word(members.get("when")),
@@ -85,7 +87,8 @@ def _unknown(record: RunRecord, stripper: Stripper, plan: list[str] | None) -> S
         ended="broken off" if broke_off else "unknown",
         parts=[COMPLETED] if broke_off else _names(lacking),
         sentences=[
-            stripper.sentence(each.partition("\n")[0]) for each in _reasons([ended] if ended and broke_off else lacking)
+            stripper.sentence(reason.partition("\n")[0])
+            for reason in _reasons([ended] if ended and broke_off else lacking)
         ]
         + states,
         phase=_phase(record) if broke_off else "",
@@ -110,7 +113,7 @@ def _word(value: Value) -> str:
 def _lost(sentence: str) -> str:
     """Returns the first words of a first sentence, before its faults."""
     first = sentence.partition(". ")[0]
-    ends = [place for word in _FAULTS if (place := first.find(word)) > 0]
+    ends = [position for word in _FAULTS if (position := first.find(word)) > 0]
     return first[: min(ends)] if ends else first.removesuffix(".")
 
 

@@ -46,5 +46,5 @@ class RunName(click.ParamType[str]):
             *dict.fromkeys(run.test_name for run in runs),
             *(f"{run.test_name}/{run.stamp}" for run in runs),
         ]
-        found = [CompletionItem(name) for name in names if name.startswith(incomplete)][:MAX_COMPLETIONS]
-        return found or click.Path().shell_complete(ctx, param, incomplete)
+        completions = [CompletionItem(name) for name in names if name.startswith(incomplete)][:MAX_COMPLETIONS]
+        return completions or click.Path().shell_complete(ctx, param, incomplete)

@@ -119,7 +119,7 @@ def planned(
     if rule.keep_bytes is None:
         return Plan(goes=goes, kept=kept)
     size = sum(_size(store.root) for store in stores)
-    left = size - sum(each.size for each in goes)
+    left = size - sum(run.size for run in goes)
     if left > rule.keep_bytes:
         others = _spare(others, reasons, kept)
     while others and left > rule.keep_bytes:

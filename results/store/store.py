@@ -334,8 +334,8 @@ class Store:
 
     def current_suite(self) -> Path | None:
         """Returns the folder of the running suite, if there is one."""
-        found = self._linked(self.root / SUITES / CURRENT)
-        return None if found is None else found.path
+        run = self._linked(self.root / SUITES / CURRENT)
+        return None if run is None else run.path
 
     def open_run(self, name: str) -> Run:
         """Finds a run by the user's name for it.
@@ -353,9 +353,9 @@ class Store:
             path = base / name
             with contextlib.suppress(OSError, ValueError):
                 own = path if path.name in {LATEST, CURRENT} else path / LATEST
-                found = self._linked(own)
-                if found is not None and _is_run(found.path):
-                    return found
+                run = self._linked(own)
+                if run is not None and _is_run(run.path):
+                    return run
                 if _is_run(path) and not (own == path and path.is_symlink()):
                     return Run(path.resolve())
         known = [f"{run.test_name}/{run.stamp}" for run in self.runs()[:3]]
@@ -373,15 +373,15 @@ class Store:
 
     def runs(self) -> list[Run]:
         """Returns all runs, newest first. Reads folder names only."""
-        found = [Run(path) for test in _folders(self.root) for path in _folders(test) if _STAMP.fullmatch(path.name)]
-        return sorted(found, key=lambda run: (_age_key(run.stamp), run.test_name), reverse=True)
+        runs = [Run(path) for test in _folders(self.root) for path in _folders(test) if _STAMP.fullmatch(path.name)]
+        return sorted(runs, key=lambda run: (_age_key(run.stamp), run.test_name), reverse=True)
 
     def suites(self) -> list[Path]:
         """Returns the folders of all suites, newest first. Reads folder names only."""
-        found = [
+        paths = [
             path for suite in _folders(self.root / SUITES) for path in _folders(suite) if _STAMP.fullmatch(path.name)
         ]
-        return sorted(found, key=lambda path: (_age_key(path.name), path.parent.name), reverse=True)
+        return sorted(paths, key=lambda path: (_age_key(path.name), path.parent.name), reverse=True)
 
     def summaries(self) -> Iterator[RunSummary]:
         """Yields the summaries of all runs, newest first. Reads the heads of a run's files only when its row is needed."""
@@ -460,13 +460,13 @@ def read_head(path: Path, keys: tuple[str, ...]) -> Mapping[str, Value]:
             text = file.read(HEAD_BYTES).decode("utf-8", errors="replace")
     except OSError:
         return {}
-    found: dict[str, Value] = {}
+    members: dict[str, Value] = {}
     decoder = json.JSONDecoder()
     separator = re.compile(r"\s*[{,]\s*(?=\")")
     colon = re.compile(r"\s*:\s*")
     position = 0
     with contextlib.suppress(ValueError, RecursionError):
-        while len(found) < len(keys):
+        while len(members) < len(keys):
             before = separator.match(text, position)
             if before is None:
                 break
@@ -478,8 +478,8 @@ def read_head(path: Path, keys: tuple[str, ...]) -> Mapping[str, Value]:
             if position == HEAD_BYTES:
                 break  # the head may end in the middle of a number
             if name in keys:
-                found[name] = value
-    return found
+                members[name] = value
+    return members
 
 
 def _text(value: Value) -> str | None:

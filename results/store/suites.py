@@ -201,7 +201,9 @@ def newest_suites(store: Store, most: int) -> list[SuiteRow]:
 
 def find_suite(store: Store, name: str, stamp: str) -> SuiteRow | None:
     """Returns the suite with these names of folders, if the store lists it. The names are never joined to a path."""
-    return next((_read(store, each) for each in store.suites() if (each.parent.name, each.name) == (name, stamp)), None)
+    return next(
+        (_read(store, suite) for suite in store.suites() if (suite.parent.name, suite.name) == (name, stamp)), None
+    )
 
 
 def _read(store: Store, folder: Path) -> SuiteRow:
@@ -216,14 +218,14 @@ def read_suite(folder: Path, *, running: bool) -> SuiteRow:
         folder: The folder.
         running: Whether the suite runs now.
     """
-    place = (folder.parent.name, folder.name)
+    names = (folder.parent.name, folder.name)
     try:
-        return _row(load_suite(folder), place, running=running)
+        return _row(load_suite(folder), names, running=running)
     except BadRecord as error:
-        return SuiteRow(name=folder.parent.name, folder=place, running=running, problem=str(error))
+        return SuiteRow(name=folder.parent.name, folder=names, running=running, problem=str(error))
 
 
-def _row(stored: StoredSuite, place: tuple[str, str], *, running: bool) -> SuiteRow:
+def _row(stored: StoredSuite, names: tuple[str, str], *, running: bool) -> SuiteRow:
     def without_result(name: str) -> State:
         if running and name in stored.running:
             return State.RUNNING
@@ -239,7 +241,7 @@ def _row(stored: StoredSuite, place: tuple[str, str], *, running: bool) -> Suite
     ]
     return SuiteRow(
         name=stored.suite[:MAX_TEXT],
-        folder=place,
+        folder=names,
         seed=stored.seed[:MAX_TEXT],
         running=running,
         cases=tuple(cases[:MAX_CASES]),
@@ -255,7 +257,7 @@ def _case(name: str, result: StoredCaseResult) -> CaseRow:
         ended=result.ended[:MAX_TEXT],
         why=result.why[:MAX_TEXT],
         reproduce=result.reproduce[:MAX_TEXT],
-        left_out=tuple(each[:MAX_TEXT] for each in result.left_out[:MAX_LEFT_OUT]),
+        left_out=tuple(text[:MAX_TEXT] for text in result.left_out[:MAX_LEFT_OUT]),
         seconds=result.seconds,
         run=(parts[0], parts[1]) if len(parts) == 2 else None,
     )

@@ -105,7 +105,7 @@ def build(record: RunRecord, *, warnings: Mapping[str, int] | None = None) -> di
         started_utc=test.started_utc,
         counts=counts(record.operations, test.codes),
         availability=overall(record.operations, test.codes),
-        latency={f: Quantiles(**each) for f, each in quantiles.items()},
+        latency={f: Quantiles(**values) for f, values in quantiles.items()},
         versions=test.versions,
         artifact=test.artifact,
         promise=test.promise,
@@ -134,19 +134,19 @@ def _members(value: Any, kind: type) -> dict[str, Any]:
     return {member.name: getattr(value, member.name) for member in fields(kind)}
 
 
-def _thresholds(found: Iterable[Measured], *, was_behind: bool) -> list[StoredThreshold]:
+def _thresholds(thresholds: Iterable[Measured], *, was_behind: bool) -> list[StoredThreshold]:
     """Returns each threshold with its number, and whether the run kept it.
 
     It is unknown whether a run whose control node was behind keeps a threshold that it crossed.
     """
     return [
         StoredThreshold(
-            threshold=str(each.threshold),
-            measured=each.number,
-            kept=True if each.crossed is None else "unknown" if was_behind else False,
-            crossed=each.crossed,
+            threshold=str(threshold.threshold),
+            measured=threshold.number,
+            kept=True if threshold.crossed is None else "unknown" if was_behind else False,
+            crossed=threshold.crossed,
         )
-        for each in found
+        for threshold in thresholds
     ]
 
 
@@ -162,8 +162,8 @@ def counts(operations: Iterable[Operation], codes: Codes) -> Counts:
     total = sum(by_f.values(), Counter[str]())
     return Counts(
         operations=total.total(),
-        **{each: total[each] for each in OUTCOMES},
-        by_f={f: {each: by_f[f][each] for each in OUTCOMES} for f in sorted(by_f)},
+        **{kind: total[kind] for kind in OUTCOMES},
+        by_f={f: {kind: by_f[f][kind] for kind in OUTCOMES} for f in sorted(by_f)},
         errors=dict(errors.most_common()),
     )
 
@@ -180,28 +180,28 @@ def violations(parts: Iterable[Part]) -> Value:
 
 def _detail(parts: Iterable[Part], name: str) -> Value:
     """Returns a detail of the first invalid part that has it; None if none has."""
-    found = (part.details.get(name) for part in parts if part.verdict is Verdict.INVALID)
-    return next((written(detail) for detail in found if detail), None)
+    details = (part.details.get(name) for part in parts if part.verdict is Verdict.INVALID)
+    return next((written(detail) for detail in details if detail), None)
 
 
 def _counterexample(record: RunRecord) -> Value:
     """Returns the counterexample with its circumstances."""
-    found = counterexample(record.parts)
-    examples = counterexamples_of(record, reason_of(record.parts)) if isinstance(found, dict) else ()
-    return {**found, "circumstances": circumstances(examples[0], record)} if examples else found
+    example = counterexample(record.parts)
+    examples = counterexamples_of(record, reason_of(record.parts)) if isinstance(example, dict) else ()
+    return {**example, "circumstances": circumstances(examples[0], record)} if examples else example
 
 
 def _parts(parts: Sequence[Part]) -> dict[str, StoredPart]:
-    found: dict[str, StoredPart] = {}
+    stored: dict[str, StoredPart] = {}
     for part in parts:
         name, number = part.name, 1
-        while name in found:  # two parts with one name: neither may hide the other
+        while name in stored:  # two parts with one name: neither may hide the other
             number += 1
             name = f"{part.name}-{number}"
-        found[name] = StoredPart(
+        stored[name] = StoredPart(
             valid=part.verdict.as_json, reason=part.reason, details=dict(part.details), extra=part.extra
         )
-    return found
+    return stored
 
 
 def _fault(fault: FaultRecord, availability: FaultAvailability | None, elections: Elections) -> MeasuredFault:
@@ -224,8 +224,8 @@ def _led(availability: FaultAvailability, elections: Elections) -> Led:
 
 def _rivals(sightings: Sequence[Sighting]) -> list[RivalLeaders]:
     return [
-        RivalLeaders(term=found.term, sentence=str(found), claims=found.claims)
-        for found in rivals(sightings)[:MAX_RIVALS]
+        RivalLeaders(term=rival.term, sentence=str(rival), claims=rival.claims)
+        for rival in rivals(sightings)[:MAX_RIVALS]
     ]
 
 

@@ -66,8 +66,8 @@ def load_record(run: Run) -> RunRecord:
     document = checked(_read_json(run, run.results_json), str(run.results_json))
     try:
         seen = observations_from(document)
-        seen = replace(seen, problems=[*(each for each in seen.problems if each not in problems), *problems])
-        observed = {each.name: getattr(seen, each.name) for each in fields(seen)}
+        seen = replace(seen, problems=[*(problem for problem in seen.problems if problem not in problems), *problems])
+        observed = {field.name: getattr(seen, field.name) for field in fields(seen)}
         return RunRecord(test=test, parts=parts_from(document), operations=operations, **observed)
     except BadRecord as error:
         raise BadRecord(f"{run.results_json}: {error}") from error

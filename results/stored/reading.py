@@ -69,8 +69,8 @@ def shown_from(document: Mapping[str, Value]) -> Shown:
 
 def observations_from(document: Mapping[str, Value]) -> Observations:
     """Returns what was observed of the run of a document."""
-    for each in fields(Observations):
-        _of(document, each.name)
+    for field in fields(Observations):
+        _of(document, field.name)
     return read(document, Observations, "", error=BadRecord)
 
 

@@ -115,7 +115,7 @@ def worst_gap(measured: Mapping[str, Value], by_f: Mapping[str, Mapping[str, Val
     """
     if not by_f:
         return None
-    f = max(by_f, key=lambda each: by_f[each]["longest_gap_s"])
+    f = max(by_f, key=lambda name: by_f[name]["longest_gap_s"])
     gap_s = by_f[f]["longest_gap_s"]
     return None if seconds(gap_s) == seconds(measured["longest_gap_s"]) else (label(f), gap_s)
 
@@ -155,8 +155,8 @@ def times(phases: Sequence[Phase]) -> str:
     shown = []
     for name in longest[:MAX_PHASES]:
         nodes = [phase for phase in groups[name] if phase.node is not None][:MAX_PHASE_NODES]
-        each = ", ".join(f"{label(str(phase.node))} {seconds(phase.seconds)}" for phase in nodes)
-        shown.append(f"{label(name)} {seconds(took_s[name])}{f' ({each})' if each else ''}")
+        by_node = ", ".join(f"{label(str(phase.node))} {seconds(phase.seconds)}" for phase in nodes)
+        shown.append(f"{label(name)} {seconds(took_s[name])}{f' ({by_node})' if by_node else ''}")
     text = f"{seconds(beside_s)} beside the workload of {seconds(workload_s)}"
     return f"{text}: {', '.join(shown)}" if shown else text
 

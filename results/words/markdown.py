@@ -17,4 +17,4 @@ _MARKUP: Final = re.compile(r"[^A-Za-z0-9 .,=/-]")
 
 def quoted(text: str, max_length: int = MAX_REASON) -> str:
     """Returns a foreign text that no reader of Markdown takes for markup; a long one is cut, and its length is added."""
-    return f"<code>{_MARKUP.sub(lambda found: f'&#{ord(found[0])};', name(text, max_length))}</code>"
+    return f"<code>{_MARKUP.sub(lambda match: f'&#{ord(match[0])};', name(text, max_length))}</code>"

@@ -50,7 +50,7 @@ class Service(services.Service[Bug]):
         """Adds or reads."""
         if self.strikes(Bug.ROLLBACK):
             for key, adds in self._adds.items():
-                self._adds[key] = [each for each in adds if each[0] < now_s() - 1]
+                self._adds[key] = [add for add in adds if add[0] < now_s() - 1]
         adds = self._adds.setdefault(invocation.key, [])
         if invocation.f == "read":
             horizon_s = now_s() - (0.5 if self.strikes(Bug.STALE_READ) else 0)

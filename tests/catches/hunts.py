@@ -185,14 +185,14 @@ def row_of(bug: StrEnum, planted: Planted) -> str:
 def needs(planted: Planted) -> str:
     """Returns what a bug needs, in the form of the pages that describe planted bugs."""
     own = planted.needs
-    found = [
-        f"`--{name.replace('_', '-')}` {listed([f'`{each}`' for each in sorted(map(str, fits))], 'or')}"
+    told = [
+        f"`--{name.replace('_', '-')}` {listed([f'`{fit}`' for fit in sorted(map(str, fits))], 'or')}"
         for name, fits in own.options.items()
     ]
-    found += [f"`--{name.replace('_', '-')}` {least} or more" for name, least in own.at_least.items()]
-    found += [f"`--workload` {listed([f'`{each}`' for each in own.workloads], 'or')}"] if own.workloads else []
-    found += [f"a fault: {listed([f'`{each}`' for each in own.faults], 'or')}"] if own.faults else []
-    return "; ".join(found)
+    told += [f"`--{name.replace('_', '-')}` {least} or more" for name, least in own.at_least.items()]
+    told += [f"`--workload` {listed([f'`{workload}`' for workload in own.workloads], 'or')}"] if own.workloads else []
+    told += [f"a fault: {listed([f'`{fault}`' for fault in own.faults], 'or')}"] if own.faults else []
+    return "; ".join(told)
 
 
 @functools.cache

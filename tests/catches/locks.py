@@ -69,8 +69,8 @@ class Locks(Service[Bug]):
         if lock.until_s < now_s():
             lock.holder = None
         if self.strikes(Bug.FORGOTTEN):
-            for each in self._locks.values():
-                each.holder = None
+            for other in self._locks.values():
+                other.holder = None
         if invocation.f == "acquire":
             return self._acquire(lock, process)
         if lock.holder != process and not (lock.holder is not None and self.strikes(Bug.FOREIGN_RELEASE)):

@@ -128,27 +128,27 @@ class LogService(Service[Bug]):
         if self.strikes(Bug.STALE_READ):
             log = {offset: entry for offset, entry in log.items() if entry[0] < now_s() - LAG_S}
         first, last = asked if isinstance(asked, list) else (asked, asked)
-        found = [[offset, log[offset][1]] for offset in range(first, last + 1) if offset in log]
-        if found and self.strikes(Bug.DIRTY_READ):
-            del self._logs[key][found[-1][0]]
+        entries = [[offset, log[offset][1]] for offset in range(first, last + 1) if offset in log]
+        if entries and self.strikes(Bug.DIRTY_READ):
+            del self._logs[key][entries[-1][0]]
         if isinstance(asked, list):
-            return Ok(self._shown(log, found))
-        return Ok(found[0][1] if found else None)
+            return Ok(self._shown(log, entries))
+        return Ok(entries[0][1] if entries else None)
 
-    def _shown(self, log: dict[int, tuple[float, Value]], found: list[list[Value]]) -> list[list[Value]]:
+    def _shown(self, log: dict[int, tuple[float, Value]], entries: list[list[Value]]) -> list[list[Value]]:
         """Returns the entries as a watch shows them."""
-        older = [offset for offset in log if found and offset < found[0][0]]
+        older = [offset for offset in log if entries and offset < entries[0][0]]
         if older and self.strikes(Bug.WATCH_OLDER):
-            return [[older[-1], log[older[-1]][1]], *found]
-        if len(found) > 1:
-            *before, last = found
+            return [[older[-1], log[older[-1]][1]], *entries]
+        if len(entries) > 1:
+            *before, last = entries
             if self.strikes(Bug.WATCH_SKIPS):
                 return [*before[:-1], last]
             if self.strikes(Bug.WATCH_REPEATS):
-                return [*found, last]
+                return [*entries, last]
             if self.strikes(Bug.WATCH_DISORDERS):
                 return [*before[:-1], last, before[-1]]
-        return found
+        return entries
 
     def _truncate(self, key: str | None) -> None:
         log = self._logs.get(key, {})

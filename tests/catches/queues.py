@@ -83,8 +83,8 @@ class Queues(Service[Bug]):
             del queue[1]
         return Ok(self._take(key, -1 if len(queue) > 1 and self.strikes(Bug.FROM_BEHIND) else 0))
 
-    def _take(self, key: str, place: int = 0) -> Value:
-        entry = self._queues[key].pop(place)
+    def _take(self, key: str, index: int = 0) -> Value:
+        entry = self._queues[key].pop(index)
         self._taken.append((now_s(), key, entry))
         return entry[1]
 

@@ -71,11 +71,11 @@ class Service(services.Service[Bug]):
     def _read(self, members: list[tuple[int, float, float]]) -> list[int]:
         side = self.draws.choice([1, 2])
         lag_s = 0.5 if self.strikes(Bug.STALE_READ) else 0.0
-        found = [member[0] for member in members if member[side] <= now_s() - lag_s]
-        if found and self.strikes(Bug.LOST_PAGE):
-            first = self.draws.randrange(len(found))
-            del found[first : first + 5]
+        elements = [member[0] for member in members if member[side] <= now_s() - lag_s]
+        if elements and self.strikes(Bug.LOST_PAGE):
+            first = self.draws.randrange(len(elements))
+            del elements[first : first + 5]
         if self.strikes(Bug.PHANTOM):
-            found.append(-1)
-        self.draws.shuffle(found)
-        return found
+            elements.append(-1)
+        self.draws.shuffle(elements)
+        return elements

@@ -40,7 +40,7 @@ def passes(language: str, words: tuple[str, ...], runs: int) -> None:
         assert trial.outcome.judged is Verdict.VALID, trial.outcome.sentence
 
 
-@pytest.mark.parametrize(("bug", "words"), ROWS, ids=lambda each: each if isinstance(each, str) else "")
+@pytest.mark.parametrize(("bug", "words"), ROWS, ids=lambda value: value if isinstance(value, str) else "")
 def test_a_planted_bug_is_found(bug: str, words: tuple[str, ...]) -> None:
     """In the program in C, by the operations of clients."""
     find = hunted("c", *words, "--bug", bug).first(MOST)
@@ -60,7 +60,7 @@ def test_the_correct_program_passes(words: tuple[str, ...]) -> None:
 @pytest.mark.parametrize(
     ("bug", "words"),
     [*ROWS, ("cas-in-two-steps", (*RACE, *STALLED))],
-    ids=lambda each: each if isinstance(each, str) else "",
+    ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_a_planted_bug_is_found_in_each_language(bug: str, words: tuple[str, ...], language: str, seed: int) -> None:
     """From each root seed."""

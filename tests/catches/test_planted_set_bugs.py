@@ -61,7 +61,7 @@ def test_a_planted_bug_is_found(bug: Bug, load: Load, seed: int, tmp_path: Path)
     part = judge(bug, seed, load, OPTIONS["one"], tmp_path)["set"]
     assert part.verdict is Verdict.INVALID
     assert part.details["counts"][KINDS[bug]] > 0
-    example = next(each for each in part.details["counterexamples"] if each["kind"] == KINDS[bug])
+    example = next(detail for detail in part.details["counterexamples"] if detail["kind"] == KINDS[bug])
     assert example["explanation"]
     assert 1 <= len(example["operations"]) <= 6
 

@@ -31,8 +31,8 @@ def ran(folder: Path, cluster: str, *words: str) -> tuple[str, dict[str, Any]]:
     results = list((folder / "store").glob("*/2*/results.json"))
     assert len(results) == 1, done.stdout
     parts = json.loads(results[0].read_text())["parts"]
-    found = parts if isinstance(parts, dict) else {part["name"]: part for part in parts}
-    return done.stdout, found.get("processes", {})
+    by_name = parts if isinstance(parts, dict) else {part["name"]: part for part in parts}
+    return done.stdout, by_name.get("processes", {})
 
 
 @pytest.mark.parametrize("cluster", ["local", "sim"])

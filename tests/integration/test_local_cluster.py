@@ -71,13 +71,13 @@ def traces(name: str) -> dict[str, list[str]]:
                 if f"/run/labrys/{name}/" in (entry / "cmdline").read_text().replace("\0", " "):
                     processes.append(entry.name)
     mounts = [line for line in Path("/proc/self/mountinfo").read_text().splitlines() if name in line]
-    found = {
+    by_kind = {
         "namespaces": [entry.name for entry in namespaces.NETNS_DIR.glob(f"labrys-{name}-*")],
         "mounts": mounts,
         "processes": processes,
         "files": [str(path) for path in [state_module.STATE_ROOT / name] if path.exists()],
     }
-    return {what: left for what, left in found.items() if left}
+    return {what: left for what, left in by_kind.items() if left}
 
 
 def marker_processes(marker: str) -> list[str]:

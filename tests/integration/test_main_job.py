@@ -44,9 +44,9 @@ def labrys(store: Path, *options: str) -> tuple[int, dict[str, Any], str]:
 
 def part(document: dict[str, Any], name: str) -> dict[str, Any]:
     """One part of the verdict."""
-    found = document["parts"][name]
-    assert isinstance(found, dict)
-    return found
+    own_part = document["parts"][name]
+    assert isinstance(own_part, dict)
+    return own_part
 
 
 def verdicts(path: Path) -> dict[str | None, Verdict]:
@@ -73,7 +73,7 @@ def test_safe_reads_survive_a_partition(tmp_path: Path, read_mode: str, faults: 
     assert part(document, "faults-effective")["valid"] is True, said
     # A follower that was cut off sometimes stays behind until a restart: a bug of the default system, its finding 4, which the
     # verdict must show; everything else must be right. On a busy machine `control-node` is unknown (decision 0012).
-    others = {name: each["valid"] for name, each in document["parts"].items() if name != "recovered"}
+    others = {name: other["valid"] for name, other in document["parts"].items() if name != "recovered"}
     assert others.pop("control-node") is not False, said
     assert set(others.values()) == {True}, said
     recovered = part(document, "recovered")["valid"]

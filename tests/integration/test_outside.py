@@ -53,13 +53,13 @@ def stranger(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installed
         "PIP_NO_DEPS": "1",
         "PIP_NO_BUILD_ISOLATION": "0",  # pip takes it for: no isolation
     }
-    found = Installed(folder / "elsewhere", environment=empty)
-    found.borrow()  # pip, before the wheel needs its dependencies
-    told = found.run("sh", str(TOOLS / "install.sh"), str(found.folder / "venv"), WHEEL=str(wheel))
+    installed = Installed(folder / "elsewhere", environment=empty)
+    installed.borrow()  # pip, before the wheel needs its dependencies
+    told = installed.run("sh", str(TOOLS / "install.sh"), str(installed.folder / "venv"), WHEEL=str(wheel))
     assert told.startswith("labrys"), told
-    place = found.run(str(found.python), "-c", "import harness; print(harness.__file__)")
-    assert place.startswith(found.packages), "the modules must be those of the wheel"
-    return found
+    path = installed.run(str(installed.python), "-c", "import harness; print(harness.__file__)")
+    assert path.startswith(installed.packages), "the modules must be those of the wheel"
+    return installed
 
 
 def test_the_wheel_has_all_that_it_needs(wheel: Path) -> None:

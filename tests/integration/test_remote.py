@@ -214,7 +214,7 @@ def test_a_log_that_grows_is_fetched(remote: FabricRemote, tmp_path: Path) -> No
 @pytest.fixture
 def cut_node(cluster: LocalCluster) -> Iterator[FabricRemote]:
     """A connected shell on n5, whose link is then cut between the control namespace and the node."""
-    remote = FabricRemote("n5", cluster.endpoint(cluster.nodes[4]), place=cluster.entered)
+    remote = FabricRemote("n5", cluster.endpoint(cluster.nodes[4]), entering=cluster.entered)
     remote.run("true")
     yield remote
     _link(cluster, "up")
@@ -231,7 +231,7 @@ def test_a_dead_link_is_an_error_in_bounded_time(cluster: LocalCluster, cut_node
 
     When the link is back, the same shell works again.
     """
-    newcomer = FabricRemote("n5", cluster.endpoint(cluster.nodes[4]), place=cluster.entered)
+    newcomer = FabricRemote("n5", cluster.endpoint(cluster.nodes[4]), entering=cluster.entered)
 
     def attempt(action: Callable[..., object], *arguments: str) -> Exception | None:
         try:
@@ -265,7 +265,7 @@ def test_a_dead_link_is_an_error_in_bounded_time(cluster: LocalCluster, cut_node
 def test_a_wrong_key_is_refused(cluster: LocalCluster, endpoint: Endpoint, tmp_path: Path) -> None:
     """A key that the node does not know is an error with the login and the key."""
     keys.write_key_pair(tmp_path / "other")
-    remote = FabricRemote("n1", _with(endpoint, key=tmp_path / "other"), place=cluster.entered)
+    remote = FabricRemote("n1", _with(endpoint, key=tmp_path / "other"), entering=cluster.entered)
 
     with pytest.raises(NodeUnreachable, match=r"root@.*:22 does not accept the key .*/other"):
         remote.run("true")
@@ -278,10 +278,10 @@ def test_a_host_key_is_checked(cluster: LocalCluster, endpoint: Endpoint, tmp_pa
     known = (cluster._state.directory / "known_hosts").read_text().splitlines()[0].partition(" ")[2]
 
     with pytest.raises(NodeUnreachable, match="shows another host key than the pinned key"):
-        FabricRemote("n1", _with(endpoint, host_key=other), place=cluster.entered).run("true")
+        FabricRemote("n1", _with(endpoint, host_key=other), entering=cluster.entered).run("true")
     with pytest.raises(NodeUnreachable, match="not found in known_hosts"):
-        FabricRemote("n1", _with(endpoint, known_hosts=tmp_path / "empty"), place=cluster.entered).run("true")
-    pinned = FabricRemote("n1", _with(endpoint, host_key=known, known_hosts=None), place=cluster.entered)
+        FabricRemote("n1", _with(endpoint, known_hosts=tmp_path / "empty"), entering=cluster.entered).run("true")
+    pinned = FabricRemote("n1", _with(endpoint, host_key=known, known_hosts=None), entering=cluster.entered)
     assert pinned.run("hostname").stdout == "n1\n"
     pinned.close()
 
@@ -296,7 +296,7 @@ def test_a_login_that_is_not_root(cluster: LocalCluster, endpoint: Endpoint, tmp
         "useradd -m -p '*' tester && chmod 644 /etc/ssh/labrys_authorized_keys && "
         "printf 'tester ALL=(ALL) NOPASSWD: ALL\n' >/etc/sudoers.d/tester && chmod 440 /etc/sudoers.d/tester"
     )
-    remote = FabricRemote("n1", _with(endpoint, user="tester"), place=cluster.entered)
+    remote = FabricRemote("n1", _with(endpoint, user="tester"), entering=cluster.entered)
     try:
         assert remote.run("id -un").stdout == "root\n"
         with pytest.raises(CommandTimeout):

@@ -90,7 +90,7 @@ def test_a_login_without_rights_can_do_nothing(cluster: LocalCluster) -> None:
     root = cluster.remote(cluster.nodes[3])
     root.run("useradd -m -p '*' plain && chmod 644 /etc/ssh/labrys_authorized_keys")
     endpoint = dataclasses.replace(cluster.endpoint(cluster.nodes[3]), user="plain")
-    remote = FabricRemote("n4", endpoint, place=cluster.entered)
+    remote = FabricRemote("n4", endpoint, entering=cluster.entered)
     try:
         can = probe(remote, own_clock=True)
     finally:

@@ -29,9 +29,9 @@ def test_faults_hit_the_service_that_they_aim_at(tmp_path: Path) -> None:
     ]  # fmt: skip
     ended = subprocess.run(command, capture_output=True, text=True, timeout=180, check=False)
     assert ended.returncode == 0, ended.stdout + ended.stderr
-    (found,) = tmp_path.glob("*/2*/results.json")
-    document = json.loads(found.read_text())
-    plan = json.loads((found.parent / "plan.json").read_text())["faults"]
+    (results,) = tmp_path.glob("*/2*/results.json")
+    document = json.loads(results.read_text())
+    plan = json.loads((results.parent / "plan.json").read_text())["faults"]
     named = {fault["id"]: f"{fault['kind']}:{fault['role']}" for fault in plan}
     faults = {named[fault["planned"]["id"]]: fault for fault in document["faults"]}
     assert set(faults) == {"kill:voter", "kill:store", "pause:voter"}
@@ -41,7 +41,7 @@ def test_faults_hit_the_service_that_they_aim_at(tmp_path: Path) -> None:
     assert document["other_leaders"]["voter"]["leadership"]["changes"] >= 1
     assert {seen["node"] for seen in document["other_sightings"]["voter"]} == {"n1", "n2", "n3"}
     assert document["sightings"] == [], "the store has no status"
-    (log,) = found.parent.glob("nodes/n2/store.log")
+    (log,) = results.parent.glob("nodes/n2/store.log")
     # A client that goes away during a request makes Python's server print a traceback between these lines.
     starts = [json.loads(line) for line in log.read_text().splitlines() if line.startswith("{")]
     assert starts == [{"starts": 1}, {"starts": 2}]

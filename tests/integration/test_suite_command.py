@@ -50,8 +50,8 @@ def command(file: Path, store: Path, *more: str) -> list[str]:
 
 def cases_done(store: Path) -> dict[str, dict[str, object]]:
     """Returns the records of the finished cases."""
-    found = list(store.glob("suites/short/*/suite.json"))
-    cases: dict[str, dict[str, object]] = json.loads(found[0].read_text())["results"] if found else {}
+    files = list(store.glob("suites/short/*/suite.json"))
+    cases: dict[str, dict[str, object]] = json.loads(files[0].read_text())["results"] if files else {}
     return cases
 
 

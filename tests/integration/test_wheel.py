@@ -22,19 +22,21 @@ ROOT = Path(__file__).parents[2]
 @pytest.fixture(scope="module")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installed:
     """Installs the wheel."""
-    found = Installed(tmp_path_factory.mktemp("wheel") / "elsewhere")
-    found.pip(str(wheel))
-    found.borrow()
-    place = found.run(str(found.python), "-c", "import harness; print(harness.__file__)")
-    assert place.startswith(found.packages), "the modules must be those of the wheel"
-    return found
+    copy = Installed(tmp_path_factory.mktemp("wheel") / "elsewhere")
+    copy.pip(str(wheel))
+    copy.borrow()
+    path = copy.run(str(copy.python), "-c", "import harness; print(harness.__file__)")
+    assert path.startswith(copy.packages), "the modules must be those of the wheel"
+    return copy
 
 
 def test_the_wheel_has_the_suites_of_systems_and_not_their_tests(wheel: Path) -> None:
     """A user reads the page of a system and runs its suites. Of the findings there are the plans, which suites use."""
     names = {name for name in ZipFile(wheel).namelist() if name.startswith("clusters/systems/")}
     kept = ("README.md", "suites/*.toml", "findings/*/plan.json")
-    assert {str(path.relative_to(ROOT)) for each in kept for path in ROOT.glob(f"clusters/systems/*/{each}")} <= names
+    assert {
+        str(path.relative_to(ROOT)) for pattern in kept for path in ROOT.glob(f"clusters/systems/*/{pattern}")
+    } <= names
     inner = [name.split("/")[3:] for name in names]
     assert [path for path in inner if path[:1] == ["tests"]] == []
     assert {path[-1] for path in inner if path[:1] == ["findings"]} == {"plan.json"}

@@ -97,7 +97,7 @@ def register_history(random: Random, kind: Kind, key: str | None) -> list[Operat
     register = Register(random, kind)
     done = [register.do() for _ in range(kind.size)]
     spread = random.choice([0.8, 3.0])
-    times = [(place - spread * random.random(), place + spread * random.random()) for place in range(len(done))]
+    times = [(index - spread * random.random(), index + spread * random.random()) for index in range(len(done))]
     rank = {time: index // kind.events for index, time in enumerate(sorted(time for pair in times for time in pair))}
     operations = []
     for process, ((f, value, result, ok), (start, end)) in enumerate(zip(done, times, strict=True)):
@@ -126,7 +126,7 @@ def register_history(random: Random, kind: Kind, key: str | None) -> list[Operat
 def _said(value: Any, kind: Kind) -> Value:
     if value is None or kind.spoken is None:
         return value
-    return [_said(each, kind) for each in value] if isinstance(value, list) else kind.spoken(value)
+    return [_said(member, kind) for member in value] if isinstance(value, list) else kind.spoken(value)
 
 
 def row_order(op: Operation) -> tuple[int, int, Any]:
@@ -199,27 +199,27 @@ def two_writes_and_a_read(*, stale: bool, key: str = "k", since: int = 0) -> lis
     ]
 
 
-def alone(place: int, f: str, value: Value, result: Value = None) -> Operation:
+def alone(index: int, f: str, value: Value, result: Value = None) -> Operation:
     """Returns the operation at one place of a sequential history."""
     return Operation(
-        process=place % 5,
+        process=index % 5,
         f=f,
         value=value,
         result=result,
         type=OpType.OK,
-        start_ns=place,
-        end_ns=place,
-        invoke_index=2 * place,
-        complete_index=2 * place + 1,
+        start_ns=index,
+        end_ns=index,
+        invoke_index=2 * index,
+        complete_index=2 * index + 1,
     )
 
 
 def writes_and_reads(size: int, lies: Mapping[int, int]) -> list[Operation]:
     """Writes a number at each even place and reads it at the next. The places of `lies` have reads of these values instead."""
     right = [
-        alone(place, "read", None, place - 1) if place % 2 else alone(place, "write", place) for place in range(size)
+        alone(index, "read", None, index - 1) if index % 2 else alone(index, "write", index) for index in range(size)
     ]
-    return [alone(place, "read", None, lies[place]) if place in lies else op for place, op in enumerate(right)]
+    return [alone(index, "read", None, lies[index]) if index in lies else op for index, op in enumerate(right)]
 
 
 def write_runs(folder: Path, runs: Mapping[str, Sequence[Operation]]) -> list[str]:
@@ -262,8 +262,8 @@ def fields_of(result: Analysis) -> dict[str, Any]:
         "op_invoke_index": None if op is None else op.invoke_index,
         "op_complete_index": None if op is None else op.complete_index,
         "explanation": result.explanation,
-        "counterexample": json.loads(json.dumps([operation_json(each) for each in result.counterexample])),
+        "counterexample": json.loads(json.dumps([operation_json(operation) for operation in result.counterexample])),
         "order_agrees": None if result.order_agrees is None else str(result.order_agrees),
         "order_reason": result.order_reason or None,
-        "certificate": None if certificate is None else [each.invoke_index for each in certificate],
+        "certificate": None if certificate is None else [operation.invoke_index for operation in certificate],
     }

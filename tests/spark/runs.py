@@ -85,9 +85,9 @@ def _valid() -> RunRecord:
     return replace(record(seed=3, operations=10), duration_s=1.0, parts=[RECOVERED], faults=(), operations=())
 
 
-def _write_results(folder: Path, found: RunRecord, thresholds: Sequence[StoredThreshold] = ()) -> None:
+def _write_results(folder: Path, written: RunRecord, thresholds: Sequence[StoredThreshold] = ()) -> None:
     """Writes the results of a run as Labrys writes them today."""
-    document = {**build(found), "thresholds": msgspec.to_builtins(thresholds)}
+    document = {**build(written), "thresholds": msgspec.to_builtins(thresholds)}
     (folder / "results.json").write_text(json.dumps(document))
 
 
@@ -96,7 +96,7 @@ def in_one_process(options: AnalysisOptions) -> Summary:
     return analyze_here(options, Steps(Console(file=StringIO())))
 
 
-def tables_of(found: Summary) -> dict[str, list[str]]:
+def tables_of(summary: Summary) -> dict[str, list[str]]:
     """Returns the rows of each table of an output folder as comparable texts."""
     return {
         name: sorted(
@@ -104,7 +104,7 @@ def tables_of(found: Summary) -> dict[str, list[str]]:
             for folder in folders
             for row in parquet.read_table(folder.removeprefix("file:")).to_pylist()
         )
-        for name, folders in found.tables.items()
+        for name, folders in summary.tables.items()
     }
 
 
@@ -114,9 +114,9 @@ def _plain(value: Any) -> Any:
     return sorted(value) if isinstance(value, list) and value and isinstance(value[0], tuple) else value
 
 
-def assert_same_in_one_process(found: Summary, options: AnalysisOptions) -> None:
+def assert_same_in_one_process(summary: Summary, options: AnalysisOptions) -> None:
     """Asserts that the path in one process gives the results of Spark."""
     out = f"{options.out}-in-one-process"
     again = in_one_process(replace(options, out=out))
-    assert tables_of(again) == tables_of(found)
-    assert replace(again, out=found.out, tables=found.tables) == found
+    assert tables_of(again) == tables_of(summary)
+    assert replace(again, out=summary.out, tables=summary.tables) == summary

@@ -88,16 +88,16 @@ def test_a_damaged_input_is_unknown_and_the_others_are_judged(spark: SparkSessio
     }
     results.write_text(json.dumps({**document, "parts": {"recovered": part}, "faults": [], "sightings": []}))
 
-    found = run(spark, store, out, pictures=True)
+    summary = run(spark, store, out, pictures=True)
     rows = verdicts_of(spark, out)
-    assert found.runs == len(rows)
+    assert summary.runs == len(rows)
     assert_half(rows.pop(half))
     assert_unknown(rows, expected)
     definite = {name: [row["verdict"] for row in told] for name, told in rows.items() if name not in expected}
     good = {f"demo/{name}": ["valid"] for name in ("good", "good-again", "good-results", "bad-results")}
     assert definite == {**good, "demo/stale": ["invalid"]}
-    assert found.exit_code is ExitCode.INVALID
-    assert_unknown_shown(found, (out / "index.html").read_text(encoding="utf-8"))
+    assert summary.exit_code is ExitCode.INVALID
+    assert_unknown_shown(summary, (out / "index.html").read_text(encoding="utf-8"))
 
     trends = by_run(spark, out, "trends")
     assert {name: row["verdict"] for name, (row,) in trends.items() if row["verdict"] != "unknown"} == {
@@ -111,14 +111,14 @@ def test_a_damaged_input_is_unknown_and_the_others_are_judged(spark: SparkSessio
     assert "demo/bad-results/results.json: expected true, false or" in reason
 
 
-def assert_unknown_shown(found: Summary, page: str) -> None:
+def assert_unknown_shown(summary: Summary, page: str) -> None:
     """Asserts that the terminal and the page show the first unknowns with their reasons, and the number of all."""
-    said = as_text(found)
-    first = found.undecided[0]
+    said = as_text(summary)
+    first = summary.undecided[0]
     assert first["cause"] is not None
     assert f"{first['run']}: {first['cause']}" in said
     assert "Unknown keys" in page
     assert first["run"] in page
-    assert f"{found.counts['unknown']:,} unknown" in page
-    assert f"{found.counts['unknown']:,} unknown" in said
+    assert f"{summary.counts['unknown']:,} unknown" in page
+    assert f"{summary.counts['unknown']:,} unknown" in said
     assert " row of file:/" in said

@@ -39,8 +39,8 @@ def test_a_hunt_on_executors_finds_what_one_machine_finds(
 
     monkeypatch.setattr("results.pipeline.spark.running.running", running)
     outputs = []
-    for place in (("--jobs", "1"), ("--spark", "spark://host:7077")):
-        assert cli.invoke([*HUNT, *place, "--store", str(tmp_path)]) == 1
+    for where in (("--jobs", "1"), ("--spark", "spark://host:7077")):
+        assert cli.invoke([*HUNT, *where, "--store", str(tmp_path)]) == 1
         captured = capsys.readouterr()
         (counts,) = [line.partition(": ")[2] for line in captured.err.splitlines() if line.startswith("4 runs in ")]
         outputs.append((captured.out, counts))

@@ -22,7 +22,7 @@ from results.pipeline.errors import BadInput
 from results.pipeline.read.sources import find_sources
 from results.pipeline.spark import parts
 from results.pipeline.spark.hadoop_files import HadoopFiles
-from results.pipeline.spark.ingest import Ingested, ingest
+from results.pipeline.spark.ingest import IngestedFrames, ingest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -87,18 +87,18 @@ def as_rows(operations: Sequence[Operation]) -> list[tuple[Any, ...]]:
     ]
 
 
-def read(spark: SparkSession, where: Path, *paths: Path) -> Ingested:
+def read(spark: SparkSession, where: Path, *paths: Path) -> IngestedFrames:
     """Reads paths like the job."""
     files = HadoopFiles(spark)
     sources = find_sources(files, [str(path) for path in paths])
     return ingest(spark, files, sources, staged=str(where / "staged"), kept=str(where / "kept"))
 
 
-def quarantined(found: Ingested) -> list[tuple[str, int | None, str]]:
+def quarantined(ingested: IngestedFrames) -> list[tuple[str, int | None, str]]:
     """Returns file name, line and reason of each row in quarantine."""
-    if found.quarantine is None:
+    if ingested.quarantine is None:
         return []
-    rows = found.quarantine.collect()
+    rows = ingested.quarantine.collect()
     return [(row["source"].rsplit("/", 1)[-1], row["line"], row["reason"]) for row in rows]
 
 
@@ -117,17 +117,17 @@ def test_every_format_gives_the_same_operations(spark: SparkSession, tmp_path: P
     (home / "ez.edn.gz").write_bytes(gzip.compress((home / "plain.edn").read_bytes()))
     (home / "plain.edn").unlink()
     write_operations(home / "p.parquet", made["p.parquet"], run="of parquet")
-    found = read(spark, tmp_path, home)
-    assert quarantined(found) == []
+    ingested = read(spark, tmp_path, home)
+    assert quarantined(ingested) == []
     by_run: dict[str, list[tuple[Any, ...]]] = {}
-    for row in found.operations.orderBy("run", "invoke_index").collect():
+    for row in ingested.operations.orderBy("run", "invoke_index").collect():
         by_run.setdefault(row["run"], []).append(tuple(row[name] for name in NAMES[1:]))
     assert {run.rsplit("/", 1)[-1] for run in by_run} == {*made, "of parquet"} - {"p.parquet"}
     for run, rows in by_run.items():
         name = "p.parquet" if run == "of parquet" else run.rsplit("/", 1)[-1]
         (history,) = read_histories(str(home / name))
         assert rows == as_rows(history.operations), name
-    assert {each.run: each.operations for each in found.seen} == {run: len(rows) for run, rows in by_run.items()}
+    assert {seen.run: seen.operations for seen in ingested.seen} == {run: len(rows) for run, rows in by_run.items()}
     again = read(spark, tmp_path / "again", tmp_path / "kept" / "paired")
     assert again.operations.count() == sum(len(rows) for run, rows in by_run.items() if run != "of parquet")
     for part in (tmp_path / "kept").rglob("*.parquet"):
@@ -151,9 +151,9 @@ def test_what_is_damaged_is_told_and_costs_nothing_else(spark: SparkSession, tmp
     }
     for name, content in damaged.items():
         (home / name).write_bytes(content)
-    found = read(spark, tmp_path, home)
+    ingested = read(spark, tmp_path, home)
     by_file: dict[str, list[str]] = {}
-    for name, _, reason in quarantined(found):
+    for name, _, reason in quarantined(ingested):
         by_file.setdefault(name, []).append(reason)
     assert by_file.keys() == {"no-header.jsonl", "gap.jsonl", "binary.jsonl", "twice.jsonl", "later.edn"}
     assert any("expected one header at the beginning, found 0" in reason for reason in by_file["no-header.jsonl"])
@@ -163,7 +163,7 @@ def test_what_is_damaged_is_told_and_costs_nothing_else(spark: SparkSession, tmp
     (reason,) = by_file["later.edn"]
     assert reason.startswith("expected a :type")
     whole = str(home / "whole.jsonl")
-    rows = found.operations.where(found.operations["run"] == whole).orderBy("invoke_index").collect()
+    rows = ingested.operations.where(ingested.operations["run"] == whole).orderBy("invoke_index").collect()
     assert [tuple(row[name] for name in NAMES[1:]) for row in rows] == as_rows(operations_of(1))
 
 
@@ -179,14 +179,14 @@ def test_rows_of_tables_that_are_no_operations_are_told(spark: SparkSession, tmp
         "case when invoke_index > 50 then 0L else complete_index end as complete_index from good"
     )
     wrong.write.parquet(str(tmp_path / "table"))
-    found = read(spark, tmp_path, tmp_path / "table")
-    reasons = {reason for _, _, reason in quarantined(found)}
+    ingested = read(spark, tmp_path, tmp_path / "table")
+    reasons = {reason for _, _, reason in quarantined(ingested)}
     assert reasons == {
         "expected a type ok, fail or info, found done",
         "expected the JSON of a value in column 'value'",
         "expected a complete_index above the invoke_index",
     }
-    assert found.operations.count() + len(quarantined(found)) == good.count()
+    assert ingested.operations.count() + len(quarantined(ingested)) == good.count()
     good.drop("phase").write.parquet(str(tmp_path / "short"))
     with pytest.raises(BadInput, match="expected a column 'phase'"):
         read(spark, tmp_path / "other", tmp_path / "short")
@@ -210,11 +210,11 @@ def test_faults_of_a_history_are_kept_apart(spark: SparkSession, tmp_path: Path)
         Op(3, 9, OpType.INFO, NEMESIS, "stop-kill", {"fault": 1}),
     ]
     (tmp_path / "h.jsonl").write_bytes(HEADER + b"".join(encoder.event(op).encode() + b"\n" for op in ops))
-    found = read(spark, tmp_path, tmp_path / "h.jsonl")
-    assert quarantined(found) == []
-    assert found.operations.count() == 1
-    assert found.fault_events is not None
-    assert [row["f"] for row in found.fault_events.orderBy("invoke_index").collect()] == ["start-kill", "stop-kill"]
+    ingested = read(spark, tmp_path, tmp_path / "h.jsonl")
+    assert quarantined(ingested) == []
+    assert ingested.operations.count() == 1
+    assert ingested.fault_events is not None
+    assert [row["f"] for row in ingested.fault_events.orderBy("invoke_index").collect()] == ["start-kill", "stop-kill"]
 
 
 def test_paths_lead_somewhere_or_are_errors(spark: SparkSession, tmp_path: Path) -> None:
@@ -264,19 +264,19 @@ def test_a_large_history_is_read_by_several_tasks(
         lines[150] = b"{}\n"
     path = tmp_path / "large.jsonl"
     path.write_bytes(HEADER + b"".join(lines) + b'{"index":201,"ti')
-    found = read(spark, tmp_path / "parts", path)
+    ingested = read(spark, tmp_path / "parts", path)
     monkeypatch.setattr(parts, "PART_BYTES", 1 << 30)
     whole = read(spark, tmp_path / "whole", path)
     assert len(list((tmp_path / "parts" / "staged" / "events").glob("0/*.parquet"))) > 5
-    assert quarantined(found) == quarantined(whole)
-    assert [line for _, line, _ in quarantined(found)] == ([152, 159, 166, 203] if bad else [])
+    assert quarantined(ingested) == quarantined(whole)
+    assert [line for _, line, _ in quarantined(ingested)] == ([152, 159, 166, 203] if bad else [])
     assert (tmp_path / "parts" / "staged" / "events" / "whole").exists() is bad
-    rows = [sorted(each.operations.collect(), key=lambda row: row["invoke_index"]) for each in (found, whole)]
+    rows = [sorted(history.operations.collect(), key=lambda row: row["invoke_index"]) for history in (ingested, whole)]
     assert rows[0] == rows[1]
-    faults = [each.fault_events.collect() for each in (found, whole) if each.fault_events is not None]
+    faults = [history.fault_events.collect() for history in (ingested, whole) if history.fault_events is not None]
     assert faults[0] == faults[1]
     assert len(faults[0]) == 1
-    assert [each.operations for each in found.seen] == [each.operations for each in whole.seen] == [len(rows[0])]
+    assert [seen.operations for seen in ingested.seen] == [seen.operations for seen in whole.seen] == [len(rows[0])]
 
 
 def _open(ops: Sequence[Op], process: int) -> Op:

@@ -82,7 +82,7 @@ def test_a_job_is_whole_and_a_rerun_replaces(
         with pytest.raises(KeyboardInterrupt):
             run(spark, store, out)
     assert load_manifest(files, str(out)) == before
-    assert [found.name for found in (out / GENERATIONS).iterdir()] == [before.generations[0].id]
+    assert [path.name for path in (out / GENERATIONS).iterdir()] == [before.generations[0].id]
     assert not (out / LOCK).exists()
 
     # Another running job locks the folder. The next step takes over the lock of a dead one.
@@ -151,10 +151,10 @@ def test_a_history_in_edn_is_judged_by_what_it_says(spark: SparkSession, tmp_pat
     told = (store / "ours.edn").read_text()
     (store / "theirs.edn").write_text(re.sub(r", :labrys/conventions \{[^}]*\}", "", told))
     (store / "bad.edn").write_text(told.replace(":nil-read :exact", ":nil-read :some"))
-    found = run(spark, store, tmp_path / "out", wanted=Wanted(model="register"))
-    assert found.counts == {"invalid": 1, "valid": 1, "unknown": 1}
-    assert [row["run"].rpartition("/")[2] for row in found.refuted] == ["ours.edn"]
-    assert [row["run"].rpartition("/")[2] for row in found.undecided] == ["bad.edn"]
+    summary = run(spark, store, tmp_path / "out", wanted=Wanted(model="register"))
+    assert summary.counts == {"invalid": 1, "valid": 1, "unknown": 1}
+    assert [row["run"].rpartition("/")[2] for row in summary.refuted] == ["ours.edn"]
+    assert [row["run"].rpartition("/")[2] for row in summary.undecided] == ["bad.edn"]
 
 
 def test_an_output_folder_of_something_else_is_left_alone(spark: SparkSession, tmp_path: Path) -> None:

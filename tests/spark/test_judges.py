@@ -62,10 +62,10 @@ def make_run(
 def run(spark: SparkSession, store: Path, out: Path, **wanted: Any) -> tuple[Summary, list[dict[str, Any]]]:
     """Runs the job, and returns its summary and all verdicts."""
     options = AnalysisOptions(paths=[str(store)], out=str(out), pictures=False, wanted=Wanted(**wanted))
-    found = analyze(spark, options, SparkSteps(spark, Console(file=StringIO())))
-    assert_same_in_one_process(found, options)
-    rows = spark.read.parquet(*found.tables["verdicts"]).orderBy("run", "key").collect()
-    return found, [row.asDict() for row in rows]
+    summary = analyze(spark, options, SparkSteps(spark, Console(file=StringIO())))
+    assert_same_in_one_process(summary, options)
+    rows = spark.read.parquet(*summary.tables["verdicts"]).orderBy("run", "key").collect()
+    return summary, [row.asDict() for row in rows]
 
 
 def checked(path: Path, key: str | None, tmp_path: Path) -> Judged:
@@ -73,9 +73,9 @@ def checked(path: Path, key: str | None, tmp_path: Path) -> Judged:
     alone = tmp_path / "alone.parquet"
     write_operations(alone, [op for op in read_operations(path) if op.key == key], run="alone")
     asked = Request(wanted=Wanted(workload="ids"))
-    [found] = check_file(str(alone), asked)
-    assert isinstance(found, Judged)
-    return found
+    [result] = check_file(str(alone), asked)
+    assert isinstance(result, Judged)
+    return result
 
 
 def test_verdicts_of_judges_are_those_of_labrys_check(spark: SparkSession, tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ def test_verdicts_of_judges_are_those_of_labrys_check(spark: SparkSession, tmp_p
     make_run(store, "4-hostile", TWICE, times=99)
     make_run(store, "5-unknown", TWICE, workload="tests.judges:Ids")
     make_run(store, "6-foreign", asks(("a", 1), f="push"))
-    found, rows = run(spark, store, tmp_path / "out")
+    summary, rows = run(spark, store, tmp_path / "out")
     by_run: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
         by_run.setdefault(row["run"], []).append(row)
@@ -101,7 +101,7 @@ def test_verdicts_of_judges_are_those_of_labrys_check(spark: SparkSession, tmp_p
         )  # fmt: skip
         assert (row["kind"], row["cause"]) == (said.get("kind"), said.get("cause"))
         assert row["explanation"] == said["explanation"].removeprefix(f"Key {row['key']}: ")
-        shown = [each["invoke_index"] for each in json.loads(row["counterexample"] or "[]")]
+        shown = [op["invoke_index"] for op in json.loads(row["counterexample"] or "[]")]
         assert shown == [op.invoke_index for op in same.shown]
         assert row["op_invoke_index"] == (said.get("op") or {}).get("invoke_index")
     assert {row["verdict"] for row in by_run["demo/2-two"]} == {"valid", "unknown"}
@@ -110,7 +110,7 @@ def test_verdicts_of_judges_are_those_of_labrys_check(spark: SparkSession, tmp_p
     assert "the option times: 99 is not in the range" in hostile["cause"]
     assert "which labrys never takes from a file" in unknown["cause"]
     assert (foreign["cause"], foreign["explanation"]) == ("error", "event 0: expected ask, found push")
-    assert found.verdict == "invalid"
+    assert summary.verdict == "invalid"
 
 
 def test_a_workload_can_be_said_of_tables(spark: SparkSession, tmp_path: Path) -> None:
@@ -131,20 +131,20 @@ def test_keys_of_any_size_share_a_partition(
     """A key over the limit, a key on which the judge fails and an unreadable key do not affect the others."""
     monkeypatch.setattr(judges, "ROWS_AT_ONCE", 7)
     rows = [
-        {"run": "r", "key": f"k{key}", "address": key, "process": place, "f": "ask", "type": "ok", "start_ns": place,
-         "end_ns": place + 1, "value": value, "result": str(place % 3 if key == 3 else place),
-         "invoke_index": 2 * place, "complete_index": 2 * place + 1}
+        {"run": "r", "key": f"k{key}", "address": key, "process": index, "f": "ask", "type": "ok", "start_ns": index,
+         "end_ns": index + 1, "value": value, "result": str(index % 3 if key == 3 else index),
+         "invoke_index": 2 * index, "complete_index": 2 * index + 1}
         for key, size, value in ((1, 3, None), (2, 50, None), (3, 4, None), (4, 2, "5"), (5, 2, "{"), (6, 3, None))
-        for place in range(size)
+        for index in range(size)
     ]  # fmt: skip
     table = pa.Table.from_pylist(rows).select(["address", "run", *NEEDED])
     for size in (1, 5, 100):
         told = judges.decide(iter(table.to_batches(max_chunksize=size)), Ids(), memory_limit=10 * 420)
-        found = [row for batch in told for row in batch.to_pylist()]
-        assert [(row["key"], row["verdict"], row["operations"]) for row in found] == [
+        told_rows = [row for batch in told for row in batch.to_pylist()]
+        assert [(row["key"], row["verdict"], row["operations"]) for row in told_rows] == [
             ("k1", "valid", 3), ("k2", "unknown", 50), ("k3", "invalid", 4),
             ("k4", "unknown", 2), ("k5", "unknown", 2), ("k6", "valid", 3),
         ]  # fmt: skip
-        assert found[1]["cause"] == "out-of-memory"
-        assert "ZeroDivisionError: a mistake of the judge itself" in found[3]["explanation"]
-        assert found[4]["cause"] == "error"
+        assert told_rows[1]["cause"] == "out-of-memory"
+        assert "ZeroDivisionError: a mistake of the judge itself" in told_rows[3]["explanation"]
+        assert told_rows[4]["cause"] == "error"

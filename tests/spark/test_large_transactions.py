@@ -46,8 +46,8 @@ def test_spark_decides_in_parts(workload: str, settings: tuple[str, ...], spark:
     text = sum(table.column(name).nbytes for name in ("value", "result"))
     limit = BYTES_PER_OPERATION * len(operations) + text // 2
     [expected] = judged_here(table, judge, 1 << 30)
-    [found] = [row.asDict() for row in judged(rows, judge, limit).collect()]
-    assert found == {**expected, "engine": "dataflow"}
+    [verdict] = [row.asDict() for row in judged(rows, judge, limit).collect()]
+    assert verdict == {**expected, "engine": "dataflow"}
 
 
 def test_the_systems_order_is_used_whole_and_refused_in_parts(spark: SparkSession, tmp_path: Path) -> None:
@@ -60,9 +60,9 @@ def test_the_systems_order_is_used_whole_and_refused_in_parts(spark: SparkSessio
     write_operations(path, positioned(*STALE), run="one")
     rows = spark.read.schema(struct_of(OPERATIONS)).parquet(str(path))
     [expected] = judged_here(parquet.read_table(path).select(OPERATIONS.names).cast(OPERATIONS), judge, 1 << 30)
-    [found] = [row.asDict() for row in judged(rows, judge, 1 << 30).collect()]
-    assert found == expected
-    assert found["verdict"] == "invalid"
+    [verdict] = [row.asDict() for row in judged(rows, judge, 1 << 30).collect()]
+    assert verdict == expected
+    assert verdict["verdict"] == "invalid"
     [refused] = [row.asDict() for row in judged(rows, judge, 100).collect()]
     assert (refused["verdict"], refused["cause"]) == ("unknown", "error")
     assert "parts of a history do not use transaction-order" in refused["explanation"]

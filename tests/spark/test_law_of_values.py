@@ -59,10 +59,10 @@ def test_analyze_takes_what_a_run_records(spark: SparkSession, tmp_path: Path) -
     draw_values()
     files = in_each_form(tmp_path, [*LARGE, *drawn])
     options = AnalysisOptions(paths=files, out=str(tmp_path / "out"), wanted=Wanted(model="register"), pictures=False)
-    found = analyze(spark, options, SparkSteps(spark, Console(file=StringIO())))
-    assert found.quarantined == 0, found.reasons
-    folders = [folder.removeprefix("file:") for folder in found.tables["verdicts"]]
+    summary = analyze(spark, options, SparkSteps(spark, Console(file=StringIO())))
+    assert summary.quarantined == 0, summary.reasons
+    folders = [folder.removeprefix("file:") for folder in summary.tables["verdicts"]]
     rows = [row for folder in folders for row in parquet.read_table(folder).to_pylist()]
     assert [row for row in rows if row["verdict"] != "valid"] == []
     assert len(rows) == len(files)
-    assert_same_in_one_process(found, options)
+    assert_same_in_one_process(summary, options)

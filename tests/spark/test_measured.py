@@ -34,8 +34,8 @@ def test_spark_measures_what_one_process_measures(
     subjects = {run: subject_of(case, run) for run in case.runs}
     expected: dict[str, list[str]] = {}
     for run, operations in case.runs.items():
-        for name, each in measured_here(subjects[run], operations_of(run, operations)).items():
-            expected.setdefault(name, []).extend(map(plain, each))
+        for name, timeline in measured_here(subjects[run], operations_of(run, operations)).items():
+            expected.setdefault(name, []).extend(map(plain, timeline))
     records = posted(
         spark,
         (
@@ -51,9 +51,9 @@ def test_spark_measures_what_one_process_measures(
     )
     files = write_runs(tmp_path, case.runs)
     verdicts = spark.createDataFrame([], struct_of(VERDICTS))
-    found = measured(spark.read.parquet(*files).repartition(3), records, verdicts).localCheckpoint()
+    frame = measured(spark.read.parquet(*files).repartition(3), records, verdicts).localCheckpoint()
     for name, its in expected.items():
-        assert sorted(plain(row.asDict()) for row in table_of(found, name).collect()) == sorted(its), name
+        assert sorted(plain(row.asDict()) for row in table_of(frame, name).collect()) == sorted(its), name
 
 
 def plain(row: dict[str, Any]) -> str:

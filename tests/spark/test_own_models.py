@@ -38,7 +38,7 @@ def test_a_model_of_a_user_s_own_decides(spark: SparkSession, tmp_path: Path) ->
     runs = {f"run-{number}": sorted(draw(MaxRegister(), random), key=row_order) for number in range(RUNS)}
     runs = {run: operations for run, operations in runs.items() if operations}
     runs |= {
-        f"told-{run}": [replace(op, order=place if number % 2 else -place) for place, op in enumerate(operations)]
+        f"told-{run}": [replace(op, order=index if number % 2 else -index) for index, op in enumerate(operations)]
         for number, (run, operations) in enumerate(list(runs.items())[: RUNS // 2])
     }
     options = AnalysisOptions(
@@ -47,8 +47,8 @@ def test_a_model_of_a_user_s_own_decides(spark: SparkSession, tmp_path: Path) ->
         pictures=False,
         wanted=Wanted(model=f"{MaxRegister.__module__}:{MaxRegister.__name__}"),
     )
-    found = analyze(spark, options, SparkSteps(spark, Console(file=StringIO())))
-    told = spark.read.parquet(*found.tables["verdicts"]).collect()
+    summary = analyze(spark, options, SparkSteps(spark, Console(file=StringIO())))
+    told = spark.read.parquet(*summary.tables["verdicts"]).collect()
     rows = {(row["run"], row["key"]): row.asDict() for row in told}
     expected = by_check(VerdictOptions(model=MaxRegister), runs)
     assert rows.keys() == expected.keys()
@@ -59,7 +59,7 @@ def test_a_model_of_a_user_s_own_decides(spark: SparkSession, tmp_path: Path) ->
         assert {field: row[field] for field in same} == {field: fields[field] for field in same}, name
     assert {row["verdict"] for row in rows.values()} == {"valid", "invalid"}
     assert {row["order_agrees"] for row in rows.values()} == {None, "valid", "invalid"}
-    assert found.orders["invalid"] >= len(found.misordered) > 0
+    assert summary.orders["invalid"] >= len(summary.misordered) > 0
 
     operations = spark.read.schema(struct_of(OPERATIONS)).parquet(str(tmp_path / "operations.parquet"))
     broken = verdicts(operations, VerdictOptions(model=Broken)).where("explanation like '%ZeroDivisionError%'")

@@ -199,8 +199,8 @@ def judged(cluster: Cluster, folder: Path, command: Callable[..., list[str]], *o
     )  # fmt: skip
     assert done.returncode == 1, done.stderr[-4000:]
     assert (folder / "started").exists()
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    document: dict[str, Any] = json.loads(done.stdout)
+    return document
 
 
 def test_workers_without_labrys_judge_what_is_shipped_to_them(cluster: Cluster, tmp_path: Path) -> None:
@@ -211,9 +211,9 @@ def test_workers_without_labrys_judge_what_is_shipped_to_them(cluster: Cluster, 
     ]
     write_operations(tmp_path / "operations.parquet", operations, run="planted")
     before = {folder: set(folder.glob("app-*/*")) for folder in cluster.folders}
-    found = judged(cluster, tmp_path, by_analyze)
-    assert found["verdicts"] == {"valid": 1, "invalid": 1, "unknown": 0}
-    assert [(row["key"], row["engine"]) for row in found["invalid"]] == [("bad", "kernel")]
+    document = judged(cluster, tmp_path, by_analyze)
+    assert document["verdicts"] == {"valid": 1, "invalid": 1, "unknown": 0}
+    assert [(row["key"], row["engine"]) for row in document["invalid"]] == [("bad", "kernel")]
     for folder in cluster.folders:
         assert set(folder.glob("app-*/*")) - before[folder], "both workers have run an executor"
 
@@ -223,14 +223,14 @@ def test_a_model_from_a_file_of_the_user_s_is_shipped(cluster: Cluster, tmp_path
     """With `spark-submit`: it ships the working folder's module and its imports. The workers' folders hold neither."""
     (tmp_path / "own_latest.py").write_text(OWN_MODEL)
     (tmp_path / "own_words.py").write_text("REFUSAL = 'this was not written last'\n")
-    operations = [replace(op, order=place) for place, op in enumerate(two_writes_and_a_read(stale=False, key="good"))]
+    operations = [replace(op, order=index) for index, op in enumerate(two_writes_and_a_read(stale=False, key="good"))]
     operations += two_writes_and_a_read(stale=True, key="bad", since=6)
     write_operations(tmp_path / "operations.parquet", operations, run="planted")
-    found = judged(cluster, tmp_path, by_submit, "--model", "own_latest:Latest")
-    assert found["verdicts"] == {"valid": 1, "invalid": 1, "unknown": 0}
-    [row] = found["invalid"]
+    document = judged(cluster, tmp_path, by_submit, "--model", "own_latest:Latest")
+    assert document["verdicts"] == {"valid": 1, "invalid": 1, "unknown": 0}
+    [row] = document["invalid"]
     assert (row["key"], row["model"], row["engine"]) == ("bad", "latest", "operations")
     assert row["explanation"].endswith("this was not written last.")
-    assert {name: found["order_agrees"][name] for name in ("valid", "invalid", "unknown")} == {
+    assert {name: document["order_agrees"][name] for name in ("valid", "invalid", "unknown")} == {
         "valid": 1, "invalid": 0, "unknown": 0,
     }  # fmt: skip

@@ -58,11 +58,11 @@ def by_spark(
     before = str(spark.conf.get(SHUFFLES))
     spark.conf.set(SHUFFLES, str(shuffles))
     try:
-        found = verdicts(operations, options)
-        collected = found.collect()
+        frame = verdicts(operations, options)
+        collected = frame.collect()
     finally:
         spark.conf.set(SHUFFLES, before)
-    assert found.schema.names == VERDICTS.names
+    assert frame.schema.names == VERDICTS.names
     rows = {}
     for row in collected:
         assert (row["run"], row["key"]) not in rows
@@ -76,8 +76,8 @@ def assert_same(ours: Mapping[Any, Mapping[str, Any]], theirs: Mapping[Any, Mapp
     """Asserts that each row equals the result of `labrys check`."""
     assert ours.keys() == theirs.keys()
     for name, expected in theirs.items():
-        found = {field: ours[name][field] for field in expected}
-        assert found == expected, name
+        fields = {field: ours[name][field] for field in expected}
+        assert fields == expected, name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,8 +164,8 @@ def test_the_order_that_a_system_tells_is_told_beside_the_verdict(spark: SparkSe
         f"told-{name}": in_their_order(random, operations)
         for name, operations in mixed_histories(6, 120, any_kind, keys=(1, 2)).items()
     }
-    large = {"large": [replace(op, order=place) for place, op in enumerate(writes_and_reads(60, {}))]}
-    large["larger"] = [replace(op, order=place) for place, op in enumerate(writes_and_reads(60, {31: 1}))]
+    large = {"large": [replace(op, order=index) for index, op in enumerate(writes_and_reads(60, {}))]}
+    large["larger"] = [replace(op, order=index) for index, op in enumerate(writes_and_reads(60, {31: 1}))]
     options = VerdictOptions(memory_limit=40 * BYTES_PER_OPERATION)
     ours = by_spark(spark, tmp_path, plain | told | large, options)
     for name, verdict in (("large", "valid"), ("larger", "invalid")):
@@ -184,9 +184,9 @@ def test_the_order_that_a_system_tells_is_told_beside_the_verdict(spark: SparkSe
 
 LIED_AT = 1501
 LIES: Mapping[str, Callable[[int], int]] = {
-    "stale": lambda place: place - 901,
-    "phantom": lambda place: -place,
-    "future": lambda place: place + 41,
+    "stale": lambda index: index - 901,
+    "phantom": lambda index: -index,
+    "future": lambda index: index + 41,
 }
 
 

@@ -90,8 +90,8 @@ def judge(history: Columns, bank: Bank) -> Judgement:
     transfers = np.flatnonzero(~is_read)
     may = transfers[history.type[transfers] != FAIL]
     reads = [_read(history, bank, row) for row in rows.tolist()]
-    wrong = [each for each in reads if each.kind is not None]
-    kinds = Counter(each.kind for each in wrong)
+    wrong = [read for read in reads if read.kind is not None]
+    kinds = Counter(read.kind for read in wrong)
     counts = {
         "transfers": int(np.count_nonzero(history.type[transfers] == OK)),
         "reads": len(reads),
@@ -119,7 +119,7 @@ def judge(history: Columns, bank: Bank) -> Judgement:
 
 def _read(history: Columns, bank: Bank, row: int) -> _Read:
     balances = _balances(history, row)
-    known = [each for each in balances.values() if each is not None]
+    known = [balance for balance in balances.values() if balance is not None]
     lacking = len(known) < len(balances)
     total = None if lacking else sum(known)
     kind = None
@@ -129,7 +129,7 @@ def _read(history: Columns, bank: Bank, row: int) -> _Read:
         kind = "nil-balance"
     elif total != bank.total:
         kind = "wrong-total"
-    elif not bank.may_be_negative and any(each < 0 for each in known):
+    elif not bank.may_be_negative and any(balance < 0 for balance in known):
         kind = "negative-value"
     return _Read(row=row, balances=balances, total=total, kind=kind)
 
@@ -140,11 +140,11 @@ def _balances(history: Columns, row: int) -> dict[str, int | float | None]:
     Raises:
         InputError: The result has another form.
     """
-    found = value_at(history, history.result, row)
-    if isinstance(found, list):
-        found = {str(number): balance for number, balance in enumerate(found)}
+    value = value_at(history, history.result, row)
+    if isinstance(value, list):
+        value = {str(number): balance for number, balance in enumerate(value)}
     balances: dict[str, int | float | None] = {}
-    for name, balance in found.items() if isinstance(found, dict) else [("", "")]:
+    for name, balance in value.items() if isinstance(value, dict) else [("", "")]:
         if balance is not None and (isinstance(balance, bool) or not isinstance(balance, int | float)):
             raise InputError(
                 f"event {history.end[row]}: expected an object of numbers, the balances of all accounts, as the result of a "
@@ -156,13 +156,13 @@ def _balances(history: Columns, row: int) -> dict[str, int | float | None]:
 
 def _hint(bank: Bank, reads: Sequence[_Read]) -> str:
     """Returns which option to give if all reads agree on another bank than the options say; else nothing."""
-    names = sorted({name for each in reads for name in each.balances})
-    if any(each.kind == "unexpected-key" for each in reads):
+    names = sorted({name for read in reads for name in read.balances})
+    if any(read.kind == "unexpected-key" for read in reads):
         return f" If these are the accounts, say so: --workload-option accounts={','.join(names)}."
-    totals = {each.total for each in reads}
+    totals = {read.total for read in reads}
     if len(totals) == 1 and None not in totals and totals != {bank.total}:
-        each = " The sum is the same in each read. If it is" if len(reads) > 1 else " If this is"
-        return f"{each} the bank's total, say so: --workload-option total-amount={shown(totals.pop())}."
+        opening = " The sum is the same in each read. If it is" if len(reads) > 1 else " If this is"
+        return f"{opening} the bank's total, say so: --workload-option total-amount={shown(totals.pop())}."
     return ""
 
 
@@ -188,7 +188,7 @@ def _anomaly(history: Columns, bank: Bank, transfers: Int64s, read: _Read, hint:
         kind=str(read.kind),
         subject=None if read.total is None else read.total,
         explanation=f"{read.kind}: {who}, {what}{under_way}{one}",
-        rows=(*(int(each) for each in open_[-_MAX_CONCURRENT:]), row),
+        rows=(*(int(index) for index in open_[-_MAX_CONCURRENT:]), row),
         decisive=row,
     )
 
@@ -201,38 +201,38 @@ def _figures(history: Columns, bank: Bank, reads: Sequence[_Read], wrong: Sequen
     """Returns the figures of Jepsen's bank, with its names; operations are the events of their completions."""
     errors: dict[str, Value] = {}
     for kind in KINDS:
-        some = [each for each in wrong if each.kind == kind]
+        some = [read for read in wrong if read.kind == kind]
         if not some:
             continue
-        found: dict[str, Value] = {
+        figures: dict[str, Value] = {
             "count": len(some),
             "first": int(history.end[some[0].row]),
             "last": int(history.end[some[-1].row]),
         }
         if kind == "wrong-total":
-            totals = [each.total for each in some if each.total is not None]
-            worst = max(some, key=lambda each: abs((each.total or 0) - bank.total))
-            found |= {"worst": int(history.end[worst.row]), "lowest": min(totals), "highest": max(totals)}
-        errors[kind] = found
+            totals = [read.total for read in some if read.total is not None]
+            worst = max(some, key=lambda read: abs((read.total or 0) - bank.total))
+            figures |= {"worst": int(history.end[worst.row]), "lowest": min(totals), "highest": max(totals)}
+        errors[kind] = figures
     return {"read-count": len(reads), "error-count": len(wrong), **({"errors": errors} if errors else {})}
 
 
 def _plot(history: Columns, reads: Sequence[_Read]) -> dict[str, Value] | None:
     """Returns the plot of the sum of each read over time."""
-    known = [each for each in reads if each.total is not None and abs(each.total) < _MAX_PLOTTED]
+    known = [read for read in reads if read.total is not None and abs(read.total) < _MAX_PLOTTED]
 
     def marks(name: str, some: Sequence[_Read], *, good: bool) -> Marks:
         return Marks(
             name=name,
             tone="good" if good else "bad",
-            time_ns=history.end_ns[[each.row for each in some]] if some else np.zeros(0, np.int64),
-            height=np.array([each.total for each in some]),
+            time_ns=history.end_ns[[read.row for read in some]] if some else np.zeros(0, np.int64),
+            height=np.array([read.total for read in some]),
         )
 
     if not known:
         return None
-    right = [each for each in known if each.kind is None]
-    wrong = [each for each in known if each.kind is not None]
+    right = [read for read in known if read.kind is None]
+    wrong = [read for read in known if read.kind is not None]
     return plot(
         "Sums of balances over time",
         "sum of all balances",

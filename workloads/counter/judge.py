@@ -31,8 +31,7 @@ from harness.units import NS_PER_S
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from checker.formats.columns import Columns, Int64s
-    from checker.formats.columns import Values as ColumnOfValues
+    from checker.formats.columns import ColumnOfValues, Columns, Int64s
     from checker.judging import Judgement
 
 _SAFE: Final = float(2**62)  # sums below this fit 64 bits
@@ -70,9 +69,9 @@ def judge(history: Columns, *, rest_s: float = 0.0) -> Judgement:
     }
 
     def anomalies() -> Iterator[Anomaly]:
-        for place in out.tolist():
-            bounds = int(low[place]), int(high[place])
-            yield _anomaly(history, adds, int(reads[place]), int(counts[place]), bounds)
+        for index in out.tolist():
+            bounds = int(low[index]), int(high[index])
+            yield _anomaly(history, adds, int(reads[index]), int(counts[index]), bounds)
 
     unread = numbers["not-read"]
     later = f" {unread} adds ended after the last read began, so a loss of them was not seen." if unread else ""
@@ -96,14 +95,14 @@ def judge(history: Columns, *, rest_s: float = 0.0) -> Judgement:
 def _rows(history: Columns) -> tuple[Int64s, Int64s]:
     """Returns the rows of the adds, and those of the successful reads, in the order of their starts."""
     order = np.argsort(history.start, kind="stable")
-    place = {name: number for number, name in enumerate(history.functions)}
-    is_add = history.function == place.get("add", -1)
-    is_read = history.function == place.get("read", -1)
+    numbers = {name: number for number, name in enumerate(history.functions)}
+    is_add = history.function == numbers.get("add", -1)
+    is_read = history.function == numbers.get("read", -1)
     other = np.flatnonzero(~(is_add | is_read))
     if len(other):
         row = int(other[0])
-        found = shown(history.functions[int(history.function[row])])
-        raise InputError(f"event {history.start[row]}: a counter has the functions add and read, found {found}")
+        function = shown(history.functions[int(history.function[row])])
+        raise InputError(f"event {history.start[row]}: a counter has the functions add and read, found {function}")
     return order[is_add[order]], order[(is_read & (history.type == OK))[order]]
 
 
@@ -113,13 +112,13 @@ def _integers(history: Columns, values: ColumnOfValues, rows: Int64s, what: str)
     if not len(large):
         return values.first[rows]
     numbers = values.first[rows].astype(object)
-    for place in large.tolist():
-        row = int(rows[place])
+    for index in large.tolist():
+        row = int(rows[index])
         number = value_at(history, values, row)
         if type(number) is not int:
             event = history.start[row] if values is history.value else history.end[row]
             raise InputError(f"event {event}: expected an integer as {what}, found {shown(number)}")
-        numbers[place] = number
+        numbers[index] = number
     return numbers
 
 
@@ -165,5 +164,5 @@ def _anomaly(history: Columns, adds: Int64s, row: int, count: int, bounds: tuple
             f" The last acknowledged add before it is process {history.process[known[0]]}'s add of"
             f" {shown(value_at(history, history.value, known[0]))}, at {history.end_ns[known[0]] / 1e9:.6f} s."
         )
-    rows = (*known, *(int(each) for each in may[-_MAX_CONCURRENT:]), row)
+    rows = (*known, *(int(index) for index in may[-_MAX_CONCURRENT:]), row)
     return Anomaly(kind="out-of-bounds", subject=count, explanation=explanation, rows=rows, decisive=row)

@@ -86,12 +86,12 @@ class Inspection:
 
     def fragment(self, entry: int) -> tuple[int, Sequence[str]]:
         """Returns the first entry and the ensemble of the fragment of an entry."""
-        return [each for each in self.fragments if each[0] <= entry or each is self.fragments[0]][-1]
+        return [fragment for fragment in self.fragments if fragment[0] <= entry or fragment is self.fragments[0]][-1]
 
     def quorum(self, entry: int) -> list[str]:
         """Returns the bookies on which an entry belongs."""
         ensemble = self.fragment(entry)[1]
-        return [ensemble[(entry + place) % len(ensemble)] for place in range(min(self.write, len(ensemble)))]
+        return [ensemble[(entry + index) % len(ensemble)] for index in range(min(self.write, len(ensemble)))]
 
     def scarce(self) -> Iterator[tuple[int, int, list[str]]]:
         """Yields the entries up to the last one that fewer of their bookies have than the ack quorum.
@@ -114,7 +114,7 @@ class Inspection:
         return [
             entry
             for entry, copies in self.entries.items()
-            if any(value_text(each) == text for each, _ in copies.values)
+            if any(value_text(copy) == text for copy, _ in copies.values)
         ]
 
     def told(self, entry: int, end: Instant) -> list[str | Instant]:
@@ -128,23 +128,23 @@ class Inspection:
         last = "no entry" if self.last < 0 else f"the last entry {self.last}"
         quorum = self.quorum(entry)
         copies = self.entries.get(entry, Copies((), ()))
-        held = [f"{_names(bookies)} {_has(bookies)} {value_text(value)}" for value, bookies in copies.values]
-        if len(held) > MOST_VALUES:
-            held[MOST_VALUES:] = [f"{len(held) - MOST_VALUES} more values are left out"]
+        texts = [f"{_names(bookies)} {_has(bookies)} {value_text(value)}" for value, bookies in copies.values]
+        if len(texts) > MOST_VALUES:
+            texts[MOST_VALUES:] = [f"{len(texts) - MOST_VALUES} more values are left out"]
         lacking = [bookie for bookie in quorum if bookie not in copies.holders and bookie not in copies.silent]
         if lacking:
-            held.append(f"{_names(lacking)} {'lacks' if len(lacking) == 1 else 'lack'} it")
+            texts.append(f"{_names(lacking)} {'lacks' if len(lacking) == 1 else 'lack'} it")
         if copies.silent:
-            held.append(f"{_names(copies.silent)} did not answer")
+            texts.append(f"{_names(copies.silent)} did not answer")
         of_ledger = "" if self.ledger is None else f" of ledger {self.ledger}"
         fragment = f"The fragment from entry {first} on has the bookies {_names(ensemble)}"
-        if before := [each for each in self.fragments if each[0] < first]:
+        if before := [earlier for earlier in self.fragments if earlier[0] < first]:
             fragment += f", and the one before it, from entry {before[-1][0]} on, {_names(before[-1][1])}"
         return [
             "At ",
             end,
             f", the metadata{of_ledger} say {plain_name(self.state)} with {last}. ",
-            f"{fragment}; entry {entry} belongs on {_names(quorum)}: {', '.join(held)}.",
+            f"{fragment}; entry {entry} belongs on {_names(quorum)}: {', '.join(texts)}.",
             *self._told_fences([*dict.fromkeys([*ensemble, *copies.holders])], end),
         ]
 
@@ -166,9 +166,9 @@ class Inspection:
         return [*told, "."] if told else []
 
 
-def inspection_of(found: Any) -> Inspection | None:
+def inspection_of(answer: Any) -> Inspection | None:
     """Returns the inspection in the result of an `inspect`; None if it has another form."""
-    match found:
+    match answer:
         case {
             "ledger": int() | None as ledger,
             "state": str(state),
@@ -184,8 +184,8 @@ def inspection_of(found: Any) -> Inspection | None:
         case _:
             return None
     ensembles = [(int(first), names) for first, names in map(_pair, fragments) if _is_id(first) and _are_names(names)]
-    copies = [_copies(each) for each in entries]
-    asked = [_fence(each) for each in fences]
+    copies = [_copies(entry) for entry in entries]
+    asked = [_fence(fence) for fence in fences]
     if not ensembles or len(ensembles) < len(fragments) or not all(names for _, names in ensembles):
         return None
     if None in copies or None in asked:
@@ -196,43 +196,43 @@ def inspection_of(found: Any) -> Inspection | None:
         last=last,
         write=write,
         ack=ack,
-        fragments=sorted(ensembles, key=lambda each: each[0]),
-        entries=dict(sorted((each for each in copies if each is not None), key=lambda each: each[0])),
-        fences=[each for each in asked if each is not None],
+        fragments=sorted(ensembles, key=lambda ensemble: ensemble[0]),
+        entries=dict(sorted((copy for copy in copies if copy is not None), key=lambda copy: copy[0])),
+        fences=[fence for fence in asked if fence is not None],
         unread=unread,
     )
 
 
-def _pair(found: Any) -> tuple[Any, Any]:
-    return (found[0], found[1]) if isinstance(found, list) and len(found) == PAIR else (None, None)
+def _pair(pair: Any) -> tuple[Any, Any]:
+    return (pair[0], pair[1]) if isinstance(pair, list) and len(pair) == PAIR else (None, None)
 
 
-def _copies(found: Any) -> tuple[int, Copies] | None:
-    match found:
+def _copies(stored: Any) -> tuple[int, Copies] | None:
+    match stored:
         case [int(entry), [*values], [*silent]] if _is_id(entry) and _are_names(silent):
-            pairs = [_pair(each) for each in values]
+            pairs = [_pair(value) for value in values]
             if all(_are_names(names) and names for _, names in pairs):
                 return entry, Copies(pairs, silent)
     return None
 
 
-def _fence(found: Any) -> Fence | None:
-    match found:
+def _fence(fence: Any) -> Fence | None:
+    match fence:
         case [str(bookie), int(ago_ms), str() | None as by] if _is_id(ago_ms):
             return Fence(bookie, ago_ms, by)
     return None
 
 
-def _is_id(found: Any) -> bool:
-    return type(found) is int and 0 <= found < GREAT
+def _is_id(number: Any) -> bool:
+    return type(number) is int and 0 <= number < GREAT
 
 
-def _are_names(found: Any) -> bool:
-    return isinstance(found, list) and all(isinstance(each, str) for each in found)
+def _are_names(names: Any) -> bool:
+    return isinstance(names, list) and all(isinstance(name, str) for name in names)
 
 
 def _names(bookies: Sequence[str]) -> str:
-    return listed([plain_name(each) for each in bookies[:MOST_NAMES]] or ["nobody"], "and")
+    return listed([plain_name(bookie) for bookie in bookies[:MOST_NAMES]] or ["nobody"], "and")
 
 
 def _has(bookies: Sequence[str]) -> str:

@@ -169,10 +169,10 @@ def _beyond_end(history: Columns, ends: Int64s, appends: Int64s) -> Iterator[Ano
 
 def _last_beyond_end(history: Columns, anomalies: Sequence[Anomaly]) -> dict[str, Anomaly]:
     """Returns the anomaly of the entry beyond the end that was acknowledged last, by its kind."""
-    beyond = [each for each in anomalies if each.kind == "beyond-end" and each.decisive is not None]
+    beyond = [anomaly for anomaly in anomalies if anomaly.kind == "beyond-end" and anomaly.decisive is not None]
     if not beyond:
         return {}
-    last = max(beyond, key=lambda each: history.end[each.decisive])
+    last = max(beyond, key=lambda anomaly: history.end[anomaly.decisive])
     return {last.kind: replace(last, rows=(int(last.rows[-1]), int(last.rows[0])))}
 
 
@@ -202,7 +202,7 @@ def _inspections(history: Columns, rows: Int64s) -> dict[int, Inspection]:
     Raises:
         InputError: A result is none.
     """
-    found: dict[int, Inspection] = {}
+    by_row: dict[int, Inspection] = {}
     for row in rows[history.type[rows] == OK].tolist():
         is_text = history.result.kind[row] == OTHER
         inspection = inspection_of(decode_value(history.texts[int(history.result.first[row])])) if is_text else None
@@ -211,8 +211,8 @@ def _inspections(history: Columns, rows: Int64s) -> dict[int, Inspection]:
                 f"event {history.end[row]}: expected a map with ledger, state, last, write, ack, fragments, entries, fences, "
                 f"unread as the result of {INSPECT}; docs/reference/judges.md has its form"
             )
-        found[row] = inspection
-    return found
+        by_row[row] = inspection
+    return by_row
 
 
 def _told(
@@ -223,11 +223,11 @@ def _told(
         return [*anomalies]
     told: list[Anomaly] = []
     for anomaly in anomalies:
-        row = next((each for each in anomaly.rows if each in inspections), next(iter(inspections)))
+        row = next((candidate for candidate in anomaly.rows if candidate in inspections), next(iter(inspections)))
         inspection = inspections[row]
         entries = inspection.entries_with(anomaly.subject) if anomaly.kind in OF_VALUES else [anomaly.subject]
         if anomaly.kind == "ends-differ":  # the entry that only one of both ends has
-            entries = [max(int(history.result.first[each]) for each in anomaly.rows)]
+            entries = [max(int(history.result.first[number]) for number in anomaly.rows)]
         parts: list[str | Instant] = []
         if len(ends) and not {*ends.tolist()} & {*anomaly.rows}:
             parts += [*_did(history, _first_to_end(history, ends)), ". "]
@@ -239,8 +239,8 @@ def _told(
 
 def _counted(history: Columns, counts: Int64s, inspections: Mapping[int, Inspection]) -> list[Scarce]:
     """Returns the entries with too few copies, as inspections and the counts of older histories have them."""
-    older = [(row, *each) for row in counts[history.type[counts] == OK].tolist() for each in _scarce(history, row)]
-    return [*older, *((row, *each) for row, inspection in inspections.items() for each in inspection.scarce())]
+    older = [(row, *scarce) for row in counts[history.type[counts] == OK].tolist() for scarce in _scarce(history, row)]
+    return [*older, *((row, *scarce) for row, inspection in inspections.items() for scarce in inspection.scarce())]
 
 
 def _under_replicated(history: Columns, ends: Int64s, told: Sequence[Scarce], appends: Int64s) -> Iterator[Anomaly]:
@@ -251,11 +251,13 @@ def _under_replicated(history: Columns, ends: Int64s, told: Sequence[Scarce], ap
     last = int(history.result.first[first])
     acknowledged = appends[history.type[appends] == OK]
     by_entry = dict(zip(history.result.first[acknowledged].tolist(), acknowledged.tolist(), strict=True))
-    found: dict[int, tuple[int, int, Sequence[str]]] = {}
+    scarce_entries: dict[int, tuple[int, int, Sequence[str]]] = {}
     for row, entry, bookies, elsewhere in told:
         if entry <= last:
-            found.setdefault(entry, (row, bookies, elsewhere))
-    for entry, (row, bookies, elsewhere) in sorted(found.items(), key=lambda each: (each[0] not in by_entry, each[0])):
+            scarce_entries.setdefault(entry, (row, bookies, elsewhere))
+    for entry, (row, bookies, elsewhere) in sorted(
+        scarce_entries.items(), key=lambda item: (item[0] not in by_entry, item[0])
+    ):
         by = [by_entry[entry]] if entry in by_entry else []
         known: list[str | Instant] = []
         for append in by:
@@ -294,11 +296,11 @@ def _scarce(history: Columns, row: int) -> Iterator[tuple[int, int, Sequence[str
         InputError: The result is no list of such pairs.
     """
     is_list = history.result.kind[row] == OTHER
-    found = decode_value(history.texts[int(history.result.first[row])]) if is_list else None
-    for pair in found if isinstance(found, list) else [found]:
+    value = decode_value(history.texts[int(history.result.first[row])]) if is_list else None
+    for pair in value if isinstance(value, list) else [value]:
         match pair:
             case [int(entry), int(bookies), *rest] if 0 <= entry < GREAT and 0 <= bookies < GREAT and _are_names(rest):
-                yield entry, bookies, [plain_name(each) for names in rest for each in names[:MOST_NAMES]]
+                yield entry, bookies, [plain_name(name) for names in rest for name in names[:MOST_NAMES]]
             case _:
                 raise InputError(
                     f"event {history.end[row]}: expected [[id, bookies, [other, ...]], ...] as the result "
@@ -308,7 +310,7 @@ def _scarce(history: Columns, row: int) -> Iterator[tuple[int, int, Sequence[str
 
 def _are_names(rest: list[Any]) -> bool:
     return len(rest) <= 1 and all(
-        isinstance(names, list) and all(isinstance(each, str) for each in names) for names in rest
+        isinstance(names, list) and all(isinstance(name, str) for name in names) for names in rest
     )
 
 

@@ -77,9 +77,11 @@ class LedgerWorkload(JudgedWorkload[LedgerOptions]):
 
     def final_part(self, operations: Sequence[Operation], reads: FinalReads) -> Part:
         """Returns the part `final-reads`, with the ranges of entries of the ledgers with an acknowledged append."""
-        promised = {each.key for each in operations if each.f == "append" and each.type is OpType.OK}
-        asked = [each for each in operations if each.f == "read"]
-        return final_ranges([each for each in asked if each.key in promised or not promised], reads)
+        promised = {
+            operation.key for operation in operations if operation.f == "append" and operation.type is OpType.OK
+        }
+        asked = [operation for operation in operations if operation.f == "read"]
+        return final_ranges([operation for operation in asked if operation.key in promised or not promised], reads)
 
     def judge(self, history: Columns) -> Judgement:
         """Decides one ledger; see `workloads.ledger.judge`.

@@ -41,7 +41,7 @@ from harness.units import NS_PER_S
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from checker.formats.columns import Columns, Int64s, Values
+    from checker.formats.columns import ColumnOfValues, Columns, Int64s
 
     Bools = npt.NDArray[np.bool_]
 
@@ -62,7 +62,7 @@ class Pairs:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class Facts:
     """The facts about a lock.
 
     Attributes:
@@ -109,7 +109,7 @@ class Writes:
     hold: Int64s
 
 
-def find(history: Columns, *, lease_s: float | None, sessions: bool) -> Found:
+def find(history: Columns, *, lease_s: float | None, sessions: bool) -> Facts:
     """Finds all contradictions to the rules.
 
     Raises:
@@ -128,17 +128,17 @@ def find(history: Columns, *, lease_s: float | None, sessions: bool) -> Found:
     if lease_s is not None:
         until = np.minimum(until, _ends_of_leases(history, lease_s))
     rows = np.flatnonzero(got & (until > history.end))
-    held = rows[np.argsort(history.end[rows], kind="stable")]
+    holds = rows[np.argsort(history.end[rows], kind="stable")]
     tokens = _tokens(history, np.flatnonzero(got))
     fresh = _fresh(history, order, same, got, tokens)
-    return Found(
+    return Facts(
         acquired=int(got.sum()),
         released=int((~acquire & ~write & (history.type == OK)).sum()),
-        contended=_contended(history, acquire, held, until),
+        contended=_contended(history, acquire, holds, until),
         tokens=len(fresh),
-        held=held,
-        until=until[held],
-        two_holders=_two_holders(history, held, until),
+        held=holds,
+        until=until[holds],
+        two_holders=_two_holders(history, holds, until),
         not_growing=_not_growing(history, fresh, tokens),
         twice=_twice(fresh, tokens),
         by_other=_by_other(history, order, same, acquire=acquire, got=got, tokens=tokens),
@@ -152,8 +152,10 @@ def _functions(history: Columns) -> tuple[Bools, Bools]:
     wrong = np.flatnonzero(~np.isin(history.function, places))
     if len(wrong):
         row = int(wrong[0])
-        found = shown(history.functions[history.function[row]])
-        raise InputError(f"event {history.start[row]}: expected the function acquire, release or write, found {found}")
+        function = shown(history.functions[history.function[row]])
+        raise InputError(
+            f"event {history.start[row]}: expected the function acquire, release or write, found {function}"
+        )
     return history.function == places[0], history.function == places[2]
 
 
@@ -212,7 +214,7 @@ class Tokens:
     known: Bools
 
 
-def _integers(history: Columns, values: Values, rows: Int64s) -> tuple[Int64s, Bools]:
+def _integers(history: Columns, values: ColumnOfValues, rows: Int64s) -> tuple[Int64s, Bools]:
     """Returns the integers in some rows of a column, and which of these rows have an integer."""
     token = np.zeros(len(history), np.int64)
     known = np.zeros(len(history), bool)
@@ -238,23 +240,23 @@ def _fresh(history: Columns, order: Int64s, same: Bools, got: Bools, tokens: Tok
     return np.flatnonzero(got & known & ~again)
 
 
-def _two_holders(history: Columns, held: Int64s, until: Int64s) -> Pairs:
-    begin = history.end[held]
-    latest = np.maximum.accumulate(until[held])
+def _two_holders(history: Columns, holds: Int64s, until: Int64s) -> Pairs:
+    begin = history.end[holds]
+    latest = np.maximum.accumulate(until[holds])
     late = np.flatnonzero(latest[:-1] > begin[1:]) + 1
     # The first position with the latest end is that of the other holder.
     other = np.searchsorted(latest, latest[late - 1], side="left")
-    return _sorted(held[late], held[other])
+    return _sorted(holds[late], holds[other])
 
 
-def _contended(history: Columns, acquire: Bools, held: Int64s, until: Int64s) -> int:
+def _contended(history: Columns, acquire: Bools, holds: Int64s, until: Int64s) -> int:
     """Returns the number of answered acquires during which another process held the lock."""
-    if not len(held):
+    if not len(holds):
         return 0
     answered = np.flatnonzero(acquire & (history.type != INFO))
-    latest = np.append(-1, np.maximum.accumulate(until[held]))
+    latest = np.append(-1, np.maximum.accumulate(until[holds]))
     # Earlier holds of the same process end at the latest when the acquire begins.
-    earlier = np.searchsorted(history.end[held], history.end[answered], side="left")
+    earlier = np.searchsorted(history.end[holds], history.end[answered], side="left")
     return int((latest[earlier] > history.start[answered]).sum())
 
 
@@ -303,8 +305,8 @@ def _writes(history: Columns, order: Int64s, got: Bools, write: Bools) -> Writes
         InputError: A write has no number, or its process has not acquired the lock.
     """
     # The last acquire of the same process up to each operation.
-    place = np.arange(len(order))
-    latest = np.maximum.accumulate(np.where(got[order], place, -1))
+    positions = np.arange(len(order))
+    latest = np.maximum.accumulate(np.where(got[order], positions, -1))
     processes = history.process[order]
     hold = np.full(len(history), -1)
     own = (latest >= 0) & (processes[latest] == processes)

@@ -15,49 +15,49 @@ if TYPE_CHECKING:
 
     from checker.formats.columns import Columns
     from checker.judging import Judgement
-    from workloads.lock.judge import Found, Pairs
+    from workloads.lock.judge import Facts, Pairs
 
 
-def judgement(history: Columns, found: Found) -> Judgement:
+def judgement(history: Columns, facts: Facts) -> Judgement:
     """Returns the judgement of a lock."""
     counts = {
-        "acquired": found.acquired,
-        "released": found.released,
-        "contended": found.contended,
-        "two-holders": len(found.two_holders.rows),
-        "token-not-growing": len(found.not_growing.rows),
-        "token-twice": len(found.twice.rows),
-        "released-by-other": len(found.by_other.rows),
+        "acquired": facts.acquired,
+        "released": facts.released,
+        "contended": facts.contended,
+        "two-holders": len(facts.two_holders.rows),
+        "token-not-growing": len(facts.not_growing.rows),
+        "token-twice": len(facts.twice.rows),
+        "released-by-other": len(facts.by_other.rows),
     }
-    if found.writes is not None:
-        counts["written"], counts["refused-writes"] = found.writes.taken, found.writes.refused
-        counts["late-write"] = len(found.writes.late.rows)
-    made = _Anomalies(history, found)
+    if facts.writes is not None:
+        counts["written"], counts["refused-writes"] = facts.writes.taken, facts.writes.refused
+        counts["late-write"] = len(facts.writes.late.rows)
+    made = _Anomalies(history, facts)
     rules = [
         Rule(kind="two-holders", anomalies=made.two_holders),
         Rule(kind="token-not-growing", anomalies=made.not_growing),
         Rule(kind="token-twice", anomalies=made.twice),
         Rule(kind="released-by-other", anomalies=made.by_other),
-        *([] if found.writes is None else [Rule(kind="late-write", anomalies=made.late)]),
+        *([] if facts.writes is None else [Rule(kind="late-write", anomalies=made.late)]),
     ]
     numbers = ", ".join(f"{number} {word}" for word, number in counts.items())
     return judged(
         rules,
         counts,
         held=f"No two processes held the lock at a time: {numbers}.",
-        untested=_untested(found),
+        untested=_untested(facts),
         broken=f"The lock violated its guarantees: {numbers}.",
-        figures={"tokens": found.tokens},
+        figures={"tokens": facts.tokens},
     )
 
 
-def _untested(found: Found) -> str | None:
+def _untested(facts: Facts) -> str | None:
     """Returns what was not tested; None if all was."""
-    if not found.acquired:
+    if not facts.acquired:
         return "No acquire succeeded, so nothing was tested."
-    if not found.contended:
+    if not facts.contended:
         return "No process requested the lock while another one certainly held it, so nothing was tested."
-    if found.writes is not None and not found.writes.taken:
+    if facts.writes is not None and not facts.writes.taken:
         return "The resource took no write, so nothing was tested."
     return None
 
@@ -65,9 +65,9 @@ def _untested(found: Found) -> str | None:
 class _Anomalies:
     """Makes the anomalies of each kind, lazily."""
 
-    def __init__(self, history: Columns, found: Found) -> None:
+    def __init__(self, history: Columns, facts: Facts) -> None:
         self._history = history
-        self._found = found
+        self._found = facts
 
     def two_holders(self) -> Iterator[Anomaly]:
         for row, other in _each(self._found.two_holders):

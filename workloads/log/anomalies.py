@@ -24,7 +24,7 @@ _NS_PER_S = 1e9
 _MAX_ROWS = 12
 
 
-def rules_of(facts: Facts, found: Findings, *, linearizable: bool) -> list[Rule]:
+def rules_of(facts: Facts, findings: Findings, *, linearizable: bool) -> list[Rule]:
     """Returns the rules of a log, in the order of `Findings.totals`. `linearizable`: whether stale reads are wrong."""
     made = _Anomalies(facts)
 
@@ -36,18 +36,18 @@ def rules_of(facts: Facts, found: Findings, *, linearizable: bool) -> list[Rule]
         return Rule(kind=kind, anomalies=anomalies, decides=decides)
 
     return [
-        rule("lost", (found.lost, made.lost), (found.vanished, made.vanished)),
-        rule("stale", (found.stale, made.stale), decides=linearizable),
-        rule("conflict", (found.conflict, made.conflict)),
-        rule("changed", (found.changed, made.changed)),
-        rule("duplicated", (found.duplicated, made.duplicated)),
-        rule("unexpected", (found.unexpected, made.unexpected)),
-        rule("reordered", (found.reordered, made.reordered)),
-        *(rule(kind, (places, getattr(made, kind))) for kind, places in (found.of_reading or {}).items()),
+        rule("lost", (findings.lost, made.lost), (findings.vanished, made.vanished)),
+        rule("stale", (findings.stale, made.stale), decides=linearizable),
+        rule("conflict", (findings.conflict, made.conflict)),
+        rule("changed", (findings.changed, made.changed)),
+        rule("duplicated", (findings.duplicated, made.duplicated)),
+        rule("unexpected", (findings.unexpected, made.unexpected)),
+        rule("reordered", (findings.reordered, made.reordered)),
+        *(rule(kind, (places, getattr(made, kind))) for kind, places in (findings.of_reading or {}).items()),
     ]
 
 
-def last_of(facts: Facts, found: Findings) -> dict[str, Anomaly]:
+def last_of(facts: Facts, findings: Findings) -> dict[str, Anomaly]:
     """Returns, by kind, the anomaly of the append that was acknowledged last and whose entry is gone.
 
     Its first row is this append. An entry is gone if it is lost, or if another one is at its offset.
@@ -55,25 +55,27 @@ def last_of(facts: Facts, found: Findings) -> dict[str, Anomaly]:
     made, claims, log = _Anomalies(facts), facts.claims, facts.log
     end = log.history.end
     last: dict[str, tuple[int, Anomaly]] = {}
-    for kind, places, make in (("lost", found.lost, made.lost), ("conflict", found.conflict, made.conflict)):
+    for kind, places, make in (("lost", findings.lost, made.lost), ("conflict", findings.conflict, made.conflict)):
         rows = _first_answers(claims, places)
         if len(rows):
-            place = int(np.argmax(end[rows]))
-            last[kind] = int(rows[place]), next(make(places[_has_answer(claims, places)][place : place + 1]))
-    if len(found.vanished):
-        append = int(found.vanished[np.argmax(end[log.append[found.vanished]])])
+            latest = int(np.argmax(end[rows]))
+            last[kind] = int(rows[latest]), next(make(places[_has_answer(claims, places)][latest : latest + 1]))
+    if len(findings.vanished):
+        append = int(findings.vanished[np.argmax(end[log.append[findings.vanished]])])
         row = int(log.append[append])
         if "lost" not in last or end[row] > end[last["lost"][0]]:
             last["lost"] = row, next(made.vanished(np.array([append])))
-    return {kind: replace(each, rows=tuple(dict.fromkeys((row, *each.rows)))) for kind, (row, each) in last.items()}
+    return {
+        kind: replace(anomaly, rows=tuple(dict.fromkeys((row, *anomaly.rows)))) for kind, (row, anomaly) in last.items()
+    }
 
 
 def _has_answer(claims: Claims, places: Int64s) -> Bools:
     """Returns for each of some places whether an append was acknowledged there."""
     answered = np.zeros(len(claims.distinct), np.bool_)
     answered[claims.place[: claims.answers]] = True
-    found: Bools = answered[places]
-    return found
+    has_answer: Bools = answered[places]
+    return has_answer
 
 
 def _first_answers(claims: Claims, places: Int64s) -> Int64s:
@@ -110,15 +112,15 @@ class _Anomalies:
         self._claims = facts.claims
 
     def lost(self, places: Int64s) -> Iterator[Anomaly]:
-        for place, known, missed in self._missing(places):
+        for index, known, missed in self._missing(places):
             yield Anomaly(
                 kind="lost",
-                subject=self._offset(place),
+                subject=self._offset(index),
                 explanation=sentence(
                     f"{self._entry(known)} is lost: ",
                     *self._claim(known),
                     ", but ",
-                    *self._lacks(missed, place),
+                    *self._lacks(missed, index),
                     ". No read that began later has it.",
                 ),
                 rows=(int(self._claims.row[known]), missed),
@@ -126,17 +128,17 @@ class _Anomalies:
             )
 
     def stale(self, places: Int64s) -> Iterator[Anomaly]:
-        for place, known, missed in self._missing(places):
-            again = int(self._facts.places.seen[place])
+        for index, known, missed in self._missing(places):
+            again = int(self._facts.places.seen[index])
             stale_ns = self._history.start_ns[missed] - self._history.end_ns[self._claims.row[known]]
             yield Anomaly(
                 kind="stale",
-                subject=self._offset(place),
+                subject=self._offset(index),
                 explanation=sentence(
                     f"a read is stale: {self._entry(known)} was missing {stale_ns / _NS_PER_S:.3f} s after it was known. ",
                     *_capital(self._claim(known)),
                     ", but ",
-                    *self._lacks(missed, place),
+                    *self._lacks(missed, index),
                     f". Process {self._history.process[again]}, whose read began at ",
                     self._began(again),
                     ", has it again.",
@@ -164,9 +166,9 @@ class _Anomalies:
 
     def conflict(self, places: Int64s) -> Iterator[Anomaly]:
         groups = _Groups(self._claims.place, places, len(self._claims.distinct))
-        for place in places.tolist():
-            one, other = self._conflicting(groups.of(place))
-            yield self._two("conflict", place, f"offset {self._offset(place)} has two entries: ", one, other)
+        for index in places.tolist():
+            one, other = self._conflicting(groups.of(index))
+            yield self._two("conflict", index, f"offset {self._offset(index)} has two entries: ", one, other)
 
     def _conflicting(self, claims: Int64s) -> tuple[int, int]:
         """Returns two contradicting claims about one place: two answers, an answer and a read, or two reads."""
@@ -178,10 +180,10 @@ class _Anomalies:
 
     def changed(self, places: Int64s) -> Iterator[Anomaly]:
         groups = _Groups(self._claims.place, places, len(self._claims.distinct))
-        for place in places.tolist():
-            claims = groups.of(place)
+        for index in places.tolist():
+            claims = groups.of(index)
             one, other = self._changing(claims[claims >= self._claims.answers])
-            yield self._two("changed", place, f"the entry at offset {self._offset(place)} changed: ", one, other)
+            yield self._two("changed", index, f"the entry at offset {self._offset(index)} changed: ", one, other)
 
     def _changing(self, claims: Int64s) -> tuple[int, int]:
         """Returns two reads with different values; one began after the end of the other."""
@@ -196,12 +198,12 @@ class _Anomalies:
         back = np.flatnonzero((value == value[first]) & (start > end[second]))
         return int(claims[second]), int(claims[back[0]])
 
-    def _two(self, kind: str, place: int, title: str, one: int, other: int) -> Anomaly:
+    def _two(self, kind: str, index: int, title: str, one: int, other: int) -> Anomaly:
         rows = int(self._claims.row[one]), int(self._claims.row[other])
         ends = [int(self._history.end[row]) for row in rows]
         return Anomaly(
             kind=kind,
-            subject=self._offset(place),
+            subject=self._offset(index),
             explanation=sentence(title, *self._claim(one), ", and ", *self._claim(other), "."),
             rows=rows,
             decisive=rows[int(np.argmax(ends))],
@@ -287,36 +289,36 @@ class _Anomalies:
             )
 
     def skipped(self, places: Int64s) -> Iterator[Anomaly]:
-        for place, known, _ in self._missing(places):
-            row = int(self._facts.places.skipped[place])
+        for index, known, _ in self._missing(places):
+            row = int(self._facts.places.skipped[index])
             yield self._of_read(
-                "skipped", place, row, known,
+                "skipped", index, row, known,
                 f"skips {self._entry(known)} and has a higher offset; ", *self._claim(known),
             )  # fmt: skip
 
     def repeated(self, places: Int64s) -> Iterator[Anomaly]:
-        for place in places.tolist():
-            row = int(self._facts.places.repeated[place])
-            yield self._of_read("repeated", place, row, None, f"has offset {self._offset(place)} more than once")
+        for index in places.tolist():
+            row = int(self._facts.places.repeated[index])
+            yield self._of_read("repeated", index, row, None, f"has offset {self._offset(index)} more than once")
 
     def disordered(self, places: Int64s) -> Iterator[Anomaly]:
-        for place in places.tolist():
-            row = int(self._facts.places.disordered[place])
+        for index in places.tolist():
+            row = int(self._facts.places.disordered[index])
             yield self._of_read(
-                "disordered", place, row, None, f"has offset {self._offset(place)} directly after a higher one"
+                "disordered", index, row, None, f"has offset {self._offset(index)} directly after a higher one"
             )
 
     def outside(self, places: Int64s) -> Iterator[Anomaly]:
-        for place in places.tolist():
-            row = int(self._facts.places.outside[place])
+        for index in places.tolist():
+            row = int(self._facts.places.outside[index])
             yield self._of_read(
-                "outside", place, row, None, f"has offset {self._offset(place)}, which it does not cover"
+                "outside", index, row, None, f"has offset {self._offset(index)}, which it does not cover"
             )
 
-    def _of_read(self, kind: str, place: int, row: int, known: int | None, *what: str | Instant) -> Anomaly:
+    def _of_read(self, kind: str, index: int, row: int, known: int | None, *what: str | Instant) -> Anomaly:
         return Anomaly(
             kind=kind,
-            subject=self._offset(place),
+            subject=self._offset(index),
             explanation=sentence(*self._read(row), " ", *what, "."),
             rows=(row,) if known is None else tuple(dict.fromkeys([int(self._claims.row[known]), row])),
             decisive=row,
@@ -325,13 +327,13 @@ class _Anomalies:
     def _missing(self, places: Int64s) -> Iterator[tuple[int, int, int]]:
         """Yields each place with the first claim about its entry, and the last read that lacks the entry."""
         groups = _Groups(self._claims.place, places, len(self._claims.distinct))
-        for place in places.tolist():
-            claims = groups.of(place)
+        for index in places.tolist():
+            claims = groups.of(index)
             known = int(claims[np.argmin(self._history.end[self._claims.row[claims]])])
-            yield place, known, int(self._facts.places.missed[place])
+            yield index, known, int(self._facts.places.missed[index])
 
-    def _offset(self, place: int) -> int:
-        return int(self._claims.distinct[place])
+    def _offset(self, index: int) -> int:
+        return int(self._claims.distinct[index])
 
     def _value(self, rank: int) -> object:
         return self._log.value(int(self._claims.numbers[rank]))
@@ -355,8 +357,8 @@ class _Anomalies:
             ")",
         )
 
-    def _lacks(self, row: int, place: int) -> tuple[str | Instant, ...]:
-        return *self._read(row), f" has nothing at offset {self._offset(place)}"
+    def _lacks(self, row: int, index: int) -> tuple[str | Instant, ...]:
+        return *self._read(row), f" has nothing at offset {self._offset(index)}"
 
     def _read(self, row: int) -> tuple[str | Instant, ...]:
         values = self._history.value

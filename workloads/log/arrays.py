@@ -27,14 +27,14 @@ def ranks(numbers: Int64s) -> tuple[Int64s, Int64s]:
     low, high = int(numbers.min()), int(numbers.max())
     span = high - low + 1
     if span > 4 * len(numbers) + _SPARE:
-        distinct, place = np.unique(numbers, return_inverse=True)
-        return distinct, place.reshape(-1)
-    there = np.zeros(span, np.bool_)
-    there[numbers - low] = True
-    distinct = np.flatnonzero(there) + low
+        distinct, rank = np.unique(numbers, return_inverse=True)
+        return distinct, rank.reshape(-1)
+    present = np.zeros(span, np.bool_)
+    present[numbers - low] = True
+    distinct = np.flatnonzero(present) + low
     if len(distinct) == span:
         return distinct, numbers - low
-    return distinct, (np.cumsum(there) - 1)[numbers - low]
+    return distinct, (np.cumsum(present) - 1)[numbers - low]
 
 
 def in_order(one: Int64s, other: Int64s) -> tuple[Int64s, Int64s, Int64s]:
@@ -46,22 +46,22 @@ def in_order(one: Int64s, other: Int64s) -> tuple[Int64s, Int64s, Int64s]:
     low, high = (int(both.min()), int(both.max())) if len(both) else (0, -1)
     if high - low < 4 * len(both) + _SPARE:
         return np.arange(low, high + 1), one - low, other - low
-    distinct, place = ranks(both)
-    return distinct, place[: len(one)], place[len(one) :]
+    distinct, rank = ranks(both)
+    return distinct, rank[: len(one)], rank[len(one) :]
 
 
-def minima(size: int, place: Int64s, number: Int64s, absent: int) -> Int64s:
+def minima(size: int, group: Int64s, number: Int64s, absent: int) -> Int64s:
     """Returns the smallest number at each of `size` places; `absent` if there is none."""
-    found = np.full(size, absent, np.int64)
-    np.minimum.at(found, place, number)
-    return found
+    lowest = np.full(size, absent, np.int64)
+    np.minimum.at(lowest, group, number)
+    return lowest
 
 
-def maxima(size: int, place: Int64s, number: Int64s, absent: int) -> Int64s:
+def maxima(size: int, group: Int64s, number: Int64s, absent: int) -> Int64s:
     """Returns the largest number at each of `size` places; `absent` if there is none."""
-    found = np.full(size, absent, np.int64)
-    np.maximum.at(found, place, number)
-    return found
+    highest = np.full(size, absent, np.int64)
+    np.maximum.at(highest, group, number)
+    return highest
 
 
 def max_over(size: int, first: Int64s, last: Int64s, number: Int64s) -> Int64s:
@@ -92,15 +92,15 @@ def max_over(size: int, first: Int64s, last: Int64s, number: Int64s) -> Int64s:
 
 def min_over(numbers: Int64s, first: Int64s, last: Int64s) -> Int64s:
     """Returns the smallest of `numbers` in each range from `first` to `last`, both inclusive. No range must be empty."""
-    found = np.zeros(len(first), np.int64)
+    lowest = np.zeros(len(first), np.int64)
     level = _levels(last - first + 1)
     best = numbers.copy()
     for power in range(int(level.max(initial=-1)) + 1):
         of_level = np.flatnonzero(level == power)
-        found[of_level] = np.minimum(best[first[of_level]], best[last[of_level] - (1 << power) + 1])
+        lowest[of_level] = np.minimum(best[first[of_level]], best[last[of_level] - (1 << power) + 1])
         reach = 1 << power
         best = np.minimum(best[:-reach], best[reach:])
-    return found
+    return lowest
 
 
 def _levels(lengths: Int64s) -> Int64s:

@@ -123,14 +123,14 @@ class Facts:
 
 def facts_of(log: Log) -> Facts:
     """Gathers the facts from the answers and reads of a log."""
-    distinct, place = ranks(np.concatenate([log.answer[log.answered], log.entry_offset]))
+    distinct, rank = ranks(np.concatenate([log.answer[log.answered], log.entry_offset]))
     numbers, value = ranks(np.concatenate([log.appended, log.entry_value]))
     appended, entered = value[: len(log.append)], value[len(log.append) :]
     row = np.concatenate([log.append[log.answered], log.read[log.entry_read]])
     claims = Claims(
         row=row,
         end=log.history.end[row],
-        place=place,
+        place=rank,
         value=np.concatenate([appended[log.answered], entered]),
         answers=int(log.answered.sum()),
         distinct=distinct,
@@ -157,16 +157,16 @@ def _places(log: Log, claims: Claims) -> Places:
 
 def _misplaced(log: Log, claims: Claims) -> dict[str, Int64s]:
     """Returns, for each place, a read that repeats, disorders or does not cover its entry; see `Places`."""
-    size, read, place = len(claims.distinct), log.entry_read, claims.place[claims.answers :]
-    after = np.flatnonzero((read[1:] == read[:-1]) & (place[1:] <= place[:-1])) + 1
+    size, read, index = len(claims.distinct), log.entry_read, claims.place[claims.answers :]
+    after = np.flatnonzero((read[1:] == read[:-1]) & (index[1:] <= index[:-1])) + 1
     outside = np.flatnonzero((log.entry_offset < log.first[read]) | (log.entry_offset > log.last[read]))
     again = after[:0]
     if len(after):  # only then a read can have an offset twice
-        order = np.lexsort((place, read))
-        same = (read[order[1:]] == read[order[:-1]]) & (place[order[1:]] == place[order[:-1]])
+        order = np.lexsort((index, read))
+        same = (read[order[1:]] == read[order[:-1]]) & (index[order[1:]] == index[order[:-1]])
         again = order[1:][same]
-    found = {"repeated": again, "disordered": np.setdiff1d(after, again), "outside": outside}
-    return {name: maxima(size, place[some], log.read[read[some]], _NONE) for name, some in found.items()}
+    misplaced = {"repeated": again, "disordered": np.setdiff1d(after, again), "outside": outside}
+    return {name: maxima(size, index[some], log.read[read[some]], _NONE) for name, some in misplaced.items()}
 
 
 def _contradictions(log: Log, claims: Claims) -> tuple[Bools, Bools]:
@@ -176,17 +176,17 @@ def _contradictions(log: Log, claims: Claims) -> tuple[Bools, Bools]:
     changed = np.zeros(size, np.bool_)
     of_reads = np.flatnonzero(several[claims.place[claims.answers :]]) + claims.answers
     if len(of_reads):
-        place, value = claims.place[of_reads], claims.value[of_reads]
+        index, value = claims.place[of_reads], claims.value[of_reads]
         start, end = log.history.start[claims.row[of_reads]], log.history.end[claims.row[of_reads]]
         # The first read to end, and the first with another value than that one.
-        first_end = minima(size, place, end, NEVER)
+        first_end = minima(size, index, end, NEVER)
         first_value = np.zeros(size, np.int64)
-        earliest = end == first_end[place]
-        first_value[place[earliest]] = value[earliest]
-        other = value != first_value[place]
-        other_end = minima(size, place[other], end[other], NEVER)
-        late = start > np.where(other, first_end[place], other_end[place])
-        changed[place[late]] = True
+        earliest = end == first_end[index]
+        first_value[index[earliest]] = value[earliest]
+        other = value != first_value[index]
+        other_end = minima(size, index[other], end[other], NEVER)
+        late = start > np.where(other, first_end[index], other_end[index])
+        changed[index[late]] = True
     return several, changed
 
 
@@ -210,23 +210,23 @@ def _missed(log: Log, claims: Claims) -> tuple[Int64s, Int64s]:
     distinct = claims.distinct
     first = np.searchsorted(distinct, log.first, "left")
     last = np.searchsorted(distinct, log.last, "right") - 1
-    read, place = log.entry_read, claims.place[claims.answers :]
-    inside = (place >= first[read]) & (place <= last[read])
+    read, index = log.entry_read, claims.place[claims.answers :]
+    inside = (index >= first[read]) & (index <= last[read])
     if not inside.all():  # a read returned an offset outside of its range
-        read, place = read[inside], place[inside]
-    if ((read[1:] == read[:-1]) & (place[1:] < place[:-1])).any():
-        order = np.lexsort((place, read))
-        read, place = read[order], place[order]
+        read, index = read[inside], index[inside]
+    if ((read[1:] == read[:-1]) & (index[1:] < index[:-1])).any():
+        order = np.lexsort((index, read))
+        read, index = read[order], index[order]
     opens = np.ones(len(read), np.bool_)
     opens[1:] = read[1:] != read[:-1]
-    before = np.empty_like(place)
-    before[1:] = place[:-1]
+    before = np.empty_like(index)
+    before[1:] = index[:-1]
     before[opens] = first[read[opens]] - 1
-    gap = np.flatnonzero(before + 1 < place)
+    gap = np.flatnonzero(before + 1 < index)
     final = first - 1
-    final[read] = place  # the last entry of each read remains
+    final[read] = index  # the last entry of each read remains
     tail = np.flatnonzero(final < last)
-    skipped = max_over(len(distinct), before[gap] + 1, place[gap] - 1, log.read[read[gap]])
+    skipped = max_over(len(distinct), before[gap] + 1, index[gap] - 1, log.read[read[gap]])
     behind = max_over(len(distinct), final[tail] + 1, last[tail], log.read[tail])
     return np.maximum(skipped, behind), skipped
 
@@ -240,9 +240,9 @@ def _by_value(log: Log, claims: Claims, appended: Int64s) -> ByValue:
     begun = minima(size, appended[possible], history.start[log.append[possible]], NEVER)
     entered = slice(claims.answers, None)
     read = minima(size, claims.value[entered], claims.end[entered], NEVER)
-    place = np.full(size, _NONE, np.int64)
-    place[claims.value] = claims.place
-    offsets = (place != _NONE).astype(np.int64)
+    index = np.full(size, _NONE, np.int64)
+    index[claims.value] = claims.place
+    offsets = (index != _NONE).astype(np.int64)
     several = _several(size, claims.value, claims.place)
     if several.any():
         some = np.flatnonzero(several[claims.value])
@@ -252,7 +252,7 @@ def _by_value(log: Log, claims: Claims, appended: Int64s) -> ByValue:
         tried=tried,
         acknowledged=acknowledged,
         offsets=offsets,
-        place=place,
+        place=index,
         read=read,
         unexpected=(read != NEVER) & (read < begun),
     )
@@ -268,35 +268,35 @@ def _appends(log: Log, claims: Claims, values: ByValue, appended: Int64s) -> App
     kind = history.type[log.append]
     # The appends whose entry the value alone identifies.
     single = (kind != FAIL) & ((values.tried == 1) & (values.offsets == 1))[appended]
-    place = np.where(single, values.place[appended], _NONE)
-    place[log.answered] = claims.place[: claims.answers]
+    index = np.where(single, values.place[appended], _NONE)
+    index[log.answered] = claims.place[: claims.answers]
     start = history.start[log.append]
     acknowledged = np.where(kind == OK, history.end[log.append], NEVER)
     settled = np.where(single, np.minimum(acknowledged, values.read[appended]), acknowledged)
-    there = np.flatnonzero((place != _NONE) & (settled != NEVER))
-    instants, began, stood = in_order(start, settled[there])
-    highest = maxima(len(instants), stood, place[there], _NONE)
+    known = np.flatnonzero((index != _NONE) & (settled != NEVER))
+    instants, began, stood = in_order(start, settled[known])
+    highest = maxima(len(instants), stood, index[known], _NONE)
     np.maximum.accumulate(highest, out=highest)
     below = np.where(began > 0, highest[began - 1], _NONE)  # the highest place that was taken before the append began
-    late = np.flatnonzero((place != _NONE) & (below > place))
-    overtaken = np.full(len(place), _NONE, np.int64)
+    late = np.flatnonzero((index != _NONE) & (below > index))
+    overtaken = np.full(len(index), _NONE, np.int64)
     if len(late):
         # The running maximum first has that place when the append there was settled.
         at = np.searchsorted(highest, below[late])
         by_instant = np.full(len(instants), _NONE, np.int64)
-        holds = place[there] == highest[stood]
-        by_instant[stood[holds]] = there[holds]
+        holds = index[known] == highest[stood]
+        by_instant[stood[holds]] = known[holds]
         overtaken[late] = by_instant[at]
-    nowhere = np.flatnonzero((kind == OK) & (place == _NONE) & (values.offsets[appended] == 0))
-    vanished = np.zeros(len(place), np.bool_)
+    nowhere = np.flatnonzero((kind == OK) & (index == _NONE) & (values.offsets[appended] == 0))
+    vanished = np.zeros(len(index), np.bool_)
     if len(nowhere):
         above = np.full(len(instants) + 1, len(claims.distinct), np.int64)
-        placed = np.flatnonzero(place != _NONE)
-        np.minimum.at(above, began[placed], place[placed])
+        placed = np.flatnonzero(index != _NONE)
+        np.minimum.at(above, began[placed], index[placed])
         above = np.minimum.accumulate(above[::-1])[::-1]
         after = above[np.searchsorted(instants, acknowledged[nowhere], "right")]
         vanished[nowhere] = _vanished(log, claims, below[nowhere], after, acknowledged[nowhere])
-    return Appends(value=appended, place=place, overtaken=overtaken, vanished=vanished)
+    return Appends(value=appended, place=index, overtaken=overtaken, vanished=vanished)
 
 
 def _vanished(log: Log, claims: Claims, below: Int64s, above: Int64s, end: Int64s) -> Bools:
@@ -314,10 +314,10 @@ def _vanished(log: Log, claims: Claims, below: Int64s, above: Int64s, end: Int64
         end: The event of each acknowledgement.
     """
     distinct = claims.distinct
-    found = np.zeros(len(below), np.bool_)
+    vanished = np.zeros(len(below), np.bool_)
     bounded = np.flatnonzero((above < len(distinct)) & (above > below))
     if not len(bounded):
-        return found
+        return vanished
     lowest = min(0, int(distinct[0])) - 1
     low = np.where(below[bounded] == _NONE, lowest, distinct[below[bounded]]) + 1
     high = distinct[above[bounded]] - 1
@@ -331,5 +331,5 @@ def _vanished(log: Log, claims: Claims, below: Int64s, above: Int64s, end: Int64
     row = np.full(len(low), _NONE, np.int64)
     row[room] = min_over(covered, begin[room], stop[room] - 1)
     later = (row != _NONE) & (log.history.start[row] > end[bounded])
-    found[bounded] = ~room | later
-    return found
+    vanished[bounded] = ~room | later
+    return vanished

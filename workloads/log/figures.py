@@ -22,11 +22,11 @@ WORST_STALE: Final = 8
 _MS: Final = 1_000_000
 
 
-def figures_of(facts: Facts, found: Findings) -> dict[str, Value]:
+def figures_of(facts: Facts, findings: Findings) -> dict[str, Value]:
     """Returns the times for which entries were stale, in milliseconds: quantiles and the worst ones; empty without any."""
-    if not len(found.stale):
+    if not len(findings.stale):
         return {}
-    for_ms = (facts.log.history.start_ns[facts.places.missed[found.stale]] - found.known_ns[found.stale]) / _MS
+    for_ms = (facts.log.history.start_ns[facts.places.missed[findings.stale]] - findings.known_ns[findings.stale]) / _MS
     ordered = np.sort(for_ms)
     worst = np.argsort(-for_ms, kind="stable")[:WORST_STALE]
     return {
@@ -35,13 +35,16 @@ def figures_of(facts: Facts, found: Findings) -> dict[str, Value]:
             for quantile in QUANTILES
         },
         "worst-stale": [
-            {"offset": int(facts.claims.distinct[found.stale[place]]), "stale-latency": round(float(for_ms[place]), 3)}
-            for place in worst.tolist()
+            {
+                "offset": int(facts.claims.distinct[findings.stale[index]]),
+                "stale-latency": round(float(for_ms[index]), 3),
+            }
+            for index in worst.tolist()
         ],
     }
 
 
-def picture(facts: Facts, found: Findings) -> dict[str, Value] | None:
+def picture(facts: Facts, findings: Findings) -> dict[str, Value] | None:
     """Returns the plot's data: each entry at the time when it became known, and stale ones while reads missed them.
 
     Of many entries the plot shows some, evenly spaced by their offsets.
@@ -57,15 +60,15 @@ def picture(facts: Facts, found: Findings) -> dict[str, Value] | None:
     kind = facts.log.history.type[facts.log.append]
     answered[at[(at >= 0) & (kind == OK)]] = True
     wrong = np.zeros(size, np.bool_)
-    for places in (found.lost, found.stale, found.conflict, found.changed):
+    for places in (findings.lost, findings.stale, findings.conflict, findings.changed):
         wrong[places] = True
-    unexpected = facts.values.unexpected[found.value] & ~wrong
+    unexpected = facts.values.unexpected[findings.value] & ~wrong
     read = facts.places.seen >= 0
     plain = ~wrong & ~unexpected
 
     def marks(name: str, tone: Tone, chosen: Bools) -> Marks:
         places = np.flatnonzero(chosen)
-        return Marks(name=name, tone=tone, time_ns=found.known_ns[places], height=facts.claims.distinct[places])
+        return Marks(name=name, tone=tone, time_ns=findings.known_ns[places], height=facts.claims.distinct[places])
 
     def these(places: Int64s) -> Bools:
         chosen = np.zeros(size, np.bool_)
@@ -82,13 +85,13 @@ def picture(facts: Facts, found: Findings) -> dict[str, Value] | None:
             Marks(
                 name="stale, from and until",
                 tone="bad",
-                time_ns=found.known_ns[found.stale],
-                height=facts.claims.distinct[found.stale],
-                until_ns=facts.log.history.start_ns[facts.places.missed[found.stale]],
+                time_ns=findings.known_ns[findings.stale],
+                height=facts.claims.distinct[findings.stale],
+                until_ns=facts.log.history.start_ns[facts.places.missed[findings.stale]],
             ),
-            marks("lost", "bad", these(found.lost)),
-            marks("conflict", "bad", these(found.conflict)),
-            marks("changed", "bad", these(found.changed)),
+            marks("lost", "bad", these(findings.lost)),
+            marks("conflict", "bad", these(findings.conflict)),
+            marks("changed", "bad", these(findings.changed)),
             marks("unexpected", "bad", unexpected),
         ],
     )

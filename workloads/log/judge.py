@@ -83,11 +83,11 @@ def judge_log(history: Columns, *, linearizable: bool, follow: bool, whole_from:
         InputError: The workload has no such operation.
     """
     facts = facts_of(read_log(history))
-    found = findings_of(facts, linearizable=linearizable, follow=follow, whole_from=whole_from)
-    counts = _counts(facts, found)
-    rules = rules_of(facts, found, linearizable=linearizable)
+    findings = findings_of(facts, linearizable=linearizable, follow=follow, whole_from=whole_from)
+    counts = _counts(facts, findings)
+    rules = rules_of(facts, findings, linearizable=linearizable)
     wrong = ", ".join(f"{counts[rule.kind]} {rule.kind}" for rule in broken_by(rules, counts))
-    untested = _untested(facts, counts, len(found.missed))
+    untested = _untested(facts, counts, len(findings.missed))
     repeated = int(np.count_nonzero(facts.values.tried > 1))
     more = ""
     if repeated:
@@ -98,9 +98,9 @@ def judge_log(history: Columns, *, linearizable: bool, follow: bool, whole_from:
         held=f"{_read(counts)}{more}",
         untested=None if untested is None else f"{untested}{more}",
         broken=f"The log is wrong: {wrong}.{more}",
-        last=last_of(facts, found),
-        figures=figures_of(facts, found),
-        plot=picture(facts, found),
+        last=last_of(facts, findings),
+        figures=figures_of(facts, findings),
+        plot=picture(facts, findings),
         cause=UNTESTED if counts["acknowledged"] else UNPROMISED,
     )
 
@@ -162,14 +162,14 @@ def _read(counts: Mapping[str, int]) -> str:
     return f"{acknowledged - unread} of {acknowledged} acknowledged appends were read at their offsets.{stale}{left}"
 
 
-def _counts(facts: Facts, found: Findings) -> dict[str, int]:
-    log, values, place = facts.log, facts.values, facts.appends.place
+def _counts(facts: Facts, findings: Findings) -> dict[str, int]:
+    log, values, index = facts.log, facts.values, facts.appends.place
     kind = log.history.type[log.append]
     acknowledged = kind == OK
-    at = place[acknowledged & (place >= 0)]
-    bad = found.missing | facts.places.conflict
+    at = index[acknowledged & (index >= 0)]
+    bad = findings.missing | facts.places.conflict
     read = facts.places.seen[at] >= 0
-    unplaced = np.flatnonzero(acknowledged & (place < 0))
+    unplaced = np.flatnonzero(acknowledged & (index < 0))
     anywhere = values.offsets[facts.appends.value[unplaced]] > 0
     nowhere = ~anywhere & ~facts.appends.vanished[unplaced]
     recovered = np.clip(values.offsets - values.acknowledged, 0, values.tried - values.acknowledged)
@@ -180,6 +180,6 @@ def _counts(facts: Facts, found: Findings) -> dict[str, int]:
         "ok": int(np.count_nonzero(read & ~bad[at]) + np.count_nonzero(anywhere)),
         "recovered": int(recovered[values.read != NEVER].sum()),
         "never-read": int(np.count_nonzero(~read & ~bad[at]) + np.count_nonzero(nowhere)),
-        "missed": len(found.missed),
-        **found.totals(),
+        "missed": len(findings.missed),
+        **findings.totals(),
     }

@@ -21,7 +21,7 @@ from harness.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from checker.formats.columns import Columns, Int64s, Values
+    from checker.formats.columns import ColumnOfValues, Columns, Int64s
     from harness.op import Value
     from workloads.log.arrays import Bools
 
@@ -78,10 +78,10 @@ class Numbers:
 
     def of_text(self, text: str) -> int:
         """Returns the number of a value's canonical JSON."""
-        place = self._places.setdefault(text, len(self._texts))
-        if place == len(self._texts):
+        number = self._places.setdefault(text, len(self._texts))
+        if number == len(self._texts):
             self._texts.append(text)
-        return -GREAT - place
+        return -GREAT - number
 
     def of_value(self, value: Value) -> int:
         """Returns the number of a value."""
@@ -89,16 +89,16 @@ class Numbers:
             return value
         return self.of_text(json_text(value) or "")
 
-    def of_column(self, values: Values, texts: Sequence[str], rows: Int64s) -> Int64s:
+    def of_column(self, values: ColumnOfValues, texts: Sequence[str], rows: Int64s) -> Int64s:
         """Returns the numbers of the values in some rows of a column. Each row must have a value."""
         kind, number = values.kind[rows], values.first[rows]
         others = np.flatnonzero(kind == OTHER)
         if len(others):
             distinct, inverse = np.unique(number[others], return_inverse=True)
-            known = [self.of_text(texts[place]) for place in distinct.tolist()]
+            known = [self.of_text(texts[number]) for number in distinct.tolist()]
             number[others] = np.array(known, np.int64)[inverse.reshape(-1)]
-        for place in np.flatnonzero(kind == PAIR).tolist():
-            number[place] = self.of_text(f"[{values.first[rows[place]]},{values.second[rows[place]]}]")
+        for index in np.flatnonzero(kind == PAIR).tolist():
+            number[index] = self.of_text(f"[{values.first[rows[index]]},{values.second[rows[index]]}]")
         return number
 
     def value(self, number: int) -> Value:
@@ -151,8 +151,8 @@ def read_log(history: Columns) -> Log:
 
 def _rows_of(history: Columns, function: str) -> Int64s:
     """Returns the rows of the operations with a function, ascending."""
-    place = history.functions.index(function) if function in history.functions else -1
-    rows: Int64s = np.flatnonzero(history.function == place)
+    number = history.functions.index(function) if function in history.functions else -1
+    rows: Int64s = np.flatnonzero(history.function == number)
     return rows
 
 
@@ -167,12 +167,12 @@ def rows_by_function(history: Columns, functions: Sequence[str], has: str) -> di
     Raises:
         InputError: An operation has another function.
     """
-    found = {name: _rows_of(history, name) for name in functions}
-    if sum(map(len, found.values())) < len(history):
-        row = int(np.setdiff1d(np.arange(len(history)), np.concatenate(list(found.values())))[0])
+    by_function = {name: _rows_of(history, name) for name in functions}
+    if sum(map(len, by_function.values())) < len(history):
+        row = int(np.setdiff1d(np.arange(len(history)), np.concatenate(list(by_function.values())))[0])
         other = shown(history.functions[int(history.function[row])])
         raise _wrong(history, row, f"{has} the functions {', '.join(functions)}, found {other}")
-    return found
+    return by_function
 
 
 def _require(history: Columns, rows: Int64s, right: Bools, expected: str) -> None:
@@ -252,7 +252,7 @@ def _in_bulk(texts: Sequence[str]) -> tuple[Int64s, Int64s, Int64s] | None:
     lines: list[bytes] = []
     counts = np.zeros(len(texts), np.int64)
     skeletons: dict[int, bytes] = {}
-    for place, text in enumerate(texts):
+    for index, text in enumerate(texts):
         if not text.isascii():
             return None
         line = text.encode("ascii")
@@ -262,7 +262,7 @@ def _in_bulk(texts: Sequence[str]) -> tuple[Int64s, Int64s, Int64s] | None:
             skeletons[count] = b"[" + b",".join([b"[,]"] * count) + b"]"
         if skeleton != skeletons[count]:
             return None
-        counts[place] = count
+        counts[index] = count
         if count:
             lines.append(line.translate(None, b"[]"))
     members = np.fromstring(b",".join(lines), np.int64, sep=",") if lines else np.zeros(0, np.int64)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from checker.formats.columns import GREAT, INFO, INTEGER, NOTHING, OK, OTHER, PAIR, Values, integers_of
+from checker.formats.columns import GREAT, INFO, INTEGER, NOTHING, OK, OTHER, PAIR, ColumnOfValues, integers_of
 from checker.values import decode_value, json_text
 from harness.console.documents import shown
 from harness.errors import InputError
@@ -58,7 +58,7 @@ class Flow:
     drains: Int64s
     lost_dequeues: Int64s
     lost_drains: Int64s
-    values: Values
+    values: ColumnOfValues
     texts: Sequence[str]
     more_texts: Sequence[str]
 
@@ -89,7 +89,7 @@ def flow_of(history: Columns) -> Flow:
     answers = [_members(history, int(row), texts) for row in drains]
     sizes = np.fromiter((len(answer.kind) for answer in answers), np.int64, len(answers))
     parts = [history.value.only(put), history.result.only(taken), *answers]
-    values = Values(
+    values = ColumnOfValues(
         kind=np.concatenate([part.kind for part in parts]),
         first=np.concatenate([part.first for part in parts]),
         second=np.concatenate([part.second for part in parts]),
@@ -117,12 +117,12 @@ def _rows_by_function(history: Columns) -> list[Bools]:
     wrong = np.flatnonzero(~np.isin(history.function, places))
     if len(wrong):
         row = int(wrong[0])
-        found = shown(history.functions[history.function[row]])
-        raise _refusal(history, row, f"the function enqueue, dequeue or drain, found {found}")
-    return [history.function == place for place in places]
+        function = shown(history.functions[history.function[row]])
+        raise _refusal(history, row, f"the function enqueue, dequeue or drain, found {function}")
+    return [history.function == number for number in places]
 
 
-def _require(history: Columns, rows: Int64s, values: Values, expected: str) -> None:
+def _require(history: Columns, rows: Int64s, values: ColumnOfValues, expected: str) -> None:
     empty = np.flatnonzero(values.kind[rows] == NOTHING)
     if len(empty):
         raise _refusal(history, int(rows[empty[0]]), f"{expected}, found null")
@@ -144,10 +144,10 @@ class _Texts:
     def place_of(self, text: str) -> int:
         if self._places is None:
             self._places = self._used()
-        place = self._places.setdefault(text, len(self._history.texts) + len(self.new))
-        if place == len(self._history.texts) + len(self.new):
+        number = self._places.setdefault(text, len(self._history.texts) + len(self.new))
+        if number == len(self._history.texts) + len(self.new):
             self.new.append(text)
-        return place
+        return number
 
     def _used(self) -> dict[str, int]:
         """Returns the positions of the texts that this queue uses; a history can have many others."""
@@ -156,10 +156,10 @@ class _Texts:
             values.first[rows][values.kind[rows] == OTHER]
             for values, rows in ((self._history.value, put), (self._history.result, taken))
         ]
-        return {self._history.texts[place]: place for place in np.unique(np.concatenate(places)).tolist()}
+        return {self._history.texts[number]: number for number in np.unique(np.concatenate(places)).tolist()}
 
 
-def _members(history: Columns, row: int, texts: _Texts) -> Values:
+def _members(history: Columns, row: int, texts: _Texts) -> ColumnOfValues:
     """Returns the values in the answer of a drain."""
     kind, first = history.result.kind[row], int(history.result.first[row])
     if kind == PAIR:  # columns store a list of two integers as a pair
@@ -175,11 +175,15 @@ def _members(history: Columns, row: int, texts: _Texts) -> Values:
     if any(kind == NOTHING for kind, _, _ in coded):
         raise _refusal(history, row, "a drain that returns a list of values, without null in it")
     kinds, firsts, seconds = zip(*coded, strict=True)
-    return Values(kind=np.array(kinds, np.int8), first=np.array(firsts, np.int64), second=np.array(seconds, np.int64))
+    return ColumnOfValues(
+        kind=np.array(kinds, np.int8), first=np.array(firsts, np.int64), second=np.array(seconds, np.int64)
+    )
 
 
-def _integers(values: Int64s) -> Values:
-    return Values(kind=np.full(len(values), INTEGER, np.int8), first=values, second=np.zeros(len(values), np.int64))
+def _integers(values: Int64s) -> ColumnOfValues:
+    return ColumnOfValues(
+        kind=np.full(len(values), INTEGER, np.int8), first=values, second=np.zeros(len(values), np.int64)
+    )
 
 
 def _coded(value: Value, texts: _Texts) -> tuple[int, int, int]:
@@ -193,7 +197,7 @@ def _coded(value: Value, texts: _Texts) -> tuple[int, int, int]:
     return OTHER, texts.place_of(json_text(value) or ""), 0
 
 
-def _numbered(values: Values) -> tuple[Int64s, int]:
+def _numbered(values: ColumnOfValues) -> tuple[Int64s, int]:
     """Returns a number for each value, the same for equal values, and an upper bound of all numbers."""
     first = values.first
     if not len(first):

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class Facts:
     """The facts about a queue. Puts and takes are positions in `flow.put` and `flow.take`.
 
     Attributes:
@@ -75,7 +75,7 @@ class Found:
     compared: int | None
 
 
-def find(history: Columns, order: Order) -> Found:
+def find(history: Columns, order: Order) -> Facts:
     """Finds all contradictions to the rules.
 
     Raises:
@@ -97,7 +97,7 @@ def find(history: Columns, order: Order) -> Found:
         once = (puts == 1) & (np.bincount(flow.take_value, minlength=flow.numbers) == 1) & (came == 1)
         compared = int(once.sum())
         overtaken_puts, overtaking = _reordered(history, flow, possible & once[flow.put_value], order)
-    return Found(
+    return Facts(
         flow=flow,
         acknowledged=int(acknowledged.sum()),
         ok=int(ok.sum()),
@@ -148,10 +148,10 @@ def _missing(history: Columns, flow: Flow, acknowledged: Bools, short: Int64s) -
     """
     puts = np.flatnonzero(acknowledged & (short > 0)[flow.put_value])
     drains = flow.drains
-    place = np.searchsorted(history.start[drains], history.end[flow.put[puts]], side="right")
+    index = np.searchsorted(history.start[drains], history.end[flow.put[puts]], side="right")
     ends = history.end[drains]
     earliest = np.append(np.minimum.accumulate(ends[::-1])[::-1], NEVER)
-    deadline = earliest[place]
+    deadline = earliest[index]
     # The last position with this running minimum is the drain with this end.
     rows = np.append(drains, -1)[np.searchsorted(earliest[:-1], deadline, side="right") - (deadline < NEVER)]
     value = flow.put_value[puts]
@@ -187,7 +187,7 @@ def _reordered(history: Columns, flow: Flow, chosen: Bools, order: Order) -> tup
     producer = history.process[rows] if order is Order.PRODUCER else np.zeros(len(rows), np.int64)
     by_producer = np.argsort(producer, kind="stable") if order is Order.PRODUCER else np.arange(len(rows))
     # The values of one drain came out in the order of its answer.
-    place = flow.place[takes]
+    index = flow.place[takes]
     in_drains = np.flatnonzero(np.isin(out, flow.drains))
     by_drain = in_drains[np.lexsort((producer[in_drains], out[in_drains]))]
     same = np.zeros(len(by_drain), np.int64)
@@ -195,11 +195,11 @@ def _reordered(history: Columns, flow: Flow, chosen: Bools, order: Order) -> tup
     start, end = history.start, history.end
     searches = (
         (by_producer, producer[by_producer], start[out[by_producer]], end[out[by_producer]]),
-        (by_drain, np.cumsum(same), place[by_drain], place[by_drain]),
+        (by_drain, np.cumsum(same), index[by_drain], index[by_drain]),
     )
-    found: list[tuple[Int64s, Int64s]] = []
+    pairs: list[tuple[Int64s, Int64s]] = []
     for sequence, group, out_begin, out_end in searches:
         late, early = overtaken(group, start[rows[sequence]], end[rows[sequence]], out_begin, out_end)
-        found.append((puts[sequence[late]], puts[sequence[early]]))
-    behind, first = np.unique(np.concatenate([late for late, _ in found]), return_index=True)
-    return behind, np.concatenate([early for _, early in found])[first]
+        pairs.append((puts[sequence[late]], puts[sequence[early]]))
+    behind, first = np.unique(np.concatenate([late for late, _ in pairs]), return_index=True)
+    return behind, np.concatenate([early for _, early in pairs])[first]

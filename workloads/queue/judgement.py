@@ -19,122 +19,122 @@ if TYPE_CHECKING:
     from checker.formats.columns import Columns
     from checker.judging import Judgement
     from harness.op import Value
-    from workloads.queue.judge import Found
+    from workloads.queue.judge import Facts
 
 MAX_ROWS = 12
 
 
-def judgement(history: Columns, found: Found, delivery: Delivery) -> Judgement:
+def judgement(history: Columns, facts: Facts, delivery: Delivery) -> Judgement:
     """Returns the judgement of a queue with this guarantee of delivery."""
     counts = {
-        "attempted": len(found.flow.put),
-        "acknowledged": found.acknowledged,
-        "ok": found.ok,
-        "lost": len(found.lost),
-        "unexpected": len(found.unexpected),
-        "duplicated": len(found.duplicated),
-        "recovered": found.recovered,
+        "attempted": len(facts.flow.put),
+        "acknowledged": facts.acknowledged,
+        "ok": facts.ok,
+        "lost": len(facts.lost),
+        "unexpected": len(facts.unexpected),
+        "duplicated": len(facts.duplicated),
+        "recovered": facts.recovered,
     }
-    if found.compared is not None:
-        counts["reordered"] = len(found.overtaken)
-    made = _Anomalies(history, found)
+    if facts.compared is not None:
+        counts["reordered"] = len(facts.overtaken)
+    made = _Anomalies(history, facts)
     rules = [
         Rule(kind="unexpected", anomalies=made.unexpected),
         Rule(kind="lost", anomalies=made.lost, decides=delivery is not Delivery.AT_MOST_ONCE),
         Rule(kind="duplicated", anomalies=made.duplicated, decides=delivery is not Delivery.AT_LEAST_ONCE),
-        *([] if found.compared is None else [Rule(kind="reordered", anomalies=made.reordered)]),
+        *([] if facts.compared is None else [Rule(kind="reordered", anomalies=made.reordered)]),
     ]
     numbers = ", ".join(f"{number} {word}" for word, number in counts.items())
     return judged(
         rules,
         counts,
-        held=f"The queue kept its guarantees: {numbers}.{_excused(found)}",
-        untested=_unseen(found, delivery),
+        held=f"The queue kept its guarantees: {numbers}.{_excused(facts)}",
+        untested=_unseen(facts, delivery),
         broken=f"The queue violated its guarantees: {numbers}.",
         last={} if delivery is Delivery.AT_MOST_ONCE else made.last(),
-        figures=_figures(found),
+        figures=_figures(facts),
     )
 
 
-def _figures(found: Found) -> Mapping[str, Value]:
+def _figures(facts: Facts) -> Mapping[str, Value]:
     """Returns the figures that show how much the judge could decide."""
-    flow = found.flow
+    flow = facts.flow
     return {
         "drains": len(flow.drains),
         "dequeues_without_answer": len(flow.lost_dequeues),
         "drains_without_answer": len(flow.lost_drains),
-        "missing_perhaps_dequeued": found.perhaps_taken,
-        "missing_perhaps_drained": found.perhaps_drained,
-        "missing_not_drained": found.not_drained,
-        "compared_in_order": found.compared,
+        "missing_perhaps_dequeued": facts.perhaps_taken,
+        "missing_perhaps_drained": facts.perhaps_drained,
+        "missing_not_drained": facts.not_drained,
+        "compared_in_order": facts.compared,
     }
 
 
-def _unseen(found: Found, delivery: Delivery) -> str | None:
+def _unseen(facts: Facts, delivery: Delivery) -> str | None:
     """Returns why the verdict is unknown although no anomaly was found; None if it is not unknown."""
-    if not found.acknowledged:
+    if not facts.acknowledged:
         return "No enqueue was acknowledged, so nothing was tested."
-    if not found.ok:
-        return f"{found.acknowledged} enqueues were acknowledged, but no value came out, so nothing was tested."
-    if found.compared is not None and found.compared < 2:
+    if not facts.ok:
+        return f"{facts.acknowledged} enqueues were acknowledged, but no value came out, so nothing was tested."
+    if facts.compared is not None and facts.compared < 2:
         return "There are no two values that were put in once and came out once, so the order was not tested."
-    return None if delivery is Delivery.AT_MOST_ONCE else _undecided(found)
+    return None if delivery is Delivery.AT_MOST_ONCE else _undecided(facts)
 
 
-def _undecided(found: Found) -> str | None:
+def _undecided(facts: Facts) -> str | None:
     """Returns why it is undecided whether a missing value is lost; None if there is no such value."""
-    if found.not_drained:
-        never = "was never drained" if not len(found.flow.drains) else "was not drained after them"
+    if facts.not_drained:
+        never = "was never drained" if not len(facts.flow.drains) else "was not drained after them"
         return (
-            f"{found.not_drained} of {found.acknowledged} acknowledged values did not come out, and the queue {never}, "
+            f"{facts.not_drained} of {facts.acknowledged} acknowledged values did not come out, and the queue {never}, "
             "so a loss was not seen."
         )
-    if found.perhaps_drained:
+    if facts.perhaps_drained:
         return (
-            f"{found.perhaps_drained} of {found.acknowledged} acknowledged values did not come out, and a drain without an "
+            f"{facts.perhaps_drained} of {facts.acknowledged} acknowledged values did not come out, and a drain without an "
             "answer may have taken them, so a loss was not seen."
         )
     return None
 
 
-def _excused(found: Found) -> str:
-    if not found.perhaps_taken:
+def _excused(facts: Facts) -> str:
+    if not facts.perhaps_taken:
         return ""
     return (
-        f" Dequeues without an answer may have taken {found.perhaps_taken} acknowledged values that did not come out."
+        f" Dequeues without an answer may have taken {facts.perhaps_taken} acknowledged values that did not come out."
     )
 
 
 class _Anomalies:
     """Makes the anomalies of each kind, lazily."""
 
-    def __init__(self, history: Columns, found: Found) -> None:
+    def __init__(self, history: Columns, facts: Facts) -> None:
         self._history = history
-        self._found = found
-        self._flow = found.flow
+        self._found = facts
+        self._flow = facts.flow
 
     def last(self) -> dict[str, Anomaly]:
         """Returns the loss of the value whose enqueue was acknowledged last; nothing if none is lost."""
         lost = self._found.lost
         if not len(lost):
             return {}
-        place = int(np.argmax(self._history.end[self._flow.put[lost]]))
-        return {"lost": self._losses(slice(place, place + 1))[0]}
+        index = int(np.argmax(self._history.end[self._flow.put[lost]]))
+        return {"lost": self._losses(slice(index, index + 1))[0]}
 
     def lost(self) -> Iterator[Anomaly]:
         yield from self._losses(slice(MAX_ANOMALIES))
 
     def _losses(self, places: slice) -> list[Anomaly]:
         """Returns the losses of some of the values that are lost."""
-        found, flow = self._found, self._flow
+        facts, flow = self._found, self._flow
         losses = []
         excuse = ""
-        if found.perhaps_taken:
+        if facts.perhaps_taken:
             excuse = (
-                f" In all {found.perhaps_taken + len(found.lost)} values are missing in this way, and dequeues without an "
-                f"answer can have taken {found.perhaps_taken} of them at most."
+                f" In all {facts.perhaps_taken + len(facts.lost)} values are missing in this way, and dequeues without an "
+                f"answer can have taken {facts.perhaps_taken} of them at most."
             )
-        for put, drain in zip(found.lost[places].tolist(), found.deciding[places].tolist(), strict=True):
+        for put, drain in zip(facts.lost[places].tolist(), facts.deciding[places].tolist(), strict=True):
             value, row = flow.value(put), int(flow.put[put])
             explanation = (
                 f"The enqueue of {_named(value)} by process {self._process(row)} was acknowledged. Later process "
@@ -179,8 +179,8 @@ class _Anomalies:
             yield Anomaly(kind="duplicated", subject=value, explanation=explanation, rows=rows, decisive=row)
 
     def reordered(self) -> Iterator[Anomaly]:
-        found, flow = self._found, self._flow
-        for late, early in zip(found.overtaken.tolist(), found.overtaking.tolist(), strict=True):
+        facts, flow = self._found, self._flow
+        for late, early in zip(facts.overtaken.tolist(), facts.overtaking.tolist(), strict=True):
             value, other = flow.value(late), flow.value(early)
             puts = int(flow.put[late]), int(flow.put[early])
             takes = self._take_of(late), self._take_of(early)

@@ -38,11 +38,11 @@ def served(supply: Int64s, group: Int64s) -> Bools:
     new[1:] = group[1:] != group[:-1]
     starts = np.flatnonzero(new)
     number = np.cumsum(new) - 1
-    place = np.arange(count) - starts[number]
+    position = np.arange(count) - starts[number]
     # The offset separates the running minima of the groups.
     below = number * (2 * max(count, int(supply.max())) + 2)
-    lowest = np.minimum.accumulate(supply - place - below) + below
-    total = place + np.minimum(lowest, 1)
+    lowest = np.minimum.accumulate(supply - position - below) + below
+    total = position + np.minimum(lowest, 1)
     before = np.zeros(count, np.int64)
     before[1:] = total[:-1]
     before[new] = 0

@@ -52,8 +52,8 @@ def reads_were_written(operations: Sequence[Operation]) -> Part:
     begun: dict[tuple[str | None, Hashable], int] = {}
     for operation in operations:
         if operation.f != "read" and operation.type is not OpType.FAIL:
-            place = (operation.key, identity(_written(operation)))
-            begun[place] = min(operation.start_ns, begun.get(place, operation.start_ns))
+            key_and_value = (operation.key, identity(_written(operation)))
+            begun[key_and_value] = min(operation.start_ns, begun.get(key_and_value, operation.start_ns))
     reads = [operation for operation in operations if operation.f == "read" and operation.type is OpType.OK]
     wrong = [
         read

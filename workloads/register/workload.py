@@ -145,10 +145,10 @@ class RegisterWorkload(BaseWorkload[RegisterOptions]):
         in_turn = KeysInTurn(stream, options.ops_per_key, prefix=self.key_prefix, first=first)
 
         def key() -> str:
-            place = stream.random()
-            if place >= hot_below:
+            position = stream.random()
+            if position >= hot_below:
                 return in_turn()
-            return f"{self.hot_prefix}{int(place / hot_below * options.hot_keys)}"
+            return f"{self.hot_prefix}{int(position / hot_below * options.hot_keys)}"
 
         return independent(stream, key, mix(stream, (reads, read), (writes, write), (changes, cas)))
 

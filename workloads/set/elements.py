@@ -34,9 +34,9 @@ class _Integers:
             low, high = int(values.min()), int(values.max())
             if high - low < _SPREAD * len(values) + _ROOM:
                 self._low, self._size = low, high - low + 1
-                there = np.zeros(self._size, np.bool_)
-                there[values - low] = True
-                self.distinct = np.flatnonzero(there) + low
+                present = np.zeros(self._size, np.bool_)
+                present[values - low] = True
+                self.distinct = np.flatnonzero(present) + low
                 self._table = np.full(self._size, -1, np.int64)
                 self._table[self.distinct - low] = np.arange(len(self.distinct))
                 return
@@ -81,8 +81,8 @@ class Elements:
         self._others: dict[str, int] = {}
         self.of_adds = np.zeros(len(adds), np.int64)
         self.of_adds[whole] = self._integers(values.first[whole])
-        for place in np.flatnonzero(~whole).tolist():
-            self.of_adds[place] = self._other(_text_at(history, int(adds[place])))
+        for index in np.flatnonzero(~whole).tolist():
+            self.of_adds[index] = self._other(_text_at(history, int(adds[index])))
         self._read: dict[int, Int64s] = {}
         self.of_reads = [self._of_read(row) for row in reads.tolist()]
 
@@ -102,13 +102,13 @@ class Elements:
         return self._count + self._others.setdefault(text, len(self._others))
 
     def _of_read(self, row: int) -> Int64s:
-        kind, place = int(self._history.result.kind[row]), int(self._history.result.first[row])
+        kind, first = int(self._history.result.kind[row]), int(self._history.result.first[row])
         if kind == PAIR:
-            return np.sort(self._of_integers(np.array([place, int(self._history.result.second[row])])))
+            return np.sort(self._of_integers(np.array([first, int(self._history.result.second[row])])))
         if kind == OTHER:
-            if place not in self._read:
-                self._read[place] = np.sort(self._of_text(row, self._history.texts[place]))
-            return self._read[place]
+            if first not in self._read:
+                self._read[first] = np.sort(self._of_text(row, self._history.texts[first]))
+            return self._read[first]
         raise self._refusal(row)
 
     def _of_text(self, row: int, text: str) -> Int64s:
@@ -123,8 +123,8 @@ class Elements:
         numbers[small] = self._of_integers(
             np.array([m for m, is_small in zip(members, small, strict=True) if is_small], np.int64)
         )
-        for place in np.flatnonzero(~small).tolist():
-            numbers[place] = self._other(json_text(members[place]) or "null")
+        for index in np.flatnonzero(~small).tolist():
+            numbers[index] = self._other(json_text(members[index]) or "null")
         return numbers
 
     def _of_integers(self, values: Int64s) -> Int64s:
@@ -136,9 +136,9 @@ class Elements:
         return numbers
 
     def _refusal(self, row: int) -> InputError:
-        found = shown(value_at(self._history, self._history.result, row))
+        value = shown(value_at(self._history, self._history.result, row))
         return InputError(
-            f"event {self._history.end[row]}: expected the list of a set's elements as the result of a read, found {found}"
+            f"event {self._history.end[row]}: expected the list of a set's elements as the result of a read, found {value}"
         )
 
 

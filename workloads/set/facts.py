@@ -104,8 +104,8 @@ def facts_of(history: Columns, adds: Int64s, reads: Int64s, elements: Elements) 
         last_present[distinct] = read
         early = distinct[add_start[distinct] > end]
         too_early[early[too_early[early] == NONE]] = read
-    there = last_present == all_reads - 1
-    last_absent = np.where(there & (last_present != NONE), again - 1, all_reads - 1)
+    present = last_present == all_reads - 1
+    last_absent = np.where(present & (last_present != NONE), again - 1, all_reads - 1)
     read_start = history.start[reads]
     return Facts(
         reads=reads,
@@ -121,7 +121,7 @@ def facts_of(history: Columns, adds: Int64s, reads: Int64s, elements: Elements) 
         first_present=first_present,
         last_present=last_present,
         last_absent=last_absent,
-        again=np.where(there, again, NONE),
+        again=np.where(present, again, NONE),
         first_missed=_first_missed(known, read_start, members),
         too_early=too_early,
         twice=twice,

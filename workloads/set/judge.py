@@ -99,13 +99,13 @@ def _rows(history: Columns) -> tuple[Int64s, Int64s]:
     if len(order) and (np.diff(history.start) < 0).any():
         order = np.argsort(history.start, kind="stable")
     names = dict.fromkeys(history.function.tolist()) if len(order) < 2 else np.unique(history.function).tolist()
-    for place in names:
-        if history.functions[place] not in {"add", "read"}:
-            row = int(np.flatnonzero(history.function == place)[0])
+    for number in names:
+        if history.functions[number] not in {"add", "read"}:
+            row = int(np.flatnonzero(history.function == number)[0])
             raise InputError(
-                f"event {history.start[row]}: a set has the functions add and read, found {shown(history.functions[place])}"
+                f"event {history.start[row]}: a set has the functions add and read, found {shown(history.functions[number])}"
             )
-    known = {name: place for place, name in enumerate(history.functions)}
+    known = {name: index for index, name in enumerate(history.functions)}
     function = history.function[order]
     is_read = (function == known.get("read", NONE)) & (history.type[order] == OK)
     return order[function == known.get("add", NONE)], order[is_read]
@@ -234,7 +234,7 @@ class _Judge:
             "duplicated-count": counts["duplicated"],
             "stable-latencies": _quantiles(until_stable),
             "lost-latencies": _quantiles(self._since_known_ms(lost, facts.last_present)),
-            "worst-stale": [self._late(int(stable[place]), float(until_stable[place])) for place in worst.tolist()],
+            "worst-stale": [self._late(int(stable[index]), float(until_stable[index])) for index in worst.tolist()],
         }
 
     def _since_known_ms(self, numbers: Int64s, last: Int64s) -> Any:
@@ -287,8 +287,8 @@ class _Judge:
         if not len(lost):
             return {}
         number = int(lost[np.argmax(self.history.end[self.facts.added[lost]])])
-        found = self._loss(number)
-        return {"lost": replace(found, rows=tuple(dict.fromkeys((int(self.facts.added[number]), *found.rows))))}
+        loss = self._loss(number)
+        return {"lost": replace(loss, rows=tuple(dict.fromkeys((int(self.facts.added[number]), *loss.rows))))}
 
     def _at_rest(self) -> str:
         """Returns why a late read proves a loss, if reads may be late."""
@@ -339,30 +339,30 @@ class _Judge:
                 )  # fmt: skip
 
     def _skipped(self) -> Iterator[Anomaly]:
-        for found in self.skipped:
-            yield self._skip(found)
+        for case in self.skipped:
+            yield self._skip(case)
 
-    def _skip(self, found: Skipped) -> Anomaly:
-        facts, row = self.facts, int(self.facts.reads[found.read])
+    def _skip(self, case: Skipped) -> Anomaly:
+        facts, row = self.facts, int(self.facts.reads[case.read])
         return self._anomaly(
-            "out-of-order", found.skipped, f"A read that began at {self._at(found.read)} returned"
-            f" {self._named(found.returned, inside=True)} but not {self._named(found.skipped, inside=True)}, although"
-            f" {self._proof(found.skipped)}, before the add of the other began.",
-            rows=[facts.add[found.skipped], facts.known_row[found.skipped], facts.add[found.returned], row], decisive=row,
+            "out-of-order", case.skipped, f"A read that began at {self._at(case.read)} returned"
+            f" {self._named(case.returned, inside=True)} but not {self._named(case.skipped, inside=True)}, although"
+            f" {self._proof(case.skipped)}, before the add of the other began.",
+            rows=[facts.add[case.skipped], facts.known_row[case.skipped], facts.add[case.returned], row], decisive=row,
         )  # fmt: skip
 
     def _crossed(self) -> Iterator[Anomaly]:
-        for found in self.crossed:
-            yield self._cross(found)
+        for case in self.crossed:
+            yield self._cross(case)
 
-    def _cross(self, found: Crossed) -> Anomaly:
+    def _cross(self, case: Crossed) -> Anomaly:
         facts = self.facts
-        one, other = self._named(found.of_one, inside=True), self._named(found.of_other, inside=True)
-        first, second = sorted((int(facts.reads[found.one]), int(facts.reads[found.other])))
+        one, other = self._named(case.of_one, inside=True), self._named(case.of_other, inside=True)
+        first, second = sorted((int(facts.reads[case.one]), int(facts.reads[case.other])))
         return self._anomaly(
-            "incomparable", found.of_one, f"One read returned {one} but not {other}, and another read {other} but not {one},"
+            "incomparable", case.of_one, f"One read returned {one} but not {other}, and another read {other} but not {one},"
             " so they saw the two adds in different orders.",
-            rows=[facts.add[found.of_one], facts.add[found.of_other], first, second], decisive=second,
+            rows=[facts.add[case.of_one], facts.add[case.of_other], first, second], decisive=second,
         )  # fmt: skip
 
     def _anomaly(self, kind: str, number: int, explanation: str, *, rows: list[Any], decisive: Any) -> Anomaly:

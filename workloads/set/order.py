@@ -59,7 +59,7 @@ def skipped(facts: Facts, sound: Bools) -> list[Skipped]:
     known = np.where(sound, facts.known, NEVER)
     order = np.argsort(known)
     known_in_order = known[order]
-    found = []
+    cases = []
     for read, listed in enumerate(facts.members):
         members = listed[sound[listed]]
         if not len(members):
@@ -71,8 +71,8 @@ def skipped(facts: Facts, sound: Bools) -> list[Skipped]:
         if high - low > returned:
             missing = np.setdiff1d(order[low:high], members)
             earliest = missing[np.argmin(known[missing])]
-            found.append(Skipped(read, int(earliest), int(members[np.argmax(begins)])))
-    return found
+            cases.append(Skipped(read, int(earliest), int(members[np.argmax(begins)])))
+    return cases
 
 
 def crossed(facts: Facts, sound: Bools) -> list[Crossed]:
@@ -85,11 +85,11 @@ def crossed(facts: Facts, sound: Bools) -> list[Crossed]:
     stamp = np.full(len(sound), -1)
     members = [listed[sound[listed]] for listed in facts.members]
     order = sorted(range(len(members)), key=lambda read: len(members[read]))
-    found = []
-    for place, (small, large) in enumerate(pairwise(order)):
-        stamp[members[large]] = place
-        alone = members[small][stamp[members[small]] != place]
+    cases = []
+    for index, (small, large) in enumerate(pairwise(order)):
+        stamp[members[large]] = index
+        alone = members[small][stamp[members[small]] != index]
         if len(alone):
             others = np.setdiff1d(members[large], members[small])
-            found.append(Crossed(small, large, int(alone.min()), int(others.min())))
-    return found
+            cases.append(Crossed(small, large, int(alone.min()), int(others.min())))
+    return cases

@@ -88,14 +88,14 @@ class SetWorkload(JudgedWorkload[SetOptions]):
         options, added = self.options, [0] * self.options.keys
 
         def add_or_read(_: Asker) -> Invocation:
-            kind, place = stream.random(), stream.below(options.keys)
-            key = f"s{place}" if options.keys > 1 else None
+            kind, key_number = stream.random(), stream.below(options.keys)
+            key = f"s{key_number}" if options.keys > 1 else None
             # All streams add to the same sets, so this is about the number of elements, and the size of a read's result.
-            elements = added[place] * stream.streams
+            elements = added[key_number] * stream.streams
             gap = max(options.reads_every, elements / options.read_cost)
             if kind * (gap + 1) < 1:
                 return Invocation("read", None, key)
-            added[place] += 1
+            added[key_number] += 1
             return Invocation("add", stream.unique() + stream.streams, key)
 
         return add_or_read

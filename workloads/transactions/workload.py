@@ -184,10 +184,10 @@ class _TransactionWorkload(JudgedWorkload[OptionsT]):
             value = (stream.unique() - 1) * options.max_length
             length = 1 + stream.below(options.max_length)
             drawn: list[Value] = []
-            for place in range(options.max_length):
+            for index in range(options.max_length):
                 is_read, at = stream.random() < options.read_share, stream.random()
                 key = self.key_of(first + _exponential(at, options.keys))
-                drawn.append([READ, key, None] if is_read else [self.write, key, value + place + 1])
+                drawn.append([READ, key, None] if is_read else [self.write, key, value + index + 1])
             return Invocation(TRANSACTION, drawn[:length])
 
         return transaction

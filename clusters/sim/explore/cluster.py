@@ -43,7 +43,7 @@ class SearchCluster:
 
     def __init__(self, names: Sequence[str]) -> None:
         self.world = SearchWorld(names)
-        self.nodes = tuple(Node(name=name, address=f"10.0.0.{place}") for place, name in enumerate(names, 1))
+        self.nodes = tuple(Node(name=name, address=f"10.0.0.{index}") for index, name in enumerate(names, 1))
 
 
 class Invariants:

@@ -91,10 +91,10 @@ class _Form:
                 raise FormError(
                     f"a process holds a {kind.__module__}.{kind.__qualname__}, which has no attributes to compare"
                 )
-            found = getattr(value, "__dict__", {})
+            members = getattr(value, "__dict__", {})
             self._all(
-                f"object:{kind.__module__}.{kind.__qualname__}:{len(found)}",
-                (part for item in found.items() for part in item),
+                f"object:{kind.__module__}.{kind.__qualname__}:{len(members)}",
+                (part for item in members.items() for part in item),
             )
             self._all("slots", (getattr(value, name, "unset") for name in slots))
 
@@ -112,13 +112,13 @@ class _Form:
 @functools.cache
 def _slots(kind: type) -> tuple[str, ...]:
     """Returns the names of all slots of the objects of a class."""
-    found = []
+    names = []
     for cls in kind.__mro__:
         slots = cls.__dict__.get("__slots__", ())
         for name in (slots,) if isinstance(slots, str) else tuple(slots):
             hidden = name.startswith("__") and not name.endswith("__")
-            found.append(f"_{cls.__name__.lstrip('_')}{name}" if hidden else name)
-    return tuple(name for name in found if name not in {"__dict__", "__weakref__"})
+            names.append(f"_{cls.__name__.lstrip('_')}{name}" if hidden else name)
+    return tuple(name for name in names if name not in {"__dict__", "__weakref__"})
 
 
 def _called(value: Any) -> tuple[str, tuple[Any, ...]] | None:

@@ -54,11 +54,11 @@ class Asked:
 
 def asked(invocations: Sequence[Invocation]) -> list[Asked]:
     """Returns the operations. Of equal ones, each refers to the one before."""
-    found: list[Asked] = []
+    asked_for: list[Asked] = []
     for number, invocation in enumerate(invocations):
-        before = [place for place in range(number) if invocations[place] == invocation]
-        found.append(Asked(invocation, before[-1] if before else None))
-    return found
+        before = [index for index in range(number) if invocations[index] == invocation]
+        asked_for.append(Asked(invocation, before[-1] if before else None))
+    return asked_for
 
 
 class Histories:
@@ -95,7 +95,9 @@ class Histories:
             replies: The operations that the node answers, each with the answer.
         """
         seen = list(self.seen[history])
-        ended = sum(1 << number for number, each in enumerate(seen) if each is not None and each.outcome is not None)
+        ended = sum(
+            1 << number for number, answer in enumerate(seen) if answer is not None and answer.outcome is not None
+        )
         if asked_now is not None:
             seen[asked_now] = Seen(ended, node, None)
         for number, answer in replies:
@@ -122,9 +124,9 @@ def operations(history: History, asked_for: Sequence[Asked]) -> list[Operation]:
     for number, seen in present.items():
         events.append((levels.index(seen.after), number, 0))
         if seen.outcome is not None:
-            later = [place for place, mask in enumerate(levels) if mask >> number & 1]
+            later = [index for index, mask in enumerate(levels) if mask >> number & 1]
             events.append((min(later, default=len(levels)) - 0.5, number, 1))
-    places = {(number, end): place for place, (_, number, end) in enumerate(sorted(events))}
+    places = {(number, end): index for index, (_, number, end) in enumerate(sorted(events))}
     return [_operation(number, seen, asked_for[number], places) for number, seen in present.items()]
 
 

@@ -97,7 +97,7 @@ class SearchHost:
     def pending(self) -> list[SearchTimer]:
         """Returns the timers that will fire, the next one first."""
         self._timers = sorted(
-            (timer for timer in self._timers if timer.action), key=lambda each: (each.due_ns, each.number)
+            (timer for timer in self._timers if timer.action), key=lambda timer: (timer.due_ns, timer.number)
         )
         return self._timers
 

@@ -59,8 +59,8 @@ class Late:
         """
         if self._placed < len(self._nodes.messages):
             self._place_new()
-        for place in places:
-            own, state = bag & self._of_place[place], states[place]
+        for index in places:
+            own, state = bag & self._of_place[index], states[index]
             if own:
                 unknown = own & ~(self._late[state] | self._timely[state])
                 for message in messages_in(unknown):
@@ -77,16 +77,16 @@ class Late:
     def _is_late(self, first: int, message: int) -> bool:
         """Finds out whether a message is late in a state, and remembers it."""
         mask = COPY_MASK << message * COPIES
-        met, waiting = {first}, [first]
+        reached, waiting = {first}, [first]
         while waiting:
             state = waiting.pop()
             if self._timely[state] & mask or self._has_effect(state, message):
                 self._timely[first] |= mask
                 return False
-            fresh = {each for each in self._after[state] - met if not self._late[each] & mask}
-            met |= fresh
+            fresh = {other for other in self._after[state] - reached if not self._late[other] & mask}
+            reached |= fresh
             waiting += fresh
-        for state in met:
+        for state in reached:
             self._late[state] |= mask
         return True
 

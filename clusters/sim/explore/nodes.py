@@ -138,9 +138,9 @@ class Nodes:
         """
         self._look = look
         steps = []
-        for place in range(len(self.names)):
-            live = self._started(place, SimDisk(self.names[place]), 0)
-            steps.append(self._kept(place, live, DEAD, None))
+        for index in range(len(self.names)):
+            live = self._started(index, SimDisk(self.names[index]), 0)
+            steps.append(self._kept(index, live, DEAD, None))
         self.first = tuple(step.state for step in steps)
         return self.first, steps
 
@@ -153,13 +153,13 @@ class Nodes:
         """Returns whether a timer of a node in this state can fire."""
         return self._due_ns[state] is not None
 
-    def timed(self, states: Sequence[int], now_ns: int, place: int, event: Event) -> Event | None:
+    def timed(self, states: Sequence[int], now_ns: int, index: int, event: Event) -> Event | None:
         """Returns an event of a node with its time, if all nodes have one clock: only timers let time pass.
 
         Args:
             states: The states of all nodes.
             now_ns: The time on the clock.
-            place: The place of the node.
+            index: The place of the node.
             event: The event.
 
         Returns:
@@ -168,43 +168,43 @@ class Nodes:
         if event.kind is not Kind.TIMER:
             return event._replace(at_ns=now_ns)
         due_ns = [due for state in states if (due := self._due_ns[state]) is not None]
-        own_ns = self._due_ns[states[place]]
+        own_ns = self._due_ns[states[index]]
         return event._replace(at_ns=max(now_ns, own_ns)) if own_ns is not None and own_ns == min(due_ns) else None
 
     def step(self, state: int, event: Event) -> Step:
         """Returns what a node in a state does at an event."""
-        found = self._known.get((state, event))
-        if found is None:
-            found = self._known[state, event] = self._carried_out(state, event)
-        return found
+        step = self._known.get((state, event))
+        if step is None:
+            step = self._known[state, event] = self._carried_out(state, event)
+        return step
 
     def _carried_out(self, state: int, event: Event) -> Step:
-        place = self._paths[state][0]
+        index = self._paths[state][0]
         live = self._repeated(state)
         live.host.take()
         try:
-            live = self._apply(place, live, event)
+            live = self._apply(index, live, event)
         except Exception as error:  # noqa: BLE001 - any exception ends a process, as in `clusters.sim.machine`
             lines = (*live.host.take()[1], f"{type(error).__name__}: {error}", *traceback.format_exc().splitlines())
             return Step(DEAD, (), (), lines)
-        return self._kept(place, live, state, event)
+        return self._kept(index, live, state, event)
 
     def _repeated(self, state: int) -> Live:
         """Returns a node that has carried out the events that led to a state."""
         events: list[Event] = []
-        place, at = self._paths[state][0], state
+        index, at = self._paths[state][0], state
         while True:
             _, before, event = self._paths[at]
             if event is None:
                 break
             events.append(event)
             at = before
-        live = self._started(place, SimDisk(self.names[place]), 0)
+        live = self._started(index, SimDisk(self.names[index]), 0)
         for event in reversed(events):
-            live = self._apply(place, live, event)
+            live = self._apply(index, live, event)
         return live
 
-    def _apply(self, place: int, live: Live, event: Event) -> Live:
+    def _apply(self, index: int, live: Live, event: Event) -> Live:
         live.host.now_ns = max(live.host.now_ns, event.at_ns)
         match event.kind:
             case Kind.MESSAGE:
@@ -217,26 +217,26 @@ class Nodes:
             case Kind.RESTART | Kind.POWER_LOSS:
                 if event.kind is Kind.POWER_LOSS:
                     live.disk.lose_power()
-                return self._started(place, live.disk, live.host.now_ns)
+                return self._started(index, live.disk, live.host.now_ns)
         return live
 
-    def _started(self, place: int, disk: SimDisk, now_ns: int) -> Live:
-        name = self.names[place]
+    def _started(self, index: int, disk: SimDisk, now_ns: int) -> Live:
+        name = self.names[index]
         host = SearchHost(name, self.names, disk, now_ns)
         process = self._factory(name)(host)
         process.start()
         return Live(host, disk, process)
 
-    def _kept(self, place: int, live: Live, before: int, event: Event | None) -> Step:
+    def _kept(self, index: int, live: Live, before: int, event: Event | None) -> Step:
         """Returns the step to the state that a node has now."""
         sent, lines = live.host.take()
         timers = live.host.pending()
         known = {id(live.host): "host", **{id(timer): f"timer {number}" for number, timer in enumerate(timers)}}
         waits = [(timer.due_ns, timer.action) for timer in timers]
         form = digest((live.process, waits, live.disk, live.host.now_ns), known)
-        number = self._numbers.setdefault((place, form), len(self._paths))
+        number = self._numbers.setdefault((index, form), len(self._paths))
         if number == len(self._paths):
-            self._paths.append((place, before, event))
+            self._paths.append((index, before, event))
             self._due_ns.append(timers[0].due_ns if timers else None)
             self._look(number, live)
         messages, replies = [], []
@@ -244,7 +244,7 @@ class Nodes:
             if isinstance(body, Reply):
                 replies.append((body.id, body.body))
             else:
-                messages.append(self.number_of(Message(self.names[place], to, body)))
+                messages.append(self.number_of(Message(self.names[index], to, body)))
         return Step(number, tuple(messages), tuple(replies), tuple(lines))
 
     def number_of(self, message: Message) -> int:

@@ -64,7 +64,7 @@ class Opening:
         Raises:
             InputError: One is not possible.
         """
-        for part in (each.strip() for each in text.split(";")):
+        for part in (piece.strip() for piece in text.split(";")):
             match part.split():
                 case []:
                     continue
@@ -87,7 +87,9 @@ class Opening:
                     raise InputError(f"--after: expected events, {_FORM}; found {shown(part)}")
 
     def _settle(self, names: set[str], part: str) -> None:
-        while (message := next((each for each in self._way if self._between(each, names)), None)) is not None:
+        while (
+            message := next((candidate for candidate in self._way if self._between(candidate, names)), None)
+        ) is not None:
             self._way.remove(message)
             self._happens(
                 self._nodes.names.index(self._nodes.messages[message].target), Event(Kind.MESSAGE, message), part
@@ -97,23 +99,23 @@ class Opening:
         own = self._nodes.messages[message]
         return own.source in names and own.target in names
 
-    def _happens(self, place: int, event: Event, part: str) -> None:
+    def _happens(self, index: int, event: Event, part: str) -> None:
         if len(self.events) >= MOST_EVENTS:
             raise InputError(f"--after: more than {MOST_EVENTS:,} events, at {shown(part)}")
-        state = self._states[place]
+        state = self._states[index]
         if event.kind is Kind.TIMER and not self._nodes.has_timer(state):
             raise InputError(f"--after: no timer waits at {shown(part)}")
         if self._one_clock:
-            timed = self._nodes.timed(self._states, self._now_ns, place, event)
+            timed = self._nodes.timed(self._states, self._now_ns, index, event)
             if timed is None:
                 raise InputError(f"--after: a timer of another node is due before {shown(part)}")
             event, self._now_ns = timed, timed.at_ns
         step = self._nodes.step(state, event)
         if step.state == DEAD:
-            raise InputError(f"--after: the process of {self._nodes.names[place]} dies at {shown(part)}")
-        self._states[place] = step.state
+            raise InputError(f"--after: the process of {self._nodes.names[index]} dies at {shown(part)}")
+        self._states[index] = step.state
         self._way += step.sent
-        self.events.append((place, event))
+        self.events.append((index, event))
 
     def _oldest(self, source: str, target: str, part: str) -> int:
         names = self._nodes.names[self._place(source, part)], self._nodes.names[self._place(target, part)]

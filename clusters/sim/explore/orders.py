@@ -52,19 +52,19 @@ class Orders:
         orders = [0] * states
         orders[first] = 1
         ready = [state for state in range(states) if not waits[state]]
-        counted = found = 0
+        counted = total = 0
         while ready:
             state = ready.pop()
             counted += 1
             own, orders[state] = orders[state], 0
             if starts[state] == starts[state + 1]:
-                found += own
+                total += own
             for target in targets[starts[state] : starts[state + 1]]:
                 if target == DOMINATED:
-                    found += own
+                    total += own
                     continue
                 orders[target] += own
                 waits[target] -= 1
                 if not waits[target]:
                     ready.append(target)
-        return found if counted == states else None
+        return total if counted == states else None

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 class NoReactorError(Exception):
     """A node that was taken for a reactor sends a message to another one."""
 
-    def __init__(self, place: int) -> None:
-        self.place = place
+    def __init__(self, index: int) -> None:
+        self.place = index
 
 
 class Rules:
@@ -90,14 +90,14 @@ class Rules:
         if self._symmetry is not None:
             self._symmetry.check(history)
 
-    def leave_out(self, state: State, place: int, event: Event, move: Move) -> bool:
+    def leave_out(self, state: State, index: int, event: Event, move: Move) -> bool:
         """Returns whether an event can be left out.
 
         It has no effect, or it commutes with the last event, or it has to wait for an event of a reactor.
         """
-        if move.is_idle or (state.duty >= 0 and not self._is_due(state, place, event, silent=move.is_silent)):
+        if move.is_idle or (state.duty >= 0 and not self._is_due(state, index, event, silent=move.is_silent)):
             return True
-        if not (state.free and move.is_silent and place < state.place) or place in self.reactors:
+        if not (state.free and move.is_silent and index < state.place) or index in self.reactors:
             return False
         return event.kind is not Kind.MESSAGE or bool(state.bag_before >> event.number * COPIES & 1)
 
@@ -105,35 +105,35 @@ class Rules:
         """Returns a state without late messages."""
         return state._replace(bag=self._late.without(state.nodes, state.bag, range(len(state.nodes))))
 
-    def after(self, before: State, found: State, move: Move) -> State:
+    def after(self, before: State, next_state: State, move: Move) -> State:
         """Returns the state after a move without what cannot matter, and with what may follow.
 
         Raises:
             NoReactorError: A reactor sends a message to another one.
         """
-        place, bag = found.place, found.bag
-        if place in self.reactors and any(target != place and target in self.reactors for target in move.touched):
-            raise NoReactorError(place)
+        index, bag = next_state.place, next_state.bag
+        if index in self.reactors and any(target != index and target in self.reactors for target in move.touched):
+            raise NoReactorError(index)
         if move.step.state != DEAD:
-            bag = self._late.without(found.nodes, bag, move.touched)
-        if move.is_silent and place in self.reactors:
-            ends = before.ends or before.duty not in (-1, place)
+            bag = self._late.without(next_state.nodes, bag, move.touched)
+        if move.is_silent and index in self.reactors:
+            ends = before.ends or before.duty not in (-1, index)
             owed = 0 if ends else move.sent & bag
-            return found._replace(bag=bag, duty=place, owed=owed, ends=ends)
-        return found._replace(bag=bag, free=move.is_silent and before.duty < 0)
+            return next_state._replace(bag=bag, duty=index, owed=owed, ends=ends)
+        return next_state._replace(bag=bag, free=move.is_silent and before.duty < 0)
 
     def least(self, state: State) -> State:
         """Returns the state that stands for all that differ only in which node is which."""
         return state if self._symmetry is None else self._symmetry.least(state)
 
-    def _is_due(self, state: State, place: int, event: Event, *, silent: bool) -> bool:
+    def _is_due(self, state: State, index: int, event: Event, *, silent: bool) -> bool:
         """Returns whether an event may follow an event of a reactor."""
-        if place == state.duty:
+        if index == state.duty:
             return silent or not state.ends
         if state.ends:
             return False
         if event.kind is Kind.MESSAGE and state.owed >> event.number * COPIES & 1:
             return True
         # With symmetry, the state with the other order may stand for one that was left out, so both orders are visited.
-        is_next = place > state.duty or self._symmetry is not None
-        return silent and is_next and place in self.reactors and self._matters(state.nodes[state.duty])
+        is_next = index > state.duty or self._symmetry is not None
+        return silent and is_next and index in self.reactors and self._matters(state.nodes[state.duty])

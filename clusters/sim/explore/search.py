@@ -135,9 +135,9 @@ class Search:
             pass_began_s = time.monotonic()
             try:
                 rules.begin()
-                found = self._visit(states, steps, began_s, tell)
-                if found.left or rules.are_right:
-                    return found
+                explored = self._visit(states, steps, began_s, tell)
+                if explored.left or rules.are_right:
+                    return explored
                 reason = "a message that was left out can have an effect"
             except NoReactorError as error:
                 rules.reactors -= {error.place}
@@ -178,10 +178,10 @@ class Search:
         while layer and violation is None and not left:
             following: list[State] = []
             for state in layer:
-                for found, wrong in self._after(state):
-                    following.append(found)
+                for next_state, wrong in self._after(state):
+                    following.append(next_state)
                     if wrong is not None:
-                        violation = self._found(found, wrong)
+                        violation = self._found(next_state, wrong)
                         break
                 now_s = time.monotonic()
                 if now_s - told_s >= _TOLD_EVERY_S:
@@ -214,10 +214,10 @@ class Search:
         opening = Opening(self._nodes, steps, one_clock=self._bounds.one_clock)
         opening.carry_out(self._after_events)
         wrong = self._between(state.nodes)
-        for place, event in opening.events if wrong is None else ():
+        for index, event in opening.events if wrong is None else ():
             before = state
-            state, wrong = self._next(before, place, event, self._move(before.nodes[place], place, event), before.used)
-            number = self._trail.add(before.number, place, event)
+            state, wrong = self._next(before, index, event, self._move(before.nodes[index], index, event), before.used)
+            number = self._trail.add(before.number, index, event)
             state = state._replace(number=number, place=-1, free=False, duty=-1, owed=0, ends=False)
             if wrong is not None:
                 return state, wrong
@@ -236,20 +236,20 @@ class Search:
     def _after(self, state: State) -> Iterator[tuple[State, str | None]]:
         """Yields each new state that follows, with what is wrong with it."""
         rules, moves, nodes = self._rules, self._moves, state.nodes
-        for place, event, spent in self._timed(state) if self._bounds.one_clock else self._possible(state):
-            move = moves.get((nodes[place], event)) or self._move(nodes[place], place, event)
-            if rules is not None and rules.leave_out(state, place, event, move):
+        for index, event, spent in self._timed(state) if self._bounds.one_clock else self._possible(state):
+            move = moves.get((nodes[index], event)) or self._move(nodes[index], index, event)
+            if rules is not None and rules.leave_out(state, index, event, move):
                 continue
             self._events += 1
-            found, wrong = self._next(state, place, event, move, spent)
+            next_state, wrong = self._next(state, index, event, move, spent)
             if wrong is None:
-                known = self._known(found)
+                known = self._known(next_state)
                 self._orders.add(state.number, len(self._trail) if known is None else known)
                 if known is not None:
                     continue
-            yield found._replace(number=self._trail.add(state.number, place, event)), wrong
+            yield next_state._replace(number=self._trail.add(state.number, index, event)), wrong
 
-    def _move(self, state: int, place: int, event: Event) -> Move:
+    def _move(self, state: int, index: int, event: Event) -> Move:
         """Returns what a node in a state does at an event, and remembers it."""
         step = self._nodes.step(state, event)
         if self._rules is not None:
@@ -259,7 +259,7 @@ class Search:
             is_silent=event.kind is not Kind.REQUEST and not step.replies,
             is_idle=self._rules is not None and self._rules.is_idle(state, step),
             sent=sum(1 << message * COPIES for message in set(step.sent)),
-            touched=tuple({place, *(self._nodes.targets[message] for message in step.sent)}),
+            touched=tuple({index, *(self._nodes.targets[message] for message in step.sent)}),
         )
         return move
 
@@ -270,57 +270,57 @@ class Search:
             yield nodes.targets[message], nodes.arrivals[message], used
             if used.duplicates < bounds.duplicates:
                 yield nodes.targets[message], nodes.arrivals[message], used._replace(duplicates=used.duplicates + 1)
-        for place, own in enumerate(state.nodes):
+        for index, own in enumerate(state.nodes):
             if used.timers < bounds.timers and nodes.has_timer(own):
-                yield place, Event(Kind.TIMER), used._replace(timers=used.timers + 1)
+                yield index, Event(Kind.TIMER), used._replace(timers=used.timers + 1)
             if used.restarts < bounds.restarts:
-                yield place, Event(Kind.RESTART), used._replace(restarts=used.restarts + 1)
+                yield index, Event(Kind.RESTART), used._replace(restarts=used.restarts + 1)
             if used.power_losses < bounds.power_losses:
-                yield place, Event(Kind.POWER_LOSS), used._replace(power_losses=used.power_losses + 1)
+                yield index, Event(Kind.POWER_LOSS), used._replace(power_losses=used.power_losses + 1)
             for number, seen in enumerate(self._histories.seen[state.history]):
                 if seen is None and self._may_be_asked(state.history, number):
-                    yield place, Event(Kind.REQUEST, number), used
+                    yield index, Event(Kind.REQUEST, number), used
 
     def _timed(self, state: State) -> Iterator[tuple[int, Event, Used]]:
         """Yields the events that can happen if all nodes have one clock."""
-        for place, event, spent in self._possible(state):
-            timed = self._nodes.timed(state.nodes, state.now_ns, place, event)
+        for index, event, spent in self._possible(state):
+            timed = self._nodes.timed(state.nodes, state.now_ns, index, event)
             if timed is not None:
-                yield place, timed, spent
+                yield index, timed, spent
 
     def _may_be_asked(self, history: int, number: int) -> bool:
         equal = self._asked[number].equals
         return equal is None or self._histories.seen[history][equal] is not None
 
-    def _next(self, state: State, place: int, event: Event, move: Move, spent: Used) -> tuple[State, str | None]:
+    def _next(self, state: State, index: int, event: Event, move: Move, spent: Used) -> tuple[State, str | None]:
         bag, step = state.bag, move.step
         if event.kind is Kind.MESSAGE and spent.duplicates == state.used.duplicates:
             bag = without(bag, event.number)
         if step.sent:
             bag = self._with_sent(bag, step)
-        nodes = (*state.nodes[:place], step.state, *state.nodes[place + 1 :])
-        history = state.history if move.is_silent else self._continued(state.history, place, event, step)
-        found = State(
-            nodes, history, bag, spent, place, free=False, bag_before=state.bag, number=-1, now_ns=event.at_ns
+        nodes = (*state.nodes[:index], step.state, *state.nodes[index + 1 :])
+        history = state.history if move.is_silent else self._continued(state.history, index, event, step)
+        next_state = State(
+            nodes, history, bag, spent, index, free=False, bag_before=state.bag, number=-1, now_ns=event.at_ns
         )
         if self._rules is not None:
-            found = self._rules.after(state, found, move)
+            next_state = self._rules.after(state, next_state, move)
         if step.state == DEAD:
-            return found, f"the process of {self._nodes.names[place]} dies: {step.lines[0] if step.lines else ''}"
+            return next_state, f"the process of {self._nodes.names[index]} dies: {step.lines[0] if step.lines else ''}"
         wrong = self._histories.wrong[history] if history != state.history else None
-        return found, wrong or (self._between(nodes, place) if step.state != state.nodes[place] else None)
+        return next_state, wrong or (self._between(nodes, index) if step.state != state.nodes[index] else None)
 
-    def _continued(self, history: int, place: int, event: Event, step: Step) -> int:
+    def _continued(self, history: int, index: int, event: Event, step: Step) -> int:
         """Returns the number of a history after a request or answers."""
         asked = event.number if event.kind is Kind.REQUEST else None
-        found = self._histories.continued(history, self._nodes.names[place], asked, step.replies)
+        number = self._histories.continued(history, self._nodes.names[index], asked, step.replies)
         if self._rules is not None:
-            self._rules.check(self._histories.seen[found])
-        return found
+            self._rules.check(self._histories.seen[number])
+        return number
 
-    def _between(self, nodes: tuple[int, ...], place: int | None = None) -> str | None:
-        """Returns what is wrong between two nodes, one of which is at `place`, if it is given."""
-        for first in range(len(nodes)) if place is None else (place,):
+    def _between(self, nodes: tuple[int, ...], index: int | None = None) -> str | None:
+        """Returns what is wrong between two nodes, one of which is at `index`, if it is given."""
+        for first in range(len(nodes)) if index is None else (index,):
             for second, other in enumerate(nodes):
                 if second == first:
                     continue
@@ -347,12 +347,12 @@ class Search:
         if wrong is None:
             return None
         now, happened, now_ns = list(self._nodes.first), [], 0
-        for place, each in self._trail.events(state.number):
-            event = (self._bounds.one_clock and self._nodes.timed(now, now_ns, place, each)) or each
+        for index, recorded in self._trail.events(state.number):
+            event = (self._bounds.one_clock and self._nodes.timed(now, now_ns, index, recorded)) or recorded
             now_ns = event.at_ns
-            step = self._nodes.step(now[place], event)
-            happened.append(Happened(self._nodes.names[place], event, step))
-            now[place] = step.state
+            step = self._nodes.step(now[index], event)
+            happened.append(Happened(self._nodes.names[index], event, step))
+            now[index] = step.state
         return Violation(
             reason=wrong, events=happened, operations=operations(self._histories.seen[state.history], self._asked)
         )

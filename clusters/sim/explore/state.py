@@ -95,13 +95,13 @@ def rest_of(state: State) -> Rest:
     return state.bag, state.used, state.duty, state.owed, state.ends, state.now_ns
 
 
-def packed(place: int, event: Event) -> int:
+def packed(index: int, event: Event) -> int:
     """Returns an event of the node at a place as a whole number."""
-    return (event.number * len(_KINDS) + _KINDS.index(event.kind)) * _PLACES + place
+    return (event.number * len(_KINDS) + _KINDS.index(event.kind)) * _PLACES + index
 
 
 def unpacked(number: int) -> tuple[int, Event]:
     """Returns the place and the event of a whole number of `packed`."""
-    rest, place = divmod(number, _PLACES)
+    rest, index = divmod(number, _PLACES)
     event, kind = divmod(rest, len(_KINDS))
-    return place, Event(_KINDS[kind], event)
+    return index, Event(_KINDS[kind], event)

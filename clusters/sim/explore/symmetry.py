@@ -46,8 +46,8 @@ class _Swap:
         self.messages: dict[int, int] = {}
         self.bags: dict[int, int] = {}
         self._taken: dict[int, int] = {}  # the state for which a state stands
-        for place, state in enumerate(first):
-            self.maps(state, first[places[place]])
+        for index, state in enumerate(first):
+            self.maps(state, first[places[index]])
 
     def maps(self, state: int, other: int) -> None:
         """Learns that a state stands for another one.
@@ -79,8 +79,8 @@ class Symmetry:
         self._swaps = []
         for order in itertools.permutations(alike):
             places = list(range(len(nodes.names)))
-            for place, other in zip(alike, order, strict=True):
-                places[place] = other
+            for index, other in zip(alike, order, strict=True):
+                places[index] = other
             if places != sorted(places):
                 self._swaps.append(_Swap(places, nodes.first))
 
@@ -96,7 +96,7 @@ class Symmetry:
         if state == DEAD or (state, event) in self._learned:
             return []
         self._learned.add((state, event))
-        found = []
+        pairs = []
         for swap in self._swaps:
             number = self._message(swap, event.number) if event.kind is Kind.MESSAGE else event.number
             other = self._nodes.step(swap.states[state], Event(event.kind, number))
@@ -107,10 +107,10 @@ class Symmetry:
                 or (step.state == DEAD) != (other.state == DEAD)
             ):
                 raise NotAlikeError
-            found.append((swap.states[state], other.state))
+            pairs.append((swap.states[state], other.state))
             if step.state != DEAD:
                 swap.maps(step.state, other.state)
-        return found
+        return pairs
 
     def check(self, history: History) -> None:
         """Checks that no client has asked one of the nodes.
@@ -118,18 +118,18 @@ class Symmetry:
         Raises:
             NotAlikeError: One has.
         """
-        names = {self._nodes.names[place] for place in self.alike}
+        names = {self._nodes.names[index] for index in self.alike}
         if any(seen is not None and seen.node in names for seen in history):
             raise NotAlikeError
 
     def least(self, state: State) -> State:
         """Returns the least of the states that differ from a state only in which node is which."""
-        found = self._least.get(state.nodes)
-        if found is None:
+        least_nodes = self._least.get(state.nodes)
+        if least_nodes is None:
             if len(self._least) >= _MOST_KEPT:
                 self._least.clear()
-            found = self._least[state.nodes] = self._least_nodes(state.nodes)
-        nodes, swaps = found
+            least_nodes = self._least[state.nodes] = self._least_nodes(state.nodes)
+        nodes, swaps = least_nodes
         if not swaps:
             return state
         if self._parted < len(self._nodes.messages):
@@ -153,8 +153,8 @@ class Symmetry:
         least, swaps = nodes, list[_Swap]()
         for swap in self._swaps:
             moved = list(nodes)
-            for place in self.alike:
-                moved[swap.places[place]] = nodes[place]
+            for index in self.alike:
+                moved[swap.places[index]] = nodes[index]
             mapped = tuple([swap.states[node] for node in moved])
             if mapped < least:
                 least, swaps = mapped, [swap]
@@ -174,19 +174,19 @@ class Symmetry:
             self._parted += 1
 
     def _bag(self, swap: _Swap, bag: int) -> int:
-        found = swap.bags.get(bag)
-        if found is None:
-            found = 0
+        mapped = swap.bags.get(bag)
+        if mapped is None:
+            mapped = 0
             for message in messages_in(bag):
                 copies = bag >> message * COPIES & COPY_MASK
-                found |= copies << self._message(swap, message) * COPIES
-            swap.bags[bag] = found
-        return found
+                mapped |= copies << self._message(swap, message) * COPIES
+            swap.bags[bag] = mapped
+        return mapped
 
     def _message(self, swap: _Swap, message: int) -> int:
-        found = swap.messages.get(message)
-        if found is None:
+        mapped = swap.messages.get(message)
+        if mapped is None:
             own, names = self._nodes.messages[message], self._nodes.names
             source, target = (names[swap.places[names.index(name)]] for name in (own.source, own.target))
-            found = swap.messages[message] = self._nodes.number_of(own._replace(source=source, target=target))
-        return found
+            mapped = swap.messages[message] = self._nodes.number_of(own._replace(source=source, target=target))
+        return mapped

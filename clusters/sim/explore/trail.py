@@ -23,16 +23,16 @@ class Trail:
         """Returns how many states there are."""
         return len(self._before)
 
-    def add(self, before: int, place: int, event: Event) -> int:
+    def add(self, before: int, index: int, event: Event) -> int:
         """Returns the number of the state after an event of the node at a place."""
         self._before.append(before)
-        self._event.append(packed(place, event))
+        self._event.append(packed(index, event))
         return len(self._before) - 1
 
     def events(self, number: int) -> list[tuple[int, Event]]:
         """Returns the events that lead to a state, each with the place of its node."""
-        found = []
+        events = []
         while self._before[number] >= 0:
-            found.append(unpacked(self._event[number]))
+            events.append(unpacked(self._event[number]))
             number = self._before[number]
-        return found[::-1]
+        return events[::-1]

@@ -78,12 +78,12 @@ class _Group:
 
     def dominates(self, rest: Rest) -> bool:
         """Returns whether one of the states dominates another one."""
-        found = (1 << len(self.rests)) - 1
+        candidates = (1 << len(self.rests)) - 1
         for message in _bits(rest[0]):
-            found &= self._having.get(message, 0)
-            if not found:
+            candidates &= self._having.get(message, 0)
+            if not candidates:
                 return False
-        return any(dominates(self.rests[place], rest) for place in _places(found))
+        return any(dominates(self.rests[position], rest) for position in _places(candidates))
 
 
 def _bits(bag: int) -> Iterator[int]:

@@ -62,9 +62,9 @@ def take(command: Sequence[str], lasting: Sequence[str] | None = None) -> Jvm:
 
 
 def _started(command: Sequence[str]) -> Jvm:
-    place = MEMORY if MEMORY.is_dir() else Path(tempfile.gettempdir())
-    _remove_left(place)
-    directory = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-", dir=place))
+    parent = MEMORY if MEMORY.is_dir() else Path(tempfile.gettempdir())
+    _remove_left(parent)
+    directory = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-", dir=parent))
     try:
         return Jvm(command, directory)
     except InfrastructureError:
@@ -92,9 +92,9 @@ def give_back(jvm: Jvm) -> None:
             _close(jvm)
 
 
-def _remove_left(place: Path) -> None:
+def _remove_left(parent: Path) -> None:
     """Removes the folders of processes of Labrys that ended without it, e.g. by SIGKILL."""
-    for path in place.glob(f"{PREFIX}*-*"):
+    for path in parent.glob(f"{PREFIX}*-*"):
         owner = path.name.removeprefix(PREFIX).partition("-")[0]
         if owner.isdigit() and not Path("/proc", owner).exists():
             shutil.rmtree(path, ignore_errors=True)

@@ -48,12 +48,12 @@ class Java:
 
 def installed() -> Sequence[Java]:
     """Returns each Java of this machine once: that of JAVA_HOME, of the PATH, those in `HOMES`, and that of `PACKAGE`."""
-    found: dict[Path, Java] = {}
+    by_home: dict[Path, Java] = {}
     for home in _homes():
         java = _java(home)
         if java is not None:
-            found.setdefault(java.home, java)
-    return list(found.values())
+            by_home.setdefault(java.home, java)
+    return list(by_home.values())
 
 
 def chosen(javas: Sequence[Java]) -> tuple[Java, Java]:

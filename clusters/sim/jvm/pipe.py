@@ -205,7 +205,7 @@ class Jvm:
         self._add(b"R", at_ns, node)
 
     def set_clock(self, at_ns: int, node: str, ahead_ns: int, period_ns: int, set_ns: int) -> None:
-        """Sets the wall clock of a node; see `clusters.sim.machine.Machine.clock`."""
+        """Sets the wall clock of a node; see `clusters.sim.machine.Machine.wall_clock`."""
         self._add(b"C", at_ns, node, _TIMES.pack(ahead_ns, period_ns) + _TIME.pack(set_ns))
 
     def accept(self, at_ns: int, node: str, *, port: int, connection: int, peer: str) -> None:
@@ -341,7 +341,7 @@ class Jvm:
 
 
 def _events(frame: bytes) -> list[Event]:
-    found = []
+    events = []
     at = _HEAD.size
 
     def content() -> bytes:
@@ -375,8 +375,8 @@ def _events(frame: bytes) -> list[Event]:
             number = _TIME.unpack_from(frame, at)[0]
             at += _TIME.size
             text = content().decode() if kind in {CONNECTS, STEPS} else ""
-        found.append(Event(kind, node, number, text, data))
-    return found
+        events.append(Event(kind, node, number, text, data))
+    return events
 
 
 def _bytes(content: bytes) -> bytes:

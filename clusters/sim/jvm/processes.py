@@ -112,8 +112,8 @@ class Java:
             heapq.heappush(queue, event)
         if happened:
             self._world.now_ns = max(self._world.now_ns, now_ns)
-            for each in happened:
-                self._carry_out(each)
+            for happening in happened:
+                self._carry_out(happening)
 
     def _count(self, events: int) -> None:
         """Counts the events of a second.
@@ -226,8 +226,8 @@ class Java:
         """Returns a digest of all decisions of the scheduler so far, and their number. It lets no time pass."""
         self._jvm.ask_trace()
         _, events = self._jvm.advance(self._world.now_ns)
-        found = next(event for event in events if event.kind == pipe.TRACES)
-        return found.number, int(found.text)
+        traced = next(event for event in events if event.kind == pipe.TRACES)
+        return traced.number, int(traced.text)
 
     def close(self) -> None:
         """Ends the run, and leaves the JVM to the next one."""
@@ -285,7 +285,7 @@ class JavaProcess:
             world.now_ns, self.name, seed=self._host.random.getrandbits(SEED_BITS), main=self._program.main,
             arguments=self._program.arguments,
         )  # fmt: skip
-        self.clock_set(self.machine.clock)
+        self.clock_set(self.machine.wall_clock)
 
     def receive(self, sender: str, message: object) -> None:
         """Refuses a message: these processes have connections only.
@@ -318,7 +318,7 @@ class JavaProcess:
             self.resumed()
 
     def clock_set(self, clock: tuple[int, int, int]) -> None:
-        """Sets the wall clock; see `Machine.clock`."""
+        """Sets the wall clock; see `Machine.wall_clock`."""
         self._java.jvm.set_clock(self.machine.world.now_ns, self.name, *clock)
 
     def connect(self, number: int, address: str) -> None:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from harness.builds import Artifact
     from harness.node import Node
     from harness.node_states import NodeState
-    from harness.system import LogLine
+    from harness.traits import LogLine
 
 JAR: Final = "simjvm.jar"
 VERSION: Final = "0.1.0"

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from harness.builds import Build
-from harness.system import Program
+from harness.traits import Program
 
 if TYPE_CHECKING:
     from collections.abc import Callable

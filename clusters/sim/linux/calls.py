@@ -56,11 +56,11 @@ def _place(lines: Sequence[str]) -> str:
     """Returns the time, the program, its thread and its node of the first call among some lines."""
     if not lines:
         return "its end"
-    found = next(filter(None, map(_CALL.match, lines)), None)
-    if found is None:
+    match = next(filter(None, map(_CALL.match, lines)), None)
+    if match is None:
         return "no call"
-    seconds = int(found["time"]) / NS_PER_S
-    return f"{seconds:.6f} s of virtual time, in thread {found['thread']} of {found['program']} on {found['node']}"
+    seconds = int(match["time"]) / NS_PER_S
+    return f"{seconds:.6f} s of virtual time, in thread {match['thread']} of {match['program']} on {match['node']}"
 
 
 def first_difference(one: BinaryIO, other: BinaryIO, *, before: int) -> tuple[int, Difference | None]:

@@ -21,16 +21,16 @@ COPY_S: Final = 300.0  # the longest time for the files of a node
 class Data(Folder):
     """The folder of data of a process that does not run; see `clusters.sim.folder.Folder`."""
 
-    def __init__(self, node: str, folder: str, place: Path, settle: Callable[..., None]) -> None:
+    def __init__(self, node: str, folder: str, path: Path, settle: Callable[..., None]) -> None:
         """Describes the folder.
 
         Args:
             node: The name of the node.
             folder: The path of the folder, as programs see it.
-            place: Where this process sees its files.
+            path: Where this process sees its files.
             settle: Makes a file durable as it is, by its path within the folder; without one, all of the folder.
         """
-        super().__init__(node, lambda: place, shown=folder)
+        super().__init__(node, lambda: path, shown=folder)
         self._settle = settle
 
     def damaged(self, path: Path) -> None:
@@ -56,8 +56,8 @@ class Volumes:
 
     def add(self, controller: Controller, node: str, folder: str, *, remembers: bool) -> None:
         """Gives a folder a volume, if it has none, before a process with its data there starts."""
-        place = controller.add_volume(node, folder, remembers=remembers)
-        self._data[node, folder] = Data(node, folder, place, partial(controller.settle, node, folder))
+        path = controller.add_volume(node, folder, remembers=remembers)
+        self._data[node, folder] = Data(node, folder, path, partial(controller.settle, node, folder))
 
     def data(self, node: str, folder: str) -> Data:
         """Returns the files of a volume."""

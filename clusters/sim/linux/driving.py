@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING, Final, cast
 
 from harness.children import own_environment
 from harness.errors import InfrastructureError
-from harness.world import Failed, Lost
+from harness.world import Failed, Lost, SlowSyncs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -323,7 +323,9 @@ class Controller:
     def disturb(self, key: int, source: str, target: str, how: Disturbance) -> None:
         """Disturbs a direction by the rule of a fault."""
         shares = f"{how.lose!r} {how.duplicate!r} {how.damage!r}"
-        self._say(f"disturb {key} {source} {target} {shares} {how.delay_ns} {how.jitter_ns} {how.hurry!r}")
+        self._say(
+            f"disturb {key} {source} {target} {shares} {how.delay_ns} {how.jitter_ns} {how.hurry!r} {how.rate!r} {how.queue_ns}"
+        )
 
     def mend(self, key: int) -> None:
         """Removes the rules of a fault. What a cut has kept from arriving comes with its next retransmission."""
@@ -338,9 +340,9 @@ class Controller:
             counts[source, target] = int(count)
         return counts
 
-    def probe(self, probe: int, source: str, target: str) -> None:
-        """Sends a datagram with a number from a node to another one; see `Event`."""
-        self._say(f"probe {probe} {source} {target}")
+    def probe(self, probe: int, source: str, target: str, size: int) -> None:
+        """Sends a datagram with a number, of so many bytes, from a node to another one; see `Event`."""
+        self._say(f"probe {probe} {source} {target} {size}")
 
     def set_link(
         self, source: str, target: str, *, least_ns: int, most_ns: int, mean_ns: int = 0, late: float = 0.0
@@ -360,6 +362,27 @@ class Controller:
     def set_disk(self, node: str, *, sync_ns: int) -> None:
         """Sets the mean time of a sync on a node."""
         self._say(f"sync {node} {sync_ns}")
+
+    def slow(self, key: int, node: str, mean_ns: int) -> None:
+        """Lets each sync that begins on a node take a time with this mean, by the rule of a fault, until `mend`."""
+        self._say(f"slow {key} {node} {mean_ns}")
+
+    def slowed(self, key: int) -> dict[str, SlowSyncs]:
+        """Returns the syncs that have begun under the rule of a fault, by node."""
+        self._say(f"slowed {key}")
+        syncs = {}
+        while (line := self._line()) != END:
+            node, count, longest_ns = line.split(" ")
+            syncs[node] = SlowSyncs(count=int(count), longest_ns=int(longest_ns))
+        return syncs
+
+    def set_speed(self, node: str, millionths: int) -> None:
+        """Lets the clocks of a node run at a speed, in millionths of the true one."""
+        self._say(f"speed {node} {millionths}")
+
+    def monotonic_ns(self, node: str) -> int:
+        """Returns the monotonic clock of a node, as its programs read it."""
+        return self._ask(f"shows {node}")
 
     def set_clock(self, node: str, offset_ns: int) -> None:
         """Sets how far the wall clock of a node is ahead of the true time."""

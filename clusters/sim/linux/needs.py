@@ -132,8 +132,8 @@ def _try_files(find: Callable[[str], str | None]) -> str | None:
 
 def _memory() -> int | None:
     """Returns how many bytes of memory programs can get here; None if the kernel does not say it."""
-    found = re.search(r"^MemAvailable:\s+(\d+) kB", Path("/proc/meminfo").read_text(), re.MULTILINE)
-    free = [] if found is None else [int(found[1]) << 10]
+    match = re.search(r"^MemAvailable:\s+(\d+) kB", Path("/proc/meminfo").read_text(), re.MULTILINE)
+    free = [] if match is None else [int(match[1]) << 10]
     for limit, used in (
         ("memory.max", "memory.current"),
         ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"),
@@ -169,10 +169,10 @@ def _cargo(find: Callable[[str], str | None]) -> Finding:
         return Finding(what=CARGO.name, ok=False, needed=False, detail=detail, fix=fix)
     try:
         done = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
-        found = re.match(r"cargo (\d+)\.(\d+)", done.stdout)
+        match = re.match(r"cargo (\d+)\.(\d+)", done.stdout)
     except (OSError, subprocess.TimeoutExpired):
-        found = None
-    version = None if found is None else (int(found[1]), int(found[2]))
+        match = None
+    version = None if match is None else (int(match[1]), int(match[2]))
     ok = version is not None and version >= RUST
     least = ".".join(map(str, RUST))
     shown = "of an unknown version" if version is None else ".".join(map(str, version))

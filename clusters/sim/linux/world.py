@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from clusters.sim.threads import Threads
     from harness.daemon import Daemon
     from harness.damage import Changed, Damaging
-    from harness.world import DiskStep, Disturbance, Failed, Failing, Losing, Pair, RareMessage
+    from harness.world import DiskStep, Disturbance, Failed, Failing, Losing, Pair, RareMessage, SlowSyncs
 
 T = TypeVar("T")
 
@@ -48,6 +48,7 @@ LOOK_NS: Final = 10 * NS_PER_MS  # how often logs are read while somebody waits 
 HOST_ADDRESS: Final = "192.0.2.250"
 REALTIME_START_NS: Final = VIRTUAL_WALL_START_S * NS_PER_S  # as in the controller
 LEAST_SYNC_NS: Final = 200_000  # the mean time of a sync on the fastest disk
+MILLION: Final = 1_000_000  # the true speed of a clock, as the controller counts it
 SLOWEST_DISK: Final = 100.0  # the slowest disk takes as many times longer
 PAUSED, RUNNING = "T", "S"  # state letters as in /proc/PID/stat
 
@@ -100,6 +101,7 @@ class LinuxWorld:
         self._root = root
         self._started: Controller | None = None
         self._keys: set[int] = set()
+        self._drifting: set[str] = set()  # the nodes whose clocks have had another speed
         self._actions: list[tuple[int, int, Callable[[], None]]] = []
         self._planned = 0
         # For each probe so far: the arrivals of its pair, and its number.
@@ -282,7 +284,7 @@ class LinuxWorld:
                 self.controller.disturb(key, *((other, node) if arriving else (node, other)), disturbance)
 
     def mend(self, key: int) -> None:
-        """Removes the rules of `cut`, `disturb` and `fail_calls` with a key."""
+        """Removes the rules of `cut`, `disturb`, `fail_calls` and `slow_syncs` with a key."""
         self._keys.discard(key)
         self.controller.mend(key)
 
@@ -292,10 +294,16 @@ class LinuxWorld:
 
     async def probe(self, pairs: Iterable[Pair], *, count: int, wait_s: float) -> Mapping[Pair, Sequence[Arrival]]:
         """Sends packets through the network. Returns those that arrived in time, in the order of arrival."""
+        return await self.probe_with(pairs, size=0, count=count, wait_s=wait_s)
+
+    async def probe_with(
+        self, pairs: Iterable[Pair], *, size: int, count: int, wait_s: float
+    ) -> Mapping[Pair, Sequence[Arrival]]:
+        """Sends packets of so many bytes; see `probe`."""
         arrivals: dict[Pair, list[Arrival]] = {pair: [] for pair in pairs}
         for number in range(count):
             for pair, arrived in arrivals.items():
-                self.controller.probe(len(self._probes), *pair)
+                self.controller.probe(len(self._probes), *pair, size)
                 self._probes.append((arrived, number))
         await asyncio.sleep(wait_s)
         return {pair: tuple(arrived) for pair, arrived in arrivals.items()}
@@ -334,6 +342,24 @@ class LinuxWorld:
     def ahead_ns(self, node: str) -> int:
         """Returns how far a node's wall clock is ahead of the true time, as its programs read it."""
         return self.controller.ahead_ns(node)
+
+    def slow_syncs(self, key: int, node: str, mean_ns: int) -> None:
+        """Lets each sync that begins on a node take a time with this mean, until `mend`."""
+        self._keys.add(key)
+        self.controller.slow(key, node, mean_ns)
+
+    def slowed_syncs(self, key: int) -> Mapping[str, SlowSyncs]:
+        """Returns the syncs under the rule of a fault so far."""
+        return self.controller.slowed(key)
+
+    def set_speed(self, node: str, speed: float) -> None:
+        """Lets all clocks of a node, and its waits, run at a multiple of the true speed from now on."""
+        self._drifting.add(node)
+        self.controller.set_speed(node, round(speed * MILLION))
+
+    def monotonic_ns(self, node: str) -> int:
+        """Returns the monotonic clock of a node, as its programs read it."""
+        return self.controller.monotonic_ns(node)
 
     def set_clock(self, node: str, *, ahead_ns: int, period_ns: int | None = None) -> None:
         """Moves a node's wall clock; with a period, forward and back again, each for this time."""
@@ -389,7 +415,7 @@ class LinuxWorld:
         if losing.changes is None:
             return "all"
         unsynced = self.controller.unsynced(node)
-        numbers = [str(unsynced[-place]) for place in sorted(losing.changes) if place <= len(unsynced)]
+        numbers = [str(unsynced[-position]) for position in sorted(losing.changes) if position <= len(unsynced)]
         return ("+".join(numbers) or "none") + (" torn" if losing.torn else "")
 
     def note_steps(self) -> None:
@@ -478,6 +504,9 @@ class LinuxWorld:
             return
         for key in sorted(self._keys):
             self.mend(key)
+        for name in sorted(self._drifting):
+            self.set_speed(name, 1)
+        self._drifting.clear()
         for name in self.names:
             self.set_clock(name, ahead_ns=0)
             self.fill_disk(name, full=False)

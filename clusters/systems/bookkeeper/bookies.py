@@ -96,8 +96,8 @@ class Bookies(Service):
 
     async def statuses(self, node: Node, timeout_s: float) -> Sequence[NodeStatus]:
         """Returns what a bookie says of itself over HTTP: `writable`, `read-only` or `starting`; none if it does not answer."""
-        found = await told(node, HTTP_PORT, "/api/v1/bookie/state", timeout_s)
-        match found:
+        state = await told(node, HTTP_PORT, "/api/v1/bookie/state", timeout_s)
+        match state:
             case {"running": bool(running), "readOnly": bool(read_only)}:
                 role = "read-only" if read_only else "writable" if running else "starting"
                 return (NodeStatus(node=node.name, role=role),)
@@ -136,8 +136,8 @@ class Bookies(Service):
         }
 
     async def _examine(self, nodes: Sequence[Node]) -> tuple[Mapping[str, str], Sequence[Node]]:
-        found = await asyncio.gather(*(_accepts(node.address, BOOKIE_PORT) for node in nodes))
-        silent = [node for node, accepts in zip(nodes, found, strict=True) if not accepts]
+        accepting = await asyncio.gather(*(_accepts(node.address, BOOKIE_PORT) for node in nodes))
+        silent = [node for node, accepts in zip(nodes, accepting, strict=True) if not accepts]
         return {node.name: "has a bookie that accepts no connection" for node in silent}, silent
 
 
@@ -172,8 +172,8 @@ class AutoRecovery(Service):
         await wait_until_complete(self, nodes, timeout_s, self._examine, system_name="auto-recovery")
 
     async def _examine(self, nodes: Sequence[Node]) -> tuple[Mapping[str, str], Sequence[Node]]:
-        found = await asyncio.gather(*(_accepts(node.address, RECOVERY_PORT) for node in nodes))
-        silent = [node for node, accepts in zip(nodes, found, strict=True) if not accepts]
+        accepting = await asyncio.gather(*(_accepts(node.address, RECOVERY_PORT) for node in nodes))
+        silent = [node for node, accepts in zip(nodes, accepting, strict=True) if not accepts]
         return {node.name: "has no auto-recovery that accepts connections" for node in silent}, silent
 
 

@@ -78,15 +78,15 @@ class Chains:
         Raises:
             NoAnswer: The answer is none, or no client of this run wrote the list. For more see `Process.ask`.
         """
-        found = await process.ask("get", name=log)
-        match found:
+        stored = await process.ask("get", name=log)
+        match stored:
             case {"version": -1, **_unused}:
                 return Chain(version=-1, ledgers=(), writer=None)
             case {"version": int(version), "text": str(text)}:
                 chain = _read(text, version)
                 self.known[log] = str(chain.writer)
                 return chain
-        raise NoAnswer(f"expected the list of {log}, found {str(found)[:100]}")
+        raise NoAnswer(f"expected the list of {log}, found {str(stored)[:100]}")
 
     async def writer(self, process: Process, log: str, *, takes_over: bool) -> Writer:
         """Returns the writer of a log at a process.
@@ -100,19 +100,19 @@ class Chains:
         Raises:
             NotDone: Another process writes the log. For more see `Process.ask`.
         """
-        place = process.node.name, log
-        async with self._locks[place]:
-            writer = None if takes_over else self._writers.get(place)
+        node_and_log = process.node.name, log
+        async with self._locks[node_and_log]:
+            writer = None if takes_over else self._writers.get(node_and_log)
             if writer is not None and writer.begun >= self._options.ledger_entries:
                 await writer.idle.wait()
                 await process.ask("close", ledger=writer.ledger)
                 writer = None
             if writer is None:
-                self._writers.pop(place, None)
+                self._writers.pop(node_and_log, None)
                 chain = await self.chain(process, log)
                 if chain.writer not in {None, process.node.name} and not takes_over:
                     raise NotDone(NOT_WRITER, f"{chain.writer} writes the log")
-                writer = self._writers[place] = await self._take_over(process, log, chain)
+                writer = self._writers[node_and_log] = await self._take_over(process, log, chain)
         return writer
 
     async def creator(self, process: Process, log: str) -> Writer:
@@ -121,14 +121,14 @@ class Chains:
         Raises:
             NotDone: The process does not write it. For more see `Process.ask`.
         """
-        place = process.node.name, log
-        async with self._locks[place]:
-            writer = self._writers.get(place)
+        node_and_log = process.node.name, log
+        async with self._locks[node_and_log]:
+            writer = self._writers.get(node_and_log)
             if writer is None:
                 chain = await self.chain(process, log)
                 if chain.ledgers:
                     raise NotDone(NO_HANDLE, f"{process.node.name} does not write the ledger")
-                writer = self._writers[place] = await self._take_over(process, log, chain)
+                writer = self._writers[node_and_log] = await self._take_over(process, log, chain)
         return writer
 
     async def appended(
@@ -211,12 +211,12 @@ class Chains:
 
 def _read(text: str, version: int) -> Chain:
     try:
-        found: Any = json.loads(text)
+        stored: Any = json.loads(text)
     except (ValueError, RecursionError):
-        found = None
-    match found:
+        stored = None
+    match stored:
         case {"ledgers": [*ledgers], "writer": str(writer)} if 0 < len(ledgers) <= MAX_LEDGERS and all(
-            type(each) is int for each in ledgers
+            type(ledger) is int for ledger in ledgers
         ):
             return Chain(version=version, ledgers=ledgers, writer=writer)
     raise NoAnswer(f"expected the list of a log, found {text[:100]!r}")

@@ -69,18 +69,18 @@ class Clients(Service):
         its last ledger in the list. A writer does not know that another process fenced its ledger until it appends again.
         """
         before = self.confirmed.known(node.name)
-        found = await asked_once(Process(node), lambda process: process.ask("status"), timeout_s)
-        if found is None:
+        status = await asked_once(Process(node), lambda process: process.ask("status"), timeout_s)
+        if status is None:
             return ()
-        statuses = [*_writes(node.name, found), *_recovers(node.name, found)]
+        statuses = [*_writes(node.name, status), *_recovers(node.name, status)]
         self.confirmed.note(node.name, before, statuses)
         if all(status.group is not None for status in statuses):
             statuses.insert(0, NodeStatus(node=node.name, role="client"))
         return statuses
 
     async def _examine(self, nodes: Sequence[Node]) -> tuple[Mapping[str, str], Sequence[Node]]:
-        found = await asyncio.gather(*map(self._trouble, nodes))
-        missing = {node.name: trouble for node, trouble in zip(nodes, found, strict=True) if trouble}
+        troubles = await asyncio.gather(*map(self._trouble, nodes))
+        missing = {node.name: trouble for node, trouble in zip(nodes, troubles, strict=True) if trouble}
         return missing, [node for node in nodes if node.name in missing]
 
     async def _trouble(self, node: Node) -> str:
@@ -105,9 +105,9 @@ class Clients(Service):
         return "" if (entry, last, bodies) == (0, 0, ["ready"]) else "does not read what it wrote"
 
 
-def _writes(node: str, found: Any) -> Iterator[NodeStatus]:
-    for each in _listed(found, "writes"):
-        match each:
+def _writes(node: str, status: Any) -> Iterator[NodeStatus]:
+    for entry in _listed(status, "writes"):
+        match entry:
             case [str(log), int(ledger), int(term), int(confirmed), int(sent)]:
                 yield NodeStatus(
                     node=node,
@@ -121,16 +121,16 @@ def _writes(node: str, found: Any) -> Iterator[NodeStatus]:
                 )
 
 
-def _recovers(node: str, found: Any) -> Iterator[NodeStatus]:
-    writes = {each[0] for each in _listed(found, "writes") if isinstance(each, list) and each}
-    for each in _listed(found, "recovers"):
-        match each:
+def _recovers(node: str, status: Any) -> Iterator[NodeStatus]:
+    writes = {entry[0] for entry in _listed(status, "writes") if isinstance(entry, list) and entry}
+    for entry in _listed(status, "recovers"):
+        match entry:
             case [str(log), int(ledger)] if log not in writes:
                 yield NodeStatus(node=node, role="candidate", details={"ledger": ledger}, group=_group(log))
 
 
-def _listed(found: Any, name: str) -> list[Any]:
-    listed = found.get(name) if isinstance(found, dict) else None
+def _listed(answer: Any, name: str) -> list[Any]:
+    listed = answer.get(name) if isinstance(answer, dict) else None
     return listed[:MOST_LOGS] if isinstance(listed, list) else []
 
 

@@ -50,9 +50,9 @@ class Fences:
         loop = asyncio.get_running_loop()
         async with self._reading:
             if self._read_s is None or loop.time() - self._read_s > FRESH_S:
-                found = await asyncio.gather(*(asyncio.to_thread(self._read, node, loop) for node in self._bookies))
+                fences = await asyncio.gather(*(asyncio.to_thread(self._read, node, loop) for node in self._bookies))
                 self._first = {
-                    node.name: first for node, first in zip(self._bookies, found, strict=True) if first is not None
+                    node.name: first for node, first in zip(self._bookies, fences, strict=True) if first is not None
                 }
                 self._read_s = loop.time()
         asked: list[list[str | int]] = []
@@ -69,8 +69,8 @@ class Fences:
         command = f"[ -r {log} ] && date +%s.%N && {search}"
         now_s = loop.time()
         try:
-            found = self._system.tool(node, command, timeout_s=TIMEOUT_S).stdout
-            clock, *lines = found.splitlines()
+            output = self._system.tool(node, command, timeout_s=TIMEOUT_S).stdout
+            clock, *lines = output.splitlines()
             first: dict[int, tuple[float, str]] = {}
             for line in lines:
                 time, ledger, address = line.split(" ")

@@ -94,10 +94,10 @@ class BookKeeperLedgers(Ledgers):
         process = self._own()
         ledger = await self._ledger(process, key)
         if self._final:
-            found = await copies(process, key, ledger, first=first, last=last, bookies=self._bookies)
+            bodies = await copies(process, key, ledger, first=first, last=last, bookies=self._bookies)
         else:
-            found = await confirmed(process, ledger, first, last)
-        return Entries([(entry, value) for entry, body in found for value in values_in(body, key)])
+            bodies = await confirmed(process, ledger, first, last)
+        return Entries([(entry, value) for entry, body in bodies for value in values_in(body, key)])
 
     async def last_confirmed(self, key: str) -> int:
         """Asks for the last confirmed entry."""

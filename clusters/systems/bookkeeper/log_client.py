@@ -99,17 +99,17 @@ class BookKeeperLogs(Logs):
         self.via = None
         process = self._processes[self.node.name]
         chain = await self._chains.chain(process, key)
-        found: list[tuple[int, Value]] = []
-        for place in range(max(0, first) // MOST_ENTRIES, min(last // MOST_ENTRIES, len(chain.ledgers) - 1) + 1):
-            begin = place * MOST_ENTRIES
-            ledger, low, high = chain.ledgers[place], first - begin, last - begin
+        read_entries: list[tuple[int, Value]] = []
+        for index in range(max(0, first) // MOST_ENTRIES, min(last // MOST_ENTRIES, len(chain.ledgers) - 1) + 1):
+            begin = index * MOST_ENTRIES
+            ledger, low, high = chain.ledgers[index], first - begin, last - begin
             if self._final:
                 entries = await copies(process, key, ledger, first=low, last=high, bookies=self._bookies)
             else:
                 entries = await confirmed(process, ledger, low, high)
             for entry, body in entries:
-                found += [(begin + entry, value) for value in values_in(body, key)]
-        return Entries(found)
+                read_entries += [(begin + entry, value) for value in values_in(body, key)]
+        return Entries(read_entries)
 
     async def failed(self, error: Exception) -> None:  # noqa: ARG002 - after each of them
         """Pauses."""

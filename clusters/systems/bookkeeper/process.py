@@ -60,8 +60,8 @@ def _result(line: bytes) -> Any:
     except (ValueError, RecursionError):
         answer = None
     match answer:
-        case {"ok": found}:
-            return found
+        case {"ok": result}:
+            return result
         case {"code": int(code), **_unused}:
             raise RefusedByCode(code)
         case {"refused": str(code), "error": str(text), **_unused}:

@@ -41,10 +41,10 @@ class Copies:
 
     def all(self) -> Mapping[str, Sequence[str]]:
         """Returns the bookies of each body."""
-        found: dict[str, list[str]] = {}
+        by_body: dict[str, list[str]] = {}
         for bookie, body in (*self.bodies.items(), *self.elsewhere.items()):
-            found.setdefault(body, []).append(bookie)
-        return found
+            by_body.setdefault(body, []).append(bookie)
+        return by_body
 
 
 async def confirmed(process: Process, ledger: int, first: int, last: int) -> list[tuple[int, bytes]]:
@@ -54,10 +54,10 @@ async def confirmed(process: Process, ledger: int, first: int, last: int) -> lis
         NoAnswer: The answer has none. For more see `Process.ask`.
     """
     low, high = max(0, first), min(last, MOST_ENTRIES - 1)
-    found = await process.ask("read", ledger=ledger, first=low, last=high)
-    if not isinstance(found, list) or not all(isinstance(body, str) for body in found):
-        raise NoAnswer(f"expected the bodies of entries, found {str(found)[:MAX_SHOWN]}")
-    return [(entry, body.encode()) for entry, body in enumerate(found, low)]
+    bodies = await process.ask("read", ledger=ledger, first=low, last=high)
+    if not isinstance(bodies, list) or not all(isinstance(body, str) for body in bodies):
+        raise NoAnswer(f"expected the bodies of entries, found {str(bodies)[:MAX_SHOWN]}")
+    return [(entry, body.encode()) for entry, body in enumerate(bodies, low)]
 
 
 async def copies(
@@ -80,7 +80,7 @@ async def copies(
         RefusedByCode: No bookie returned an entry, and one did not say that it has none. For more see `Process.ask`.
         NoAnswer: The answer has no copies.
     """
-    found: list[tuple[int, bytes]] = []
+    entries: list[tuple[int, bytes]] = []
     low, high = max(0, first), min(last, entry_in(await process.ask("recover", name=log, ledger=ledger)))
     if high < low:
         return []
@@ -90,8 +90,8 @@ async def copies(
             if of_entry.silent:
                 raise RefusedByCode(next(iter(of_entry.silent.values())))
             continue
-        found += [(entry, body.encode()) for body in sorted(of_entry.all())]
-    return found
+        entries += [(entry, body.encode()) for body in sorted(of_entry.all())]
+    return entries
 
 
 async def inspected(
@@ -109,11 +109,11 @@ async def inspected(
     """
     last = entry_in(await process.ask("recover", name=log, ledger=ledger))
     metadata = await _metadata(process, ledger, bookies)
-    found = await process.ask("copies", ledger=ledger, first=0, last=last + BEYOND, bookies=list(bookies))
+    answer = await process.ask("copies", ledger=ledger, first=0, last=last + BEYOND, bookies=list(bookies))
     if await _metadata(process, ledger, bookies) != metadata:
         raise NoAnswer("the metadata of the ledger changed meanwhile")
     entries: list[Value] = []
-    for entry, of_entry in sorted(_by_entry(found, bookies).items()):
+    for entry, of_entry in sorted(_by_entry(answer, bookies).items()):
         if entry <= last and of_entry.silent and len(of_entry.bodies) < metadata["ack"]:
             raise RefusedByCode(next(iter(of_entry.silent.values())))
         values = [
@@ -129,33 +129,33 @@ async def inspected(
 
 async def _metadata(process: Process, ledger: int, bookies: Mapping[str, str]) -> dict[str, Value]:
     """Returns the members `state`, `write`, `ack` and `fragments` of an inspection."""
-    found: Any = await process.ask("metadata", ledger=ledger)
-    match found:
+    metadata: Any = await process.ask("metadata", ledger=ledger)
+    match metadata:
         case {"state": str(state), "writeQuorum": int(write), "ackQuorum": int(ack), "ensembles": dict(ensembles)}:
             fragments = [
-                [int(first), [bookies.get(str(each), str(each)) for each in names]]
+                [int(first), [bookies.get(str(bookie), str(bookie)) for bookie in names]]
                 for first, names in ensembles.items()
                 if str(first).isdecimal() and isinstance(names, list)
             ]
             return {"state": state, "write": write, "ack": ack, "fragments": sorted(fragments)}
-    raise NoAnswer(f"expected the metadata of a ledger, found {str(found)[:MAX_SHOWN]}")
+    raise NoAnswer(f"expected the metadata of a ledger, found {str(metadata)[:MAX_SHOWN]}")
 
 
-def entry_in(found: Any) -> int:
+def entry_in(value: Any) -> int:
     """Returns the id of an entry in an answer; -1 for none.
 
     Raises:
         NoAnswer: It is none.
     """
-    if type(found) is not int or found < -1:
-        raise NoAnswer(f"expected the id of an entry, found {str(found)[:MAX_SHOWN]}")
-    return found
+    if type(value) is not int or value < -1:
+        raise NoAnswer(f"expected the id of an entry, found {str(value)[:MAX_SHOWN]}")
+    return value
 
 
-def _by_entry(found: Any, bookies: Mapping[str, str]) -> Mapping[int, Copies]:
+def _by_entry(answer: Any, bookies: Mapping[str, str]) -> Mapping[int, Copies]:
     by_entry: dict[int, Copies] = {}
-    for each in found if isinstance(found, list) else [found]:
-        match each:
+    for copy in answer if isinstance(answer, list) else [answer]:
+        match copy:
             case [int(entry), str(bookie), str() | None as body, int(code), bool(named)] if (body is None) == bool(
                 code
             ):
@@ -167,6 +167,6 @@ def _by_entry(found: Any, bookies: Mapping[str, str]) -> Mapping[int, Copies]:
             case _:
                 raise NoAnswer(
                     "expected entry, bookie, body and code of each copy, and whether the metadata name the bookie, found "
-                    f"{str(each)[:MAX_SHOWN]}"
+                    f"{str(copy)[:MAX_SHOWN]}"
                 )
     return by_entry

@@ -25,7 +25,7 @@ from clusters.systems.bookkeeper.options import BookKeeperOptions
 from clusters.systems.bookkeeper.outcomes import REFUSALS
 from clusters.systems.bookkeeper.promises import promises
 from harness.errors import InputError
-from harness.system import LogLine, Tier
+from harness.traits import LogLine, Tier
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -178,7 +178,7 @@ class BookKeeperSystem(jvm.JvmInstallation):
 
     def client(self, process: int, node: Node, *, pinned: bool = False) -> Client:
         """Returns the client of a process. A pinned one recovers each ledger that it reads, and asks all bookies."""
-        bookies = {f"{each.address}:{BOOKIE_PORT}": each.name for each in self._bookies.nodes}
+        bookies = {f"{other.address}:{BOOKIE_PORT}": other.name for other in self._bookies.nodes}
         if self.workload == LEDGER:
             return BookKeeperLedgers(
                 node=node,

@@ -58,9 +58,9 @@ class DLedgerRegisters(DLedgerClient, Registers):
         if not _is_int64(new) or (expected is not None and not _is_int64(expected)):
             raise NotDone(UNSUPPORTED, f"cas of {str([expected, new])[:100]}")
         body = await self._register({"op": "cas", "key": key, "expected": expected, "value": new})
-        held = _held(body)
+        current = _held(body)
         if body.get("applied") is False:
-            raise NotDone(CAS_MISMATCH, f"holds {'nothing' if held is None else held}")
+            raise NotDone(CAS_MISMATCH, f"holds {'nothing' if current is None else current}")
         return _applied(body)
 
     async def _register(self, request: Mapping[str, Value]) -> Mapping[str, Value]:
@@ -77,10 +77,10 @@ def _held(body: Mapping[str, Value]) -> Value:
     Raises:
         Refused: The answer does not say it.
     """
-    value, found = body.get("value"), body.get("found")
-    holds = found is True and _is_int64(value)
-    if not holds and not (found is False and value is None):
-        raise Refused(BAD_ANSWER, f"found {str(found)[:100]}, value {str(value)[:100]}")
+    value, is_found = body.get("value"), body.get("found")
+    holds = is_found is True and _is_int64(value)
+    if not holds and not (is_found is False and value is None):
+        raise Refused(BAD_ANSWER, f"found {str(is_found)[:100]}, value {str(value)[:100]}")
     return value
 
 

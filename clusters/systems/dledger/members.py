@@ -44,14 +44,14 @@ class Members:
         """
         self._ids: dict[str, str] = {}
         taken = {node.name for node in nodes if NAME.fullmatch(node.name)}
-        for place, node in enumerate(nodes):
+        for index, node in enumerate(nodes):
             if ":" in node.address:
                 raise InputError(
                     f"{system} cannot use the node {node.name} at {node.address!r}: its list of members has no IPv6 "
                     "addresses; give the node an IPv4 address or a host name"
                 )
             if numbered:
-                self._ids[node.name] = f"n{place}"
+                self._ids[node.name] = f"n{index}"
                 continue
             self._ids[node.name] = node.name if node.name in taken else _free(_OTHER.sub("_", node.name), taken)
             taken.add(self._ids[node.name])

@@ -32,7 +32,7 @@ class Messages:
         name = "Answer" if code is None or answers else REQUESTS.get(int(code[1]), "Request")
         if name == "Push" and (kind := PUSH.search(data)) is not None:
             name += kind[1].decode().title()
-        found = self._found.get(name)
-        if found is None:
-            found = self._found[name] = type(name, (), {})()
-        return found
+        message_type = self._found.get(name)
+        if message_type is None:
+            message_type = self._found[name] = type(name, (), {})()
+        return message_type

@@ -20,7 +20,7 @@ from clusters.systems.dledger.outcomes import REFUSALS
 from clusters.systems.dledger.routing import Group
 from harness.daemon import Daemon
 from harness.process_clock import LogClock
-from harness.system import LogLine
+from harness.traits import LogLine
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence

@@ -93,8 +93,8 @@ class Connection:
             NoAnswer: No answer came, or a bad one.
         """
         with self._whole():
-            header, found = await self._exchange(code, _payload(body), extension)
-            return self._answer(header, _object(found, f"{self._where}: body") if found else {})
+            header, content = await self._exchange(code, _payload(body), extension)
+            return self._answer(header, _object(content, f"{self._where}: body") if content else {})
 
     async def call_bytes(self, code: int, payload: bytes, *, extension: Mapping[str, str]) -> tuple[Answer, bytes]:
         """Sends a request with bytes as body, and waits for an answer with bytes as body; otherwise like `call`.
@@ -108,8 +108,8 @@ class Connection:
             The answer without its body, and the body, which can be empty.
         """
         with self._whole():
-            header, found = await self._exchange(code, payload, extension)
-            return self._answer(header, {}), found
+            header, content = await self._exchange(code, payload, extension)
+            return self._answer(header, {}), content
 
     async def call_many(
         self,
@@ -142,25 +142,25 @@ class Connection:
         with self._whole():
             while True:
                 while goes_on and len(in_flight) < window:
-                    place, body = next(requests, (-1, {}))
-                    if place < 0:
+                    number, body = next(requests, (-1, {}))
+                    if number < 0:
                         goes_on = False
                         break
                     opaque = next(self._opaque)
-                    in_flight[opaque] = place
+                    in_flight[opaque] = number
                     self._writer.write(_frame(code, opaque, _payload(body), {}))
                 if not in_flight:
                     return
                 try:
                     async with asyncio.timeout(timeout_s):
                         await self._writer.drain()
-                        header, found = await self._read()
+                        header, content = await self._read()
                 except TimeoutError as error:
                     raise NoAnswer(f"{self._where} did not answer in {timeout_s:g} s") from error
                 answered = self._opaque_of(header)
                 if answered not in in_flight:
                     raise NoAnswer(f"{self._where} answered request {answered!r}, which is not in flight")
-                answer = self._answer(header, _object(found, f"{self._where}: body") if found else {})
+                answer = self._answer(header, _object(content, f"{self._where}: body") if content else {})
                 goes_on = take(in_flight.pop(answered), answer) and goes_on
 
     @contextlib.contextmanager
@@ -200,11 +200,11 @@ class Connection:
         opaque = next(self._opaque)
         self._writer.write(_frame(code, opaque, payload, extension))
         await self._writer.drain()
-        header, found = await self._read()
+        header, content = await self._read()
         answered = self._opaque_of(header)
         if answered != opaque:
             raise NoAnswer(f"{self._where} answered request {answered!r}, not {opaque}")
-        return header, found
+        return header, content
 
     async def _read(self) -> tuple[Mapping[str, Value], bytes]:
         """Reads an answer. Returns its header and its body."""

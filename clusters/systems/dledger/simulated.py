@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from harness.builds import Artifact
     from harness.cluster import Cluster
     from harness.node import Node
-    from harness.system import LogLine
+    from harness.traits import LogLine
 
 
 class SimDLedgerNodes(RemotingNodes, DLedgerNodes):

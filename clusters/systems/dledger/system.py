@@ -17,7 +17,7 @@ from clusters.systems.dledger.promises import promises
 from harness.process_clock import asked
 from harness.service import first_status
 from harness.slowness import slowed
-from harness.system import LogLine, Tier
+from harness.traits import LogLine, Tier
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

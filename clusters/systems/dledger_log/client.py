@@ -83,13 +83,13 @@ class EntryClient(DLedgerClient):
         Returns:
             An answer with success; or the first answer that has neither an entry nor the code "index out of range".
         """
-        found: dict[int, Entry] = {}
+        by_index: dict[int, Entry] = {}
         refusals: list[Answer] = []
 
-        def take(place: int, answer: Answer) -> bool:
-            index, code = first + place, answer.body.get("code")
+        def take(number: int, answer: Answer) -> bool:
+            index, code = first + number, answer.body.get("code")
             if answer.status in HEADER_OK and code == SUCCESS:
-                found[index] = entry_of(answer.body, index)
+                by_index[index] = entry_of(answer.body, index)
                 return True
             if answer.status not in HEADER_OK or code != outcomes.INDEX_OUT_OF_RANGE:
                 refusals.append(answer)
@@ -100,7 +100,7 @@ class EntryClient(DLedgerClient):
         if refusals:
             return refusals[0]
         # A request in flight behind the first missing index may have found an entry that was appended meanwhile.
-        entries.extend(found[index] for index in itertools.takewhile(found.__contains__, itertools.count(first)))
+        entries.extend(by_index[index] for index in itertools.takewhile(by_index.__contains__, itertools.count(first)))
         return Answer(status=SUCCESS, remark="", body={"code": SUCCESS})
 
 

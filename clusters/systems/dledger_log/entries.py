@@ -45,11 +45,11 @@ def entry_of(body: Mapping[str, Value], index: int) -> Entry:
     Raises:
         NoAnswer: The answer has no entry, or that of another index.
     """
-    found = body.get("entries")
-    match found:
+    stored = body.get("entries")
+    match stored:
         case [{"index": int(got), "magic": int(magic), **rest}] if got == index:
             return Entry(index=index, magic=magic, body=_bytes(rest.get("body"), index))
-    raise NoAnswer(f"expected the entry at {index}, got {str(found)[:100]}")
+    raise NoAnswer(f"expected the entry at {index}, got {str(stored)[:100]}")
 
 
 def _bytes(text: Value, index: int) -> bytes:

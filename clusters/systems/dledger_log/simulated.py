@@ -11,7 +11,7 @@ from clusters.systems.dledger_log.system import DLedgerLogSystem
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from harness.system import LogLine
+    from harness.traits import LogLine
 
 
 class SimDLedgerLog(SimDLedgerNodes, DLedgerLogSystem):

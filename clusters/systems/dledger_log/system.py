@@ -21,7 +21,7 @@ from clusters.systems.dledger_log.options import DLedgerLogOptions, LogRead
 from clusters.systems.dledger_log.promises import promises
 from harness.errors import InputError
 from harness.service import NodeStatus
-from harness.system import Tier
+from harness.traits import Tier
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

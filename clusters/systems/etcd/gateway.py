@@ -100,14 +100,14 @@ class Answer:
         """
         responses = self._body.get("responses", [])
         try:
-            found = [Answer(response["response_range"]).entries() for response in responses]
+            ranges = [Answer(response["response_range"]).entries() for response in responses]
         except _UNREADABLE as error:
             raise NoAnswer(
                 f"expected the ranges of a transaction, found {str(responses)[:MAX_MESSAGE]}: {error!r}"
             ) from error
-        if len(found) != count:
-            raise NoAnswer(f"expected {count} ranges of a transaction, found {len(found)}")
-        return found
+        if len(ranges) != count:
+            raise NoAnswer(f"expected {count} ranges of a transaction, found {len(ranges)}")
+        return ranges
 
     def events(self) -> list[Entry]:
         """Returns the puts that a message of a watch shows, in its order.

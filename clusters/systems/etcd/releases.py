@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from harness.builds import Build
 from harness.packages import DebianPackages
-from harness.system import Program
+from harness.traits import Program
 
 if TYPE_CHECKING:
     from collections.abc import Callable

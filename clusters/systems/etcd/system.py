@@ -27,7 +27,8 @@ from harness.daemon import Daemon
 from harness.leaders import LEADER, leader_of
 from harness.process_clock import LogClock
 from harness.service import NodeStatus, ReplicaState
-from harness.system import LogLine, OneServiceSystem, Tier
+from harness.system import OneServiceSystem
+from harness.traits import LogLine, Tier
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -148,7 +149,7 @@ class EtcdSystem(OneServiceSystem):
 
     def daemon(self, node: Node) -> Daemon:
         """Returns the one process of a node."""
-        members = ",".join(f"{each.name}=http://{each.address}:{PEER_PORT}" for each in self.nodes)
+        members = ",".join(f"{other.name}=http://{other.address}:{PEER_PORT}" for other in self.nodes)
         client, peer = f"http://{node.address}:{PORT}", f"http://{node.address}:{PEER_PORT}"
         program = PACKAGES.path("/usr/bin/etcd") if self._is_debian else f"{self.artifact.there}/{PROGRAM}"
         arguments = [
@@ -225,7 +226,7 @@ class EtcdSystem(OneServiceSystem):
             return leader_of(await self._statuses(self.nodes))
 
         async def transfer(leader: NodeStatus, limit_s: float) -> object:
-            at = next(each for each in self.nodes if each.name == leader.node)
+            at = next(candidate for candidate in self.nodes if candidate.name == leader.node)
             request = {"targetID": str(member)}
             return await self._ask(
                 at, limit_s, lambda gateway: gateway.call("maintenance/transfer-leadership", request)
@@ -246,8 +247,8 @@ class EtcdSystem(OneServiceSystem):
         return ReplicaState(node=node.name, applied_index=answer.header().number("revision"), state=state)
 
     async def _statuses(self, nodes: Sequence[Node]) -> list[NodeStatus]:
-        found = await asyncio.gather(*(self.statuses(node, STATUS_TIMEOUT_S) for node in nodes))
-        return [status for some in found for status in some]
+        by_node = await asyncio.gather(*(self.statuses(node, STATUS_TIMEOUT_S) for node in nodes))
+        return [status for some in by_node for status in some]
 
     async def _examine(self, nodes: Sequence[Node]) -> tuple[Mapping[str, str], Sequence[Node]]:
         statuses = {status.node: status for status in await self._statuses(nodes)}

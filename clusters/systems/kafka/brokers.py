@@ -79,7 +79,7 @@ class Brokers(jvm.JvmGroup):
                 leader=leader,
                 applied_index=end,
                 committed_index=committed,
-                details={"isr": [self._name(each) for each in partition.in_sync]},
+                details={"isr": [self._name(replica) for replica in partition.in_sync]},
             ),
         )
 
@@ -117,5 +117,5 @@ class Brokers(jvm.JvmGroup):
         return self.nodes[broker - 1].name if 1 <= broker <= len(self.nodes) else None
 
     def _properties(self, node: Node) -> str:
-        place = self.nodes.index(node) + 1
-        return settings.broker_properties(place, node, self._controllers, len(self.nodes), self._kafka.options)
+        number = self.nodes.index(node) + 1
+        return settings.broker_properties(number, node, self._controllers, len(self.nodes), self._kafka.options)

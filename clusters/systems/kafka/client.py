@@ -106,7 +106,7 @@ class KafkaLogs(Logs):
         self._closed = True
 
     async def _records(self, broker: Broker, key: str, first: int, last: int, least: int) -> list[tuple[int, Value]]:
-        found: list[tuple[int, Value]] = []
+        entries: list[tuple[int, Value]] = []
         offset = first
         if least:
             known = await broker.high_watermark(self._topic)
@@ -119,16 +119,16 @@ class KafkaLogs(Logs):
                 if error.code != OFFSET_OUT_OF_RANGE:
                     raise
                 break
-            found += [
-                (place, value)
-                for place, body in fetched.records
-                if place <= last
+            entries += [
+                (offset, value)
+                for offset, body in fetched.records
+                if offset <= last
                 for value in values_in(body, key)
             ]  # fmt: skip
             if fetched.end <= offset:
                 break
             offset = fetched.end
-        return found
+        return entries
 
     async def _know_leader(self) -> None:
         """Asks the own node for the leader, and the others if it names none."""

@@ -70,8 +70,8 @@ class Controllers(jvm.JvmGroup):
         return missing
 
     def _name(self, controller: int | None) -> str | None:
-        place = -1 if controller is None else controller - FIRST_CONTROLLER
-        return self.nodes[place].name if 0 <= place < len(self.nodes) else None
+        index = -1 if controller is None else controller - FIRST_CONTROLLER
+        return self.nodes[index].name if 0 <= index < len(self.nodes) else None
 
     def _properties(self, node: Node) -> str:
         return settings.controller_properties(self.nodes.index(node), node, self.nodes, self._options)

@@ -129,9 +129,9 @@ def topics(name: str, nodes: Sequence[Node]) -> Handle:
 
 def _connection(node: Node, nodes: Sequence[Node]) -> Mapping[str, Any]:
     """Returns the configuration of a client that asks a node first."""
-    own = sorted(nodes, key=lambda each: each != node)
+    own = sorted(nodes, key=lambda other: other != node)
     return {
-        "bootstrap.servers": ",".join(f"{each.address}:{PORT}" for each in own),
+        "bootstrap.servers": ",".join(f"{other.address}:{PORT}" for other in own),
         "socket.connection.setup.timeout.ms": 1000,
         "reconnect.backoff.ms": 50,
         "reconnect.backoff.max.ms": 500,

@@ -79,11 +79,11 @@ def format_storage(service: Service, node: Node, jars: str, properties: str) -> 
     service.system.tool(node, f"{shlex.join(tool)} && sync -f {_data_dir(role)}", timeout_s=FORMAT_TIMEOUT_S)
 
 
-def broker_properties(place: int, node: Node, controllers: Sequence[Node], brokers: int, options: KafkaOptions) -> str:
+def broker_properties(number: int, node: Node, controllers: Sequence[Node], brokers: int, options: KafkaOptions) -> str:
     """Returns the configuration of the broker with an id.
 
     Args:
-        place: The id.
+        number: The id.
         node: Its node.
         controllers: The nodes of the controllers.
         brokers: The number of brokers.
@@ -92,7 +92,7 @@ def broker_properties(place: int, node: Node, controllers: Sequence[Node], broke
     internal = min(REPLICAS, brokers)
     flush = [f"log.flush.interval.messages={options.flush_messages}"] if options.flush_messages else []
     return _text(
-        BROKER, controllers, f"node.id={place}",
+        BROKER, controllers, f"node.id={number}",
         f"listeners=PLAINTEXT://{node.address}:{PORT}", f"advertised.listeners=PLAINTEXT://{node.address}:{PORT}",
         "inter.broker.listener.name=PLAINTEXT",
         "num.network.threads=2", "num.io.threads=4", "background.threads=2",
@@ -108,17 +108,17 @@ def broker_properties(place: int, node: Node, controllers: Sequence[Node], broke
     )  # fmt: skip
 
 
-def controller_properties(place: int, node: Node, controllers: Sequence[Node], options: KafkaOptions) -> str:
+def controller_properties(number: int, node: Node, controllers: Sequence[Node], options: KafkaOptions) -> str:
     """Returns the configuration of a controller.
 
     Args:
-        place: Its place among the controllers, from 0.
+        number: Its place among the controllers, from 0.
         node: Its node.
         controllers: The nodes of the controllers.
         options: The options.
     """
     return _text(
-        CONTROLLER, controllers, f"node.id={FIRST_CONTROLLER + place}",
+        CONTROLLER, controllers, f"node.id={FIRST_CONTROLLER + number}",
         f"listeners=CONTROLLER://{node.address}:{CONTROLLER_PORT}",
         "auto.leader.rebalance.enable=false", "unclean.leader.election.enable=false",
         f"broker.session.timeout.ms={options.session_ms}",
@@ -126,7 +126,7 @@ def controller_properties(place: int, node: Node, controllers: Sequence[Node], o
 
 
 def _text(role: str, controllers: Sequence[Node], *lines: str) -> str:
-    voters = (f"{FIRST_CONTROLLER + place}@{node.address}:{CONTROLLER_PORT}" for place, node in enumerate(controllers))
+    voters = (f"{FIRST_CONTROLLER + index}@{node.address}:{CONTROLLER_PORT}" for index, node in enumerate(controllers))
     shared = (
         f"process.roles={role}", f"controller.quorum.voters={','.join(voters)}", "controller.listener.names=CONTROLLER",
         "listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT", f"log.dirs={_data_dir(role)}/data",

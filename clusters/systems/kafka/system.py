@@ -23,7 +23,7 @@ from clusters.systems.kafka.promises import promises
 from clusters.systems.kafka.queue import KafkaQueues
 from clusters.systems.kafka.settings import BROKER, CONTROLLER, REPLICAS, log_of
 from harness.errors import InfrastructureError, InputError
-from harness.system import LogLine, Tier
+from harness.traits import LogLine, Tier
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

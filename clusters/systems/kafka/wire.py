@@ -250,8 +250,8 @@ class Controller(Connection):
         answer.take(answer.count())
         for tag, data in answer.tags():
             if tag == CURRENT_LEADER:
-                found = _Answer(data)
-                leader, epoch = found.number("i"), found.number("i")
+                reply = _Answer(data)
+                leader, epoch = reply.number("i"), reply.number("i")
                 return Quorum(leader=leader if leader >= 0 else None, epoch=epoch)
         raise NoAnswer(f"expected the leader of the controllers, found error {code}")
 
@@ -274,11 +274,11 @@ class _Answer:
 
     def take(self, size: int) -> bytes:
         """Reads so many bytes; none if the size is -1."""
-        found = self._data[self._at : self._at + max(0, size)]
-        if len(found) < size:
-            raise NoAnswer(f"expected {size} bytes, found {len(found)}")
-        self._at += len(found)
-        return found
+        piece = self._data[self._at : self._at + max(0, size)]
+        if len(piece) < size:
+            raise NoAnswer(f"expected {size} bytes, found {len(piece)}")
+        self._at += len(piece)
+        return piece
 
     def text(self) -> bytes:
         """Reads a text."""
@@ -337,11 +337,11 @@ def _records(data: bytes, at: int, base: int, count: int) -> Iterator[tuple[int,
         for _ in range(count):
             size, at = _varint(data, at)
             end = at + size
-            _, place = _varint(data, at + 1)  # behind the attributes: the time
-            more, place = _varint(data, place)
-            key, place = _varint(data, place)
-            value, place = _varint(data, place + max(0, key))
-            yield base + more, data[place : place + max(0, value)]
+            _, position = _varint(data, at + 1)  # behind the attributes: the time
+            more, position = _varint(data, position)
+            key, position = _varint(data, position)
+            value, position = _varint(data, position + max(0, key))
+            yield base + more, data[position : position + max(0, value)]
             at = end
     except IndexError:
         raise NoAnswer(f"expected {count} records in the batch at {base}, found fewer") from None

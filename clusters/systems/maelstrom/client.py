@@ -44,16 +44,16 @@ class MaelstromClient:
         """Reads an offset or a range of offsets by polls. A poll may bring few messages; others follow until one is empty."""
         value = invocation.value
         first, last = value if isinstance(value, list) else (value, value)
-        found: list[Value] = []
+        entries: list[Value] = []
         while first <= last:
             outcome = await self._once(verb, invocation._replace(value=first))
             if not isinstance(outcome, Ok):
                 return outcome
-            found += [each for each in outcome.value if each[0] <= last]
-            first = max((each[0] for each in outcome.value), default=last) + 1
+            entries += [entry for entry in outcome.value if entry[0] <= last]
+            first = max((entry[0] for entry in outcome.value), default=last) + 1
         if isinstance(value, list):
-            return Ok(found)
-        return Ok(next((each[1] for each in found if each[0] == value), None))
+            return Ok(entries)
+        return Ok(next((entry[1] for entry in entries if entry[0] == value), None))
 
     async def _once(self, verb: Verb, invocation: Invocation) -> Outcome:
         """Sends one request, and returns the outcome of its answer."""

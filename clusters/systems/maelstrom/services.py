@@ -133,25 +133,25 @@ class KeyValue:
         if kind not in ("read", "write", "cas"):
             raise _unknown(self.name, "read, write and cas", body)
         key = json.dumps(_member(body, "key"), sort_keys=True)
-        there, value = self.seen(sender, key, writes=kind != "read")
+        exists, value = self.seen(sender, key, writes=kind != "read")
         if kind == "read":
-            if not there:
+            if not exists:
                 raise RequestError(NO_SUCH_KEY, f"there is no key {shown(body['key'])}")
             answer = {"type": "read_ok", "value": value}
         elif kind == "write":
             self.write(sender, key, _member(body, "value"))
             answer = {"type": "write_ok"}
         else:
-            self._cas(sender, key, body, there=there, value=value)
+            self._cas(sender, key, body, exists=exists, value=value)
             answer = {"type": "cas_ok"}
         self.done()
         return answer, 0
 
-    def _cas(self, sender: str, key: str, body: Body, *, there: bool, value: Value) -> None:
+    def _cas(self, sender: str, key: str, body: Body, *, exists: bool, value: Value) -> None:
         expected, new = _member(body, "from"), _member(body, "to")
-        if not there and body.get("create_if_not_exists") is not True:
+        if not exists and body.get("create_if_not_exists") is not True:
             raise RequestError(NO_SUCH_KEY, f"there is no key {shown(body['key'])}")
-        if there and json.dumps(value, sort_keys=True) != json.dumps(expected, sort_keys=True):
+        if exists and json.dumps(value, sort_keys=True) != json.dumps(expected, sort_keys=True):
             raise RequestError(PRECONDITION_FAILED, f"expected {shown(expected)}, and the value is {shown(value)}")
         self.write(sender, key, new)
 
@@ -174,8 +174,8 @@ class SeqKv(KeyValue):
         at = self._state if writes else self._random.randint(oldest, self._state)
         self._seen[sender] = at
         versions = self._versions.get(key, [])
-        place = bisect.bisect_right(versions, at, key=lambda version: version[0])
-        return (True, versions[place - 1][1]) if place else (False, None)
+        index = bisect.bisect_right(versions, at, key=lambda version: version[0])
+        return (True, versions[index - 1][1]) if index else (False, None)
 
     def write(self, sender: str, key: str, value: Value) -> None:
         """Makes a new state."""
@@ -202,8 +202,8 @@ class LwwKv(KeyValue):
     def seen(self, sender: str, key: str, *, writes: bool) -> tuple[bool, Value]:  # noqa: ARG002 - as `KeyValue` has it
         """Draws a replica."""
         self._at = self._random.randrange(REPLICAS)
-        found = self._replicas[self._at].get(key)
-        return (False, None) if found is None else (True, found[1])
+        stored = self._replicas[self._at].get(key)
+        return (False, None) if stored is None else (True, stored[1])
 
     def write(self, sender: str, key: str, value: Value) -> None:  # noqa: ARG002 - as `KeyValue` has it
         """Writes to the replica that the request goes to."""
@@ -216,7 +216,7 @@ class LwwKv(KeyValue):
             one, other = self._random.sample(range(REPLICAS), 2)
             merged = dict(self._replicas[one])
             for key, version in self._replicas[other].items():
-                merged[key] = max(merged.get(key, version), version, key=lambda each: each[0])
+                merged[key] = max(merged.get(key, version), version, key=lambda pair: pair[0])
             self._replicas[one], self._replicas[other] = merged, dict(merged)
             self._clocks[one] = self._clocks[other] = max(self._clocks[one], self._clocks[other])
 

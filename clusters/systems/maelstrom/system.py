@@ -23,7 +23,7 @@ from clusters.systems.maelstrom.promises import promises
 from clusters.systems.maelstrom.services import Services
 from clusters.systems.maelstrom.violations import Ledger
 from harness.errors import CommandFailed, InfrastructureError, NotServing
-from harness.system import LogLine, Tier
+from harness.traits import LogLine, Tier
 from harness.units import NS_PER_MS
 from harness.verdict import Verdict
 
@@ -94,7 +94,7 @@ class MaelstromSystem(SimNodes):
 
     def factory(self, node: Node) -> Factory:
         """Returns the function that starts the program of a node."""
-        pipes, names = self._pipes, [each.name for each in self.nodes]
+        pipes, names = self._pipes, [other.name for other in self.nodes]
         topology = topologies.of(self._options.topology, names) if self.workload == "broadcast" else None
 
         def make(host: Host) -> MaelstromNode:

@@ -20,12 +20,12 @@ def of(topology: Topology, names: Sequence[str]) -> dict[str, list[str]]:
     if topology is Topology.TOTAL:
         pairs = {(a, b) for a in range(count) for b in range(count) if a != b}
     elif topology is Topology.LINE:
-        pairs = {(place, place + 1) for place in range(count - 1)}
+        pairs = {(index, index + 1) for index in range(count - 1)}
     elif topology in BRANCHES:
-        pairs = {((place - 1) // BRANCHES[topology], place) for place in range(1, count)}
+        pairs = {((index - 1) // BRANCHES[topology], index) for index in range(1, count)}
     else:
         width = math.ceil(math.sqrt(count))
-        pairs = {(place, place + 1) for place in range(count - 1) if (place + 1) % width}
-        pairs |= {(place, place + width) for place in range(count - width)}
+        pairs = {(index, index + 1) for index in range(count - 1) if (index + 1) % width}
+        pairs |= {(index, index + width) for index in range(count - width)}
     both = pairs | {(b, a) for a, b in pairs}
-    return {name: [names[b] for b in range(count) if (place, b) in both] for place, name in enumerate(names)}
+    return {name: [names[b] for b in range(count) if (index, b) in both] for index, name in enumerate(names)}

@@ -157,8 +157,8 @@ class _Noted:
         """Returns those that were kept, as JSON."""
         return [
             {
-                "kind": each.kind, "node": each.node, "seconds": each.time_ns / NS_PER_S, "line": each.line,
-                "why": each.why, "message": each.message,
+                "kind": violation.kind, "node": violation.node, "seconds": violation.time_ns / NS_PER_S, "line": violation.line,
+                "why": violation.why, "message": violation.message,
             }
-            for each in self.kept
+            for violation in self.kept
         ]  # fmt: skip

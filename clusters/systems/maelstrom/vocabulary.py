@@ -149,7 +149,7 @@ def _entries(invocation: Invocation, body: Body) -> Value:
     entries = messages.get(str(invocation.key))
     entries = [] if entries is None else entries
     if not isinstance(entries, list) or not all(
-        isinstance(each, list) and len(each) == 2 and _is_integer(each[0]) for each in entries
+        isinstance(entry, list) and len(entry) == 2 and _is_integer(entry[0]) for entry in entries
     ):
         raise Unfit(f'"msgs" has no list of [offset, message] for {invocation.key}, but {shown(entries)}')
     return entries
@@ -198,18 +198,18 @@ def _done(invocation: Invocation, body: Body) -> Value:
     answer, asked = _member(body, "txn"), invocation.value
     answer = [] if answer is None else answer
     write = next((f for f, *_ in asked if f != "r"), None)
-    if not isinstance(answer, list) or not all(_is_micro(each, write) for each in answer):
+    if not isinstance(answer, list) or not all(_is_micro(micro, write) for micro in answer):
         raise Unfit(f'"txn" is not a list of micro-operations, but {shown(answer)}')
     if len(answer) != len(asked):
         raise Other(f'"txn" is not a list of {len(asked)} micro-operations, but {shown(answer)}')
-    found = []
-    for number, (each, (f, key, value)) in enumerate(zip(answer, asked, strict=True), 1):
-        if each[0] != f or not _is_key(each[1], key):
-            raise Other(f"micro-operation {number} was {shown([f, key, value])}, and came back as {shown(each)}")
-        if f != "r" and each[2] != value:
-            raise Other(f"micro-operation {number} writes {shown(value)}, and came back with {shown(each[2])}")
-        found.append([f, key, each[2]])
-    return found
+    micros = []
+    for number, (micro, (f, key, value)) in enumerate(zip(answer, asked, strict=True), 1):
+        if micro[0] != f or not _is_key(micro[1], key):
+            raise Other(f"micro-operation {number} was {shown([f, key, value])}, and came back as {shown(micro)}")
+        if f != "r" and micro[2] != value:
+            raise Other(f"micro-operation {number} writes {shown(value)}, and came back with {shown(micro[2])}")
+        micros.append([f, key, micro[2]])
+    return micros
 
 
 _TXN: Final = {"txn": Verb("txn", _micro, _done)}

@@ -75,28 +75,28 @@ class Naming:
 
     async def peers(self) -> Sequence[Peer]:
         """Returns all nodes as this node sees them."""
-        found = _member(await self._call("GET", "raft/state"), "peers")
+        members = _member(await self._call("GET", "raft/state"), "peers")
         try:
             return [
-                Peer(str(each["ip"]).rpartition(":")[0], str(each["state"]).lower(), int(each["term"]))
-                for each in found
+                Peer(str(member["ip"]).rpartition(":")[0], str(member["state"]).lower(), int(member["term"]))
+                for member in members
             ]
         except (TypeError, KeyError, ValueError, OverflowError) as error:
-            raise NoAnswer(f"expected peers with ip, state and term, found {str(found)[:MAX_MESSAGE]}") from error
+            raise NoAnswer(f"expected peers with ip, state and term, found {str(members)[:MAX_MESSAGE]}") from error
 
     async def services(self) -> Sequence[str]:
         """Returns the names of all services."""
-        found = await self._call("GET", "service/list", params={"pageNo": "1", "pageSize": str(LISTED)})
-        return sorted(map(str, _member(found, "doms")))
+        answer = await self._call("GET", "service/list", params={"pageNo": "1", "pageSize": str(LISTED)})
+        return sorted(map(str, _member(answer, "doms")))
 
     async def stored(self, service: str) -> tuple[int, str | None]:
         """Returns the number of changes of a service's instances, and its value, as the node's Raft has them."""
-        found = await self._call("GET", "raft/get", params={"keys": INSTANCES + service})
+        answer = await self._call("GET", "raft/get", params={"keys": INSTANCES + service})
         try:
-            (stored,) = found
+            (stored,) = answer
             return (0, None) if stored is None else (int(stored["timestamp"]), value_in(json.loads(stored["value"])))
         except (TypeError, KeyError, ValueError, OverflowError, RecursionError) as error:
-            raise NoAnswer(f"expected a timestamp and instances, found {str(found)[:MAX_MESSAGE]}") from error
+            raise NoAnswer(f"expected a timestamp and instances, found {str(answer)[:MAX_MESSAGE]}") from error
 
     async def _call(self, method: str, path: str, **more: Any) -> Any:
         return _read(*await self._send(method, path, **more))
@@ -137,7 +137,7 @@ def value_in(instances: Any) -> str | None:
     raise NoAnswer(f"expected one instance with a value, found {str(instances)[:MAX_MESSAGE]}")
 
 
-def _member(found: Any, name: str) -> Any:
-    if isinstance(found, dict) and isinstance(found.get(name), list):
-        return found[name]
-    raise NoAnswer(f"expected an object with a list {name}, found {str(found)[:MAX_MESSAGE]}")
+def _member(answer: Any, name: str) -> Any:
+    if isinstance(answer, dict) and isinstance(answer.get(name), list):
+        return answer[name]
+    raise NoAnswer(f"expected an object with a list {name}, found {str(answer)[:MAX_MESSAGE]}")

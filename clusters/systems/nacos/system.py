@@ -23,7 +23,7 @@ from harness.errors import InputError
 from harness.leaders import LEADER
 from harness.process_clock import LogClock
 from harness.service import NodeStatus, ReplicaState
-from harness.system import LogLine, Tier
+from harness.traits import LogLine, Tier
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -125,7 +125,7 @@ class NacosSystem(jvm.JvmSystem):
             f"-Dnacos.server.ip={node.address}", "-cp", f"{self.artifact.there}/*", CLASS,
             f"--server.port={PORT}", "--server.servlet.context-path=/nacos",
         ]  # fmt: skip
-        members = "".join(f"{each.address}:{PORT}\n" for each in self.nodes)
+        members = "".join(f"{other.address}:{PORT}\n" for other in self.nodes)
         return Daemon(
             role=ROLE,
             argv=arguments,
@@ -159,7 +159,7 @@ class NacosSystem(jvm.JvmSystem):
         Nacos' term is no term of Raft: a leader adds 100 to it with each change of a service. So a status has none.
         """
         peers = await asked_once(Naming(node.address), Naming.peers, timeout_s) or ()
-        names = {each.address: each.name for each in self.nodes}
+        names = {other.address: other.name for other in self.nodes}
         own = next((peer for peer in peers if peer.address == node.address), None)
         if own is None:
             return ()

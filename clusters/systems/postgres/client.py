@@ -98,13 +98,13 @@ class PostgresTransactions(Transactions):
 
     async def _one(self, session: Connection, key: str, function: Value, name: Value, new: Value) -> Value:
         """Carries out a micro-operation, and returns its result."""
-        place = literal(f"{key}/{name}")
+        row_key = literal(f"{key}/{name}")
         if function == READ:
-            _, rows = await session.query(f"SELECT value FROM {TABLE} WHERE key = {place}")  # noqa: S608 - a literal
+            _, rows = await session.query(f"SELECT value FROM {TABLE} WHERE key = {row_key}")  # noqa: S608 - a literal
             text = rows[0][0] if rows and rows[0] else None
             return None if text is None else value_of(self.form.format(text))
         await session.query(
-            f"INSERT INTO {TABLE} (key, value) VALUES ({place}, {literal(json.dumps(new))}) "  # noqa: S608 - literals
+            f"INSERT INTO {TABLE} (key, value) VALUES ({row_key}, {literal(json.dumps(new))}) "  # noqa: S608 - literals
             f"ON CONFLICT (key) DO UPDATE SET value = {self.row}"
         )
         return new

@@ -115,19 +115,19 @@ async def _answer(reader: asyncio.StreamReader) -> tuple[str, list[Row]]:
 
 def _row(content: bytes) -> Row:
     (columns,) = struct.unpack_from("!h", content)
-    found: Row = []
+    row: Row = []
     at = 2
     for _ in range(columns):
         (size,) = struct.unpack_from("!i", content, at)
         at += _LENGTH_BYTES
         if size < 0:
-            found.append(None)
+            row.append(None)
             continue
         if at + size > len(content):
             raise ValueError(f"expected a value of {size} bytes, found {len(content) - at}")
-        found.append(content[at : at + size].decode(errors="replace"))
+        row.append(content[at : at + size].decode(errors="replace"))
         at += size
-    return found
+    return row
 
 
 def _error(content: bytes) -> Refused:

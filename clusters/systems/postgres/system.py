@@ -27,7 +27,8 @@ from harness.daemon import Daemon
 from harness.errors import InfrastructureError
 from harness.packages import DebianPackages
 from harness.service import NodeStatus, Service
-from harness.system import Program, System, Tier
+from harness.system import System
+from harness.traits import Program, Tier
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -126,8 +127,8 @@ class PostgresSystem(System):
     def client(self, process: int, node: Node, *, pinned: bool = False) -> PostgresTransactions:  # noqa: ARG002 - by turn
         """Returns the client of a process. Its standby is the next one in turn."""
         standbys = self._standbys if self._options.reads_from is Asks.STANDBY and not pinned else []
-        place = next(self._clients)
-        standby = standbys[place % len(standbys)] if standbys else None
+        number = next(self._clients)
+        standby = standbys[number % len(standbys)] if standbys else None
         return CLIENTS[self.workload](node=node, standby=standby, level=self._options.isolation)
 
 
@@ -164,8 +165,8 @@ class Server(Service):
         """Waits until each server answers a query."""
 
         async def examine(asked: Sequence[Node]) -> tuple[Mapping[str, str], Sequence[Node]]:
-            found = await asyncio.gather(*(self.statuses(node, TIMEOUT_S) for node in asked))
-            silent = [node for node, some in zip(asked, found, strict=True) if not some]
+            statuses = await asyncio.gather(*(self.statuses(node, TIMEOUT_S) for node in asked))
+            silent = [node for node, some in zip(asked, statuses, strict=True) if not some]
             return {node.name: "does not answer" for node in silent}, silent
 
         await wait_until_complete(self, nodes, timeout_s, examine, system_name="PostgreSQL")

@@ -108,15 +108,15 @@ class RedisClient(Contract):
     never_happened = WRITE_NEVER_HAPPENED
     read_timeout_s = change_timeout_s = ANSWER_TIMEOUT_S
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, where: Place) -> None:
         """Connects with the first operation."""
-        self.node = place.node
+        self.node = where.node
         self.via: str | None = None
-        self._nodes = place.nodes
-        self._sentinels = place.sentinels
-        self._acknowledge = place.acknowledge
-        self._turn = place.nodes.index(place.node) if place.sentinels else 0
-        self._at: Node | None = None if place.sentinels else place.node
+        self._nodes = where.nodes
+        self._sentinels = where.sentinels
+        self._acknowledge = where.acknowledge
+        self._turn = where.nodes.index(where.node) if where.sentinels else 0
+        self._at: Node | None = None if where.sentinels else where.node
         self._connection: Connection | None = None
 
     async def close(self) -> None:
@@ -240,16 +240,16 @@ class RedisLocks(RedisClient, Locks):
 
     serves = "acquire and release are scripts on a key, with a lease if the locks have one"
 
-    def __init__(self, place: Place, *, owner: str, lease_s: float | None, fencing: bool) -> None:
+    def __init__(self, where: Place, *, owner: str, lease_s: float | None, fencing: bool) -> None:
         """Connects with the first operation.
 
         Args:
-            place: Where the client sends its commands.
+            where: Where the client sends its commands.
             owner: A text that no other client of the run has.
             lease_s: The lease of a lock in seconds; None: locks have none.
             fencing: Whether an acquire returns a token.
         """
-        super().__init__(place)
+        super().__init__(where)
         self.fencing = fencing
         self._owner = owner
         self._lease_ms = "" if lease_s is None else str(round(lease_s * 1000))
@@ -274,15 +274,15 @@ class RedisTransactions(RedisClient, Transactions):
 
     serves = "txn is a script of all reads and writes, or a command for each"
 
-    def __init__(self, place: Place, *, by: TransactionsBy, commands: Mapping[str, str]) -> None:
+    def __init__(self, where: Place, *, by: TransactionsBy, commands: Mapping[str, str]) -> None:
         """Connects with the first operation.
 
         Args:
-            place: Where the client sends its commands.
+            where: Where the client sends its commands.
             by: How a transaction is carried out.
             commands: The command of Redis for each function of a micro-operation: `LISTS` or `VALUES`.
         """
-        super().__init__(place)
+        super().__init__(where)
         self._is_script = by is TransactionsBy.SCRIPT
         self._commands = commands
 
@@ -346,14 +346,14 @@ class RedisStreams(RedisClient, Queues):
     serves = RedisQueues.serves
     empty = "the queue has no value that no other consumer has"
 
-    def __init__(self, place: Place, *, owner: str) -> None:
+    def __init__(self, where: Place, *, owner: str) -> None:
         """Connects with the first operation.
 
         Args:
-            place: Where the client sends its commands.
+            where: Where the client sends its commands.
             owner: The name of the consumer, which no other client of the run has.
         """
-        super().__init__(place)
+        super().__init__(where)
         self._owner = owner
 
     async def enqueue(self, key: str, value: Value) -> Done:
@@ -423,7 +423,7 @@ def _result(answer: Any, command: str) -> Value:
         return _value(answer)
     if not isinstance(answer, list):
         raise NoAnswer(f"expected a list, found {str(answer)[:100]}")
-    return [_value(each) for each in answer]
+    return [_value(member) for member in answer]
 
 
 def _entry(entries: Any) -> tuple[str, str] | None:

@@ -37,7 +37,8 @@ from harness.daemon import Daemon
 from harness.packages import DebianPackages
 from harness.process_clock import asked
 from harness.service import NodeStatus, ReplicaState, Service
-from harness.system import System, Tier
+from harness.system import System
+from harness.traits import Tier
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -128,7 +129,7 @@ class RedisSystem(System):
     def client(self, process: int, node: Node, *, pinned: bool = False) -> RedisClient:
         """Returns the client of a process."""
         follows = not pinned and self._options.asks is Asks.MASTER
-        place = Place(
+        where = Place(
             node=node,
             nodes=self._redis.nodes,
             sentinels=self._services[1].nodes if follows else (),
@@ -138,14 +139,14 @@ class RedisSystem(System):
         match self.workload:
             case "lock":
                 return RedisLocks(
-                    place, owner=owner, lease_s=self.workload_options.lease_s, fencing=self._options.fencing
+                    where, owner=owner, lease_s=self.workload_options.lease_s, fencing=self._options.fencing
                 )
             case "list-append" | "rw-register":
                 commands = LISTS if self.workload == LIST_APPEND else VALUES
-                return RedisTransactions(place, by=self._options.transactions_by, commands=commands)
+                return RedisTransactions(where, by=self._options.transactions_by, commands=commands)
             case "queue" if self._options.queue_by is QueueBy.STREAM:
-                return RedisStreams(place, owner=owner)
-        return CLIENTS[self.workload](place)
+                return RedisStreams(where, owner=owner)
+        return CLIENTS[self.workload](where)
 
     def name_at(self, address: Any) -> str | None:
         """Returns the name of the node with an address; None if no node has it."""
@@ -257,8 +258,8 @@ class Servers(Service):
                     if kind not in DUMPS:
                         continue  # it vanished meanwhile; at rest none does
                     command, *rest = DUMPS[kind]
-                    found = await connection.call(command, key, *rest)
-                    state[key] = sorted(found) if kind == "set" else found
+                    value = await connection.call(command, key, *rest)
+                    state[key] = sorted(value) if kind == "set" else value
         except (NotSent, NoAnswer, Refused, TimeoutError):
             return None
         finally:
@@ -328,11 +329,11 @@ class Sentinels(Service):
 
     async def statuses(self, node: Node, timeout_s: float) -> Sequence[NodeStatus]:
         """Returns the master that a sentinel names, and the epoch of its configuration as the term."""
-        found = await self._master(node, timeout_s)
-        if found is None:
+        master = await self._master(node, timeout_s)
+        if master is None:
             return ()
-        epoch = found.get("config-epoch", "")
-        details = {"master": self._redis.name_at(found.get("ip")), "flags": found.get("flags")}
+        epoch = master.get("config-epoch", "")
+        details = {"master": self._redis.name_at(master.get("ip")), "flags": master.get("flags")}
         return (
             NodeStatus(
                 node=node.name, role="sentinel", term=int(epoch) if epoch.isdecimal() else None, details=details

@@ -74,11 +74,11 @@ class Batches:
             NotSent: The broker cannot be reached.
             NoAnswer: It gives no usable answer.
         """
-        place = (node.name, topic, queue)
-        batch = self._open.get(place)
+        batch_key = (node.name, topic, queue)
+        batch = self._open.get(batch_key)
         if batch is None or batch.is_full:
-            batch = self._open[place] = _Batch()
-            task = asyncio.create_task(self._send_later(node, place, batch))
+            batch = self._open[batch_key] = _Batch()
+            task = asyncio.create_task(self._send_later(node, batch_key, batch))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
         waits: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
@@ -89,12 +89,12 @@ class Batches:
             return result
         raise result
 
-    async def _send_later(self, node: Node, place: Place, batch: _Batch) -> None:
+    async def _send_later(self, node: Node, batch_key: Place, batch: _Batch) -> None:
         try:
             await asyncio.sleep(self._hold_s)
-            if self._open.get(place) is batch:
-                del self._open[place]
-            _, topic, queue = place
+            if self._open.get(batch_key) is batch:
+                del self._open[batch_key]
+            _, topic, queue = batch_key
             results = await self._sent(node, topic, queue, batch.bodies)
             for waits, result in zip(batch.results, results, strict=True):
                 if not waits.done():  # the run may have given it up
@@ -127,7 +127,7 @@ class Batches:
             NotSent: The broker cannot be reached.
         """
         while idle:
-            found = idle.pop()
-            if not found.closed:
-                return found
+            connection = idle.pop()
+            if not connection.closed:
+                return connection
         return await connect(node, CONNECT_S)

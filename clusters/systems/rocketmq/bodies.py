@@ -44,7 +44,7 @@ def parse_sizes(text: str) -> Sizes:
     """
     low, dash, high = text.partition("-")
     numbers = [low, high] if dash else [low, low]
-    if all(each.isascii() and each.isdigit() and len(each) <= len(str(MOST)) for each in numbers):
+    if all(number.isascii() and number.isdigit() and len(number) <= len(str(MOST)) for number in numbers):
         least, most = map(int, numbers)
         if least <= most <= MOST:
             return Sizes(least=least, most=most)

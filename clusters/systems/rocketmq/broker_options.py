@@ -112,10 +112,10 @@ class RocketMQOptions:
             "--min-in-sync-replicas": self.min_in_sync_replicas != 2,
             "--transient-store-pool": self.transient_store_pool,
         }
-        found = [name for name, is_set in of_controller_mode.items() if is_set]
-        if found:
+        given = [name for name, is_set in of_controller_mode.items() if is_set]
+        if given:
             raise InputError(
-                f"{found[0]} is for --mode controller; a commit log on DLedger has no sync set and no controllers, and DLedger "
+                f"{given[0]} is for --mode controller; a commit log on DLedger has no sync set and no controllers, and DLedger "
                 "itself writes it to the disk"
             )
 

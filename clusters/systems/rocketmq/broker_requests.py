@@ -133,13 +133,13 @@ async def master_of(connection: Connection, topic: str) -> str | None:
     if answer.status != SUCCESS:
         raise _refusal(answer)
     brokers = answer.body.get("brokerDatas")
-    if not isinstance(brokers, list) or not all(isinstance(each, dict) for each in brokers):
+    if not isinstance(brokers, list) or not all(isinstance(broker, dict) for broker in brokers):
         raise NoAnswer(f"expected the brokers of a topic, found {str(answer.body)[:100]}")
-    addresses: Value = next((each.get("brokerAddrs") for each in brokers if each.get("brokerName") == BROKER), {})
+    addresses: Value = next((broker.get("brokerAddrs") for broker in brokers if broker.get("brokerName") == BROKER), {})
     if not isinstance(addresses, dict):
         raise NoAnswer(f"expected the addresses of brokers, found {str(addresses)[:100]}")
-    found = addresses.get(MASTER)
-    return found if isinstance(found, str) else None
+    address = addresses.get(MASTER)
+    return address if isinstance(address, str) else None
 
 
 async def knows_topic(connection: Connection, topic: str) -> bool:
@@ -278,9 +278,9 @@ def offset_of(answer: Answer, queue: int) -> int:
     Raises:
         NoAnswer: The answer has no offset, or names another queue.
     """
-    found = _from_zero(answer.extension, "queueId")
-    if found != queue:
-        raise NoAnswer(f"expected an offset of the queue {queue}, found one of the queue {found}")
+    answered = _from_zero(answer.extension, "queueId")
+    if answered != queue:
+        raise NoAnswer(f"expected an offset of the queue {queue}, found one of the queue {answered}")
     return _from_zero(answer.extension, "queueOffset")
 
 
@@ -318,10 +318,10 @@ async def pull(connection: Connection, topic: str, queue: int, offset: int, *, m
     records = list(records_in(body)) if answer.status == SUCCESS else []
     if not records and offset < end:
         raise _refusal(answer)  # e.g. the queue has the place of a message that the log lacks
-    for place, record in zip(itertools.count(offset), records, strict=False):
-        if (record.topic, record.queue, record.offset) != (topic, queue, place):
+    for expected, record in zip(itertools.count(offset), records, strict=False):
+        if (record.topic, record.queue, record.offset) != (topic, queue, expected):
             raise NoAnswer(
-                f"expected the message {place} of the queue {queue} of {topic}, found the message {record.offset} of the "
+                f"expected the message {expected} of the queue {queue} of {topic}, found the message {record.offset} of the "
                 f"queue {record.queue} of {record.topic[:100]}"
             )
     return Pulled(records=records, end=end)
@@ -368,12 +368,12 @@ async def epochs(connection: Connection) -> Epochs:
         NoAnswer: The answer has no epochs.
     """
     body = _succeeded(await connection.call(EPOCHS, None, extension={})).body
-    found = body.get("epochList")
-    if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
+    listed = body.get("epochList")
+    if not isinstance(listed, list) or not all(isinstance(entry, dict) for entry in listed):
         raise NoAnswer(f"expected a list of epochs, found {str(body)[:100]}")
     return Epochs(
         broker=integer(body.get("brokerId")),
-        epochs=[(integer(each.get("epoch")), integer(each.get("startOffset"))) for each in found],
+        epochs=[(integer(entry.get("epoch")), integer(entry.get("startOffset"))) for entry in listed],
         end=integer(body.get("maxOffset")),
     )
 
@@ -386,10 +386,10 @@ async def commit_log_end(connection: Connection) -> int:
         NoAnswer: The answer has no end.
     """
     table = _succeeded(await connection.call(RUNTIME, None, extension={})).body.get("table")
-    found = table.get("commitLogMaxOffset") if isinstance(table, dict) else None
-    if not isinstance(found, str):
+    end = table.get("commitLogMaxOffset") if isinstance(table, dict) else None
+    if not isinstance(end, str):
         raise NoAnswer(f"expected the text commitLogMaxOffset in a table, found {str(table)[:100]}")
-    return number(found)
+    return number(end)
 
 
 async def is_master(connection: Connection) -> bool:
@@ -403,10 +403,10 @@ async def is_master(connection: Connection) -> bool:
     if answer.status != SUCCESS:
         raise _refusal(answer)
     lines = body[:MOST_CONFIGURATION].decode(errors="replace").splitlines()
-    found = next((line.partition("=")[2] for line in lines if line.startswith("brokerId=")), None)
-    if found is None:
+    broker_id = next((line.partition("=")[2] for line in lines if line.startswith("brokerId=")), None)
+    if broker_id is None:
         raise NoAnswer(f"expected a configuration with the line brokerId=, found {lines[:3]}")
-    return found.strip() == MASTER
+    return broker_id.strip() == MASTER
 
 
 async def replication(connection: Connection) -> Replication:
@@ -436,10 +436,10 @@ def _succeeded(answer: Answer) -> Answer:
 
 def _from_zero(fields: Mapping[str, str], name: str) -> int:
     """Returns a field that is a whole number from 0 on."""
-    found = number_in(fields, name)
+    value = number_in(fields, name)
     if fields[name].startswith("-"):
         raise NoAnswer(f"expected a whole number from 0 on as {name}, got {fields[name]}")
-    return found
+    return value
 
 
 def _refusal(answer: Answer) -> Refused:

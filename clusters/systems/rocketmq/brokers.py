@@ -106,8 +106,8 @@ class BrokerGroup(jvm.JvmGroup):
         """Returns the broker of a node."""
         shared = shared_settings(node, self._rocketmq.name_servers.nodes)
         lines = {**shared, **self.replication_settings(node)}
-        there = self.system.artifact.there
-        broker = settings.daemon(ROLE, CLASS, there, lines, ports=self.ports(), logs=LOGS, memory=MEMORY)
+        folder = self.system.artifact.there
+        broker = settings.daemon(ROLE, CLASS, folder, lines, ports=self.ports(), logs=LOGS, memory=MEMORY)
         # `ReputMessageService` waits in such a loop for the acknowledgement of a message: finding 7 of the brokers.
         return replace(broker, makes_objects_in_loops=True)
 
@@ -154,7 +154,7 @@ class BrokerGroup(jvm.JvmGroup):
     async def _without_topics(self, topics: Mapping[str, int]) -> str:
         """Creates the topics that the master does not know. Returns who does not know one; empty if all know all."""
         statuses = await self.statuses_of(self.nodes)
-        master = next((self.node(name) for name, each in statuses.items() if each and each.role == LEADER), None)
+        master = next((self.node(name) for name, status in statuses.items() if status and status.role == LEADER), None)
         if master is None:
             return "no broker is the master"
         try:
@@ -235,7 +235,7 @@ class Brokers(BrokerGroup):
         if replication.leads and not (before.leads and epochs.leads and before.last == epochs.last):
             return (NodeStatus(node=node.name, role="candidate", term=epochs.last, applied_index=epochs.end),)
         master = node.name if replication.leads else self._name_at(replication.master)
-        details = {"epochs": [list(each) for each in epochs.epochs[-3:]]}
+        details = {"epochs": [list(epoch) for epoch in epochs.epochs[-3:]]}
         return (
             NodeStatus(
                 node=node.name,
@@ -293,7 +293,7 @@ def shared_settings(node: Node, name_servers: Sequence[Node]) -> Mapping[str, ob
     return {
         "brokerClusterName": CLUSTER,
         "brokerName": BROKER,
-        "namesrvAddr": ";".join(f"{each.address}:{NAME_SERVER_PORT}" for each in name_servers),
+        "namesrvAddr": ";".join(f"{name_server.address}:{NAME_SERVER_PORT}" for name_server in name_servers),
         "brokerIP1": node.address,
         "brokerIP2": node.address,
         "listenPort": PORT,
@@ -325,7 +325,7 @@ def controller_mode_settings(controllers: Sequence[Node], options: RocketMQOptio
         "brokerId": -1,  # the controllers give it one
         "brokerRole": "SLAVE",
         "enableControllerMode": "true",
-        "controllerAddr": ";".join(f"{each.address}:{CONTROLLER_PORT}" for each in controllers),
+        "controllerAddr": ";".join(f"{controller.address}:{CONTROLLER_PORT}" for controller in controllers),
         "storePathEpochFile": f"{STORE}/epochFileCheckpoint",
         "storePathBrokerIdentity": f"{STORE}/brokerIdentity",
         "allAckInSyncStateSet": "true",

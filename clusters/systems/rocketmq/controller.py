@@ -18,7 +18,7 @@ from clusters.systems.rocketmq.controllers import GROUP, JRAFT_PORT, ControllerP
 from clusters.systems.rocketmq.options import ControllerOptions
 from clusters.systems.rocketmq.outcomes import REFUSALS
 from clusters.systems.rocketmq.promises import of_controllers
-from harness.system import Tier
+from harness.traits import Tier
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from harness.node import Node
     from harness.promise import Promise
     from harness.service import NodeStatus
-    from harness.system import LogLine
+    from harness.traits import LogLine
 
 ONE_LEADER: Final = "A term of the controllers has one leader; Labrys asks for the term before and after the role."
 

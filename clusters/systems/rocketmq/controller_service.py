@@ -32,7 +32,7 @@ BROKERS: Final = "brokers"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Brokers:
+class KnownBrokers:
     """What the leader of the controllers knows of the brokers.
 
     Attributes:
@@ -76,8 +76,8 @@ class ControllerService(jvm.JvmGroup):
 
     async def lacking(self, statuses: Mapping[str, NodeStatus | None]) -> Mapping[str, str]:
         """Returns what each controller lacks: the leader that all name, and that serves."""
-        found = await self.processes.lacking(statuses)
-        return {name: f"has a controller that {reason}" for name, reason in found.items()}
+        reasons = await self.processes.lacking(statuses)
+        return {name: f"has a controller that {reason}" for name, reason in reasons.items()}
 
     async def statuses(self, node: Node, timeout_s: float) -> Sequence[NodeStatus]:
         """Returns a controller's status, and the master of the brokers if it leads; none without an answer in time."""
@@ -90,29 +90,32 @@ class ControllerService(jvm.JvmGroup):
             return (status,)
         known = {"master": brokers.master, "epoch": brokers.epoch, "in_sync": list(brokers.in_sync)}
         status = replace(status, details={**(status.details or {}), **known})
-        master = next((each.name for each in self._broker_nodes if brokers.master == f"{each.address}:{PORT}"), None)
+        master = next(
+            (candidate.name for candidate in self._broker_nodes if brokers.master == f"{candidate.address}:{PORT}"),
+            None,
+        )
         return status, NodeStatus(node=node.name, role=OBSERVER, term=brokers.epoch, leader=master, group=BROKERS)
 
-    async def brokers(self) -> Brokers | None:
+    async def brokers(self) -> KnownBrokers | None:
         """Returns what the leader of the controllers knows of the brokers; None if no controller leads and knows them."""
         limit_s = slowed(jvm.STATUS_TIMEOUT_S)
-        found = await asyncio.gather(*(self._brokers_of(node, limit_s) for node in self.nodes))
-        return max((each for each in found if each is not None), key=lambda each: each.epoch, default=None)
+        answers = await asyncio.gather(*(self._brokers_of(node, limit_s) for node in self.nodes))
+        return max((answer for answer in answers if answer is not None), key=lambda answer: answer.epoch, default=None)
 
-    async def _brokers_of(self, node: Node, timeout_s: float) -> Brokers | None:
+    async def _brokers_of(self, node: Node, timeout_s: float) -> KnownBrokers | None:
         """Returns what a controller knows of the brokers; None if it does not lead, or knows no broker."""
 
-        async def ask(connection: Connection) -> Brokers | None:
+        async def ask(connection: Connection) -> KnownBrokers | None:
             answer = await REQUESTS["state"].ask(connection, BROKER, None)
             if answer.status != SUCCESS:
                 return None
-            found = REQUESTS["state"].value(BROKER, answer)
-            if not found["known"]:
+            state = REQUESTS["state"].value(BROKER, answer)
+            if not state["known"]:
                 return None
-            return Brokers(
-                master=found.get("address"),
-                epoch=found["master_epoch"],
-                in_sync=sorted(address for _, address, _ in found["in_sync"]),
+            return KnownBrokers(
+                master=state.get("address"),
+                epoch=state["master_epoch"],
+                in_sync=sorted(address for _, address, _ in state["in_sync"]),
             )
 
         return await self.processes.ask(node, timeout_s, ask)

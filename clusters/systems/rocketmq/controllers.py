@@ -20,7 +20,7 @@ from clusters.systems.rocketmq.requests import REQUESTS, metadata
 from harness.leaders import LEADER
 from harness.service import NodeStatus
 from harness.slowness import slowed
-from harness.system import LogLine
+from harness.traits import LogLine
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -108,10 +108,12 @@ class ControllerProcesses:
         """Returns the versions of the release and of the consensus library in its jars."""
         return settings.versions(artifact, "dledger" if self.is_dledger else "jraft-core")
 
-    def daemon(self, node: Node, there: str) -> Daemon:
+    def daemon(self, node: Node, folder: str) -> Daemon:
         """Returns the process of a node, with the folder of the jars on it."""
         ports = (PORT,) if self.is_dledger else (PORT, JRAFT_PORT)
-        return settings.daemon(ROLE, CLASS, there, self.settings(node, DATA_DIR), ports=ports, logs=LOGS, memory=MEMORY)
+        return settings.daemon(
+            ROLE, CLASS, folder, self.settings(node, DATA_DIR), ports=ports, logs=LOGS, memory=MEMORY
+        )
 
     def settings(self, node: Node, directory: str) -> Mapping[str, object]:
         """Returns the configuration of a node, with the folder of its data."""
@@ -135,8 +137,8 @@ class ControllerProcesses:
             "listenPort": PORT,
             "jRaftGroupId": GROUP,
             "jRaftServerId": f"{node.address}:{JRAFT_PORT}",
-            "jRaftInitConf": ",".join(f"{each.address}:{JRAFT_PORT}" for each in nodes),
-            "jRaftControllerRPCAddr": ",".join(f"{each.address}:{PORT}" for each in nodes),
+            "jRaftInitConf": ",".join(f"{other.address}:{JRAFT_PORT}" for other in nodes),
+            "jRaftControllerRPCAddr": ",".join(f"{other.address}:{PORT}" for other in nodes),
             "jRaftSnapshotIntervalSecs": options.snapshot_interval_s,
             "jRaftElectionTimeoutMs": options.election_timeout_ms,
         }

@@ -47,12 +47,14 @@ class Heartbeats:
         """
 
         async def one(node: Node) -> Said:
-            place = (name, int(argument["id"]), node.name)
-            connection = self._connections.get(place)
+            connection_key = (name, int(argument["id"]), node.name)
+            connection = self._connections.get(connection_key)
             try:
                 async with asyncio.timeout(timeout_s):
                     if connection is None or connection.closed:
-                        connection = self._connections[place] = await self._controllers.connect(node, timeout_s)
+                        connection = self._connections[connection_key] = await self._controllers.connect(
+                            node, timeout_s
+                        )
                     return await REQUESTS["heartbeat"].ask(connection, name, argument)
             except TimeoutError:
                 return NoAnswer(f"{node.name} did not answer a heartbeat in {timeout_s:g} s")
@@ -65,12 +67,16 @@ class Heartbeats:
 
     async def leave(self, name: str, broker: int | None = None) -> None:
         """Closes the connections of a broker, or of all brokers of a group. The controllers then regard them as dead."""
-        for place in [place for place in self._connections if place[0] == name and broker in {place[1], None}]:
-            await self._connections.pop(place).close()
+        for connection_key in [
+            connection_key
+            for connection_key in self._connections
+            if connection_key[0] == name and broker in {connection_key[1], None}
+        ]:
+            await self._connections.pop(connection_key).close()
 
     async def leave_others(self, name: str) -> None:
         """Closes the connections of the brokers of all groups but one."""
-        for other in {place[0] for place in self._connections} - {name}:
+        for other in {connection_key[0] for connection_key in self._connections} - {name}:
             await self.leave(other)
 
     async def close(self) -> None:

@@ -100,9 +100,9 @@ def _text(number: int, text: str) -> bytes:
 
 
 def _varint(data: bytes, where: str) -> int:
-    found = 0
-    for place, byte in enumerate(data[:10]):
-        found |= (byte & 0x7F) << 7 * place
+    value = 0
+    for index, byte in enumerate(data[:10]):
+        value |= (byte & 0x7F) << 7 * index
         if byte < MORE:
-            return found
+            return value
     raise NoAnswer(f"{where}: expected a number, got {data[:40]!r}")

@@ -83,7 +83,7 @@ class RocketMQLogs(Logs):
         Raises:
             NoAnswer: The broker gives consumers less than `least` messages, or its answer cannot be read.
         """
-        found: list[tuple[int, Value]] = []
+        entries: list[tuple[int, Value]] = []
         offset = max(0, first)
         if least:
             end = await broker_requests.max_offset(connection, self._topic, QUEUE)
@@ -95,9 +95,9 @@ class RocketMQLogs(Logs):
             if not pulled.records:
                 break
             for record in pulled.records:
-                found += [(record.offset, value) for value in values_in(entry_in(record.body), key)]
+                entries += [(record.offset, value) for value in values_in(entry_in(record.body), key)]
             offset += len(pulled.records)
-        return found
+        return entries
 
     async def _end_of_master(self) -> int:
         """Returns the offset behind the last message that the master gives to consumers."""

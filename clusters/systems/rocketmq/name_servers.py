@@ -50,10 +50,10 @@ class NameServers(Service):
 
     def daemon(self, node: Node) -> Daemon:  # noqa: ARG002 - the same on every node
         """Returns the name server of a node."""
-        there = self.system.artifact.there
+        folder = self.system.artifact.there
         lines = {"listenPort": NAME_SERVER_PORT}
         logs = ("namesrv", "namesrv_default")
-        return settings.daemon(ROLE, CLASS, there, lines, ports=(NAME_SERVER_PORT,), logs=logs, memory=MEMORY)
+        return settings.daemon(ROLE, CLASS, folder, lines, ports=(NAME_SERVER_PORT,), logs=logs, memory=MEMORY)
 
     async def until_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
         """Waits until each name server answers."""
@@ -63,9 +63,9 @@ class NameServers(Service):
         """Returns which name server does not give clients this master for a topic; empty if all do."""
         limit_s = slowed(jvm.STATUS_TIMEOUT_S)
         for node in self.nodes:
-            found = await asked_once(connect(node, limit_s), lambda asked: master_of(asked, topic), limit_s)
-            if found != master:
-                return f"the name server of {node.name} names {found or 'no master'}"
+            named = await asked_once(connect(node, limit_s), lambda asked: master_of(asked, topic), limit_s)
+            if named != master:
+                return f"the name server of {node.name} names {named or 'no master'}"
         return ""
 
     async def _examine(self, nodes: Sequence[Node]) -> tuple[Mapping[str, str], Sequence[Node]]:
@@ -75,6 +75,6 @@ class NameServers(Service):
                 connect(node, limit_s), lambda asked: asked.call(CLUSTER_INFO, None, extension={}), limit_s
             )
 
-        found = await asyncio.gather(*map(answers, nodes))
-        silent = [node for node, answer in zip(nodes, found, strict=True) if answer is None]
+        answered = await asyncio.gather(*map(answers, nodes))
+        silent = [node for node, answer in zip(nodes, answered, strict=True) if answer is None]
         return {node.name: "has a name server that does not answer" for node in silent}, silent

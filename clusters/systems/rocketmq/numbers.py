@@ -12,15 +12,15 @@ if TYPE_CHECKING:
     from harness.op import Value
 
 
-def integer(found: Value) -> int:
+def integer(value: Value) -> int:
     """Returns a value of the body that is a whole number of 64 bits.
 
     Raises:
         NoAnswer: It is not.
     """
-    if not isinstance(found, int) or isinstance(found, bool) or not -(2**63) <= found < 2**63:
-        raise NoAnswer(f"expected a whole number, got {str(found)[:100]}")
-    return found
+    if not isinstance(value, int) or isinstance(value, bool) or not -(2**63) <= value < 2**63:
+        raise NoAnswer(f"expected a whole number, got {str(value)[:100]}")
+    return value
 
 
 def number(text: str) -> int:

@@ -97,10 +97,10 @@ class Producer:
         Raises:
             NotSent: The broker cannot be reached.
         """
-        found = self._connections.get(node.name)
-        if found is None or found.closed:
-            found = self._connections[node.name] = await connect(node, CONNECT_TIMEOUT_S)
-        return found
+        connection = self._connections.get(node.name)
+        if connection is None or connection.closed:
+            connection = self._connections[node.name] = await connect(node, CONNECT_TIMEOUT_S)
+        return connection
 
     async def send(self, topic: str, queue: int, entry: bytes) -> int | None:
         """Sends an entry once, and returns its offset; None if the message was in a transaction.

@@ -98,10 +98,10 @@ class RocketMQQueues(Queues):
         async with asyncio.timeout(DEQUEUE_S) as limit:
             for consumer in sorted(turns, key=lambda turn: turn.busy.locked()):
                 async with consumer.busy:
-                    place, pulled = await consumer.pull(1)
+                    offset, pulled = await consumer.pull(1)
                     if pulled.records:
                         limit.reschedule(None)
-                        await consumer.take(place + 1)
+                        await consumer.take(offset + 1)
                         return Seen(queued_value(entry_in(pulled.records[0].body), key))
         raise NotDone(NOTHING_CAME, f"no message is in {topic.name}")
 
@@ -109,14 +109,14 @@ class RocketMQQueues(Queues):
         """Takes all messages of all message queues. If one of them cannot be read to its end, it takes none."""
         self._sends = False
         topic = self._topic(key)
-        async with asyncio.timeout(DRAIN_S) as limit, contextlib.AsyncExitStack() as held:
+        async with asyncio.timeout(DRAIN_S) as limit, contextlib.AsyncExitStack() as stack:
             for consumer in topic.consumers:
-                await held.enter_async_context(consumer.busy)
-            found = [await consumer.rest() for consumer in topic.consumers]
+                await stack.enter_async_context(consumer.busy)
+            rests = [await consumer.rest() for consumer in topic.consumers]
             limit.reschedule(None)
-            for consumer, (place, _) in zip(topic.consumers, found, strict=True):
-                await consumer.take(place)
-        return Seen([queued_value(entry_in(body), key) for _, bodies in found for body in bodies])
+            for consumer, (offset, _) in zip(topic.consumers, rests, strict=True):
+                await consumer.take(offset)
+        return Seen([queued_value(entry_in(body), key) for _, bodies in rests for body in bodies])
 
     async def failed(self, error: Exception) -> None:  # noqa: ARG002 - after each of them
         """Pauses."""
@@ -169,15 +169,15 @@ class Consumer:
         whole = False
         try:
             connection = await self._connected()
-            place = self._place
-            if place is None:
-                place = await broker_requests.committed(connection, self._topic, self._queue)
-            pulled = await broker_requests.pull(connection, self._topic, self._queue, place, most=most)
+            offset = self._place
+            if offset is None:
+                offset = await broker_requests.committed(connection, self._topic, self._queue)
+            pulled = await broker_requests.pull(connection, self._topic, self._queue, offset, most=most)
             whole = True
         finally:
             if not whole:  # also if the call is cancelled
                 self._place = None
-        self._place = min(place, pulled.end)  # a log that became shorter
+        self._place = min(offset, pulled.end)  # a log that became shorter
         return self._place, pulled
 
     async def rest(self) -> tuple[int, Sequence[bytes]]:
@@ -193,20 +193,20 @@ class Consumer:
         """
         bodies: list[bytes] = []
         await self._producer.routes.master(fresh=True)
-        place, pulled = await self.pull(broker_requests.MOST_MESSAGES)
+        offset, pulled = await self.pull(broker_requests.MOST_MESSAGES)
         while pulled.records:
             bodies += [record.body for record in pulled.records]
-            place += len(pulled.records)
+            offset += len(pulled.records)
             connection = await self._connected()
-            pulled = await broker_requests.pull(connection, self._topic, self._queue, place)
-        return place, bodies
+            pulled = await broker_requests.pull(connection, self._topic, self._queue, offset)
+        return offset, bodies
 
-    async def take(self, place: int) -> None:
+    async def take(self, offset: int) -> None:
         """Takes the messages before a place, and tries to commit it. If that fails, they may come out again."""
-        self._place = place
+        self._place = offset
         try:
             async with asyncio.timeout(COMMIT_S):
-                await broker_requests.commit(await self._connected(), self._topic, self._queue, place)
+                await broker_requests.commit(await self._connected(), self._topic, self._queue, offset)
         except (NotSent, NoAnswer, Refused, TimeoutError):
             self._place = None
 

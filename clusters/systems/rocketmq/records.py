@@ -82,7 +82,7 @@ def records_in(data: bytes) -> Iterator[Record]:
 
 
 def _record(data: bytes, where: int) -> Record:
-    _, magic, _, queue, _, offset, place, flag = _unpacked(HEAD, data, 0)
+    _, magic, _, queue, _, offset, position, flag = _unpacked(HEAD, data, 0)
     if magic not in LENGTH_OF_TOPIC:
         raise NoAnswer(f"expected a record of version 1 or 2 at {where}, found the magic {magic}")
     if flag & COMPRESSED:
@@ -96,7 +96,7 @@ def _record(data: bytes, where: int) -> Record:
     if at != len(data):
         raise NoAnswer(f"expected a record of {len(data)} bytes at {where}, found fields of {at} bytes")
     name = topic.decode(errors="replace")
-    return Record(queue=queue, offset=offset, place=place, size=len(data), topic=name, body=body)
+    return Record(queue=queue, offset=offset, place=position, size=len(data), topic=name, body=body)
 
 
 def _bytes(length: struct.Struct, data: bytes, at: int) -> tuple[bytes, int]:

@@ -143,44 +143,47 @@ def _state(name: str, answer: Answer) -> Values:
     table = answer.body.get("replicasInfoTable")
     if not isinstance(table, dict):
         raise NoAnswer(f"expected a replicasInfoTable, got {str(answer.body)[:100]}")
-    found = table.get(name)
-    if found is None:
+    entry = table.get(name)
+    if entry is None:
         return {"known": False}
-    if not isinstance(found, dict):
-        raise NoAnswer(f"expected the replicas of {name}, got {str(found)[:100]}")
+    if not isinstance(entry, dict):
+        raise NoAnswer(f"expected the replicas of {name}, got {str(entry)[:100]}")
     values: Values = {
         "known": True,
-        "master_epoch": integer(found.get("masterEpoch")),
-        "sync_epoch": integer(found.get("syncStateSetEpoch")),
-        "in_sync": _replicas(found.get("inSyncReplicas")),
-        "not_in_sync": _replicas(found.get("notInSyncReplicas")),
+        "master_epoch": integer(entry.get("masterEpoch")),
+        "sync_epoch": integer(entry.get("syncStateSetEpoch")),
+        "in_sync": _replicas(entry.get("inSyncReplicas")),
+        "not_in_sync": _replicas(entry.get("notInSyncReplicas")),
     }
-    if found.get("masterBrokerId") is not None:
-        values["master"] = integer(found["masterBrokerId"])
-    if found.get("masterAddress") is not None:
-        values["address"] = _text(found["masterAddress"])
+    if entry.get("masterBrokerId") is not None:
+        values["master"] = integer(entry["masterBrokerId"])
+    if entry.get("masterAddress") is not None:
+        values["address"] = _text(entry["masterAddress"])
     return values
 
 
-def _replicas(found: Value) -> list[Value]:
-    if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
-        raise NoAnswer(f"expected a list of replicas, got {str(found)[:100]}")
-    replicas = [[integer(each.get("brokerId")), _text(each.get("brokerAddress")), each.get("alive")] for each in found]
+def _replicas(value: Value) -> list[Value]:
+    if not isinstance(value, list) or not all(isinstance(replica, dict) for replica in value):
+        raise NoAnswer(f"expected a list of replicas, got {str(value)[:100]}")
+    replicas = [
+        [integer(replica.get("brokerId")), _text(replica.get("brokerAddress")), replica.get("alive")]
+        for replica in value
+    ]
     if not all(isinstance(alive, bool) for *_, alive in replicas):
-        raise NoAnswer(f"expected whether each replica is alive, got {str(found)[:100]}")
+        raise NoAnswer(f"expected whether each replica is alive, got {str(value)[:100]}")
     return sorted(replicas)
 
 
-def _ids(found: Value) -> list[int]:
-    if not isinstance(found, list):
-        raise NoAnswer(f"expected a set of broker ids, got {str(found)[:100]}")
-    return sorted(map(integer, found))
+def _ids(value: Value) -> list[int]:
+    if not isinstance(value, list):
+        raise NoAnswer(f"expected a set of broker ids, got {str(value)[:100]}")
+    return sorted(map(integer, value))
 
 
-def _text(found: Value) -> str:
-    if not isinstance(found, str) or len(found) > MAX_TEXT:
-        raise NoAnswer(f"expected an address, got {str(found)[:100]}")
-    return found
+def _text(value: Value) -> str:
+    if not isinstance(value, str) or len(value) > MAX_TEXT:
+        raise NoAnswer(f"expected an address, got {str(value)[:100]}")
+    return value
 
 
 REQUESTS: Mapping[str, Request] = MappingProxyType(

@@ -55,9 +55,9 @@ class Routes:
         now_s = asyncio.get_running_loop().time()
         if fresh or self._asked_s is None or now_s - self._asked_s >= self._interval_s:
             for node in self._name_servers:
-                found = await asked_once(connect(node, TIMEOUT_S), self._ask, TIMEOUT_S)
-                if found is not None:
-                    self._asked_s, self._master = now_s, self._at(found[0])
+                answer = await asked_once(connect(node, TIMEOUT_S), self._ask, TIMEOUT_S)
+                if answer is not None:
+                    self._asked_s, self._master = now_s, self._at(answer[0])
                     break
         return self._master
 

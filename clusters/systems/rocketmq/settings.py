@@ -53,8 +53,8 @@ def versions(artifact: Artifact, library: str) -> Mapping[str, str]:
         artifact: The jars.
         library: The name of the library's jar, without its version.
     """
-    found = [jar.stem.removeprefix(f"{library}-") for jar in artifact.path.glob(f"{library}-[0-9]*.jar")]
-    return {"rocketmq": artifact.provenance.version, library: ", ".join(found) or "unknown"}
+    numbers = [jar.stem.removeprefix(f"{library}-") for jar in artifact.path.glob(f"{library}-[0-9]*.jar")]
+    return {"rocketmq": artifact.provenance.version, library: ", ".join(numbers) or "unknown"}
 
 
 def log_dir(role: str) -> str:
@@ -85,7 +85,7 @@ def text(settings: Mapping[str, object]) -> str:
 def daemon(
     role: str,
     main: str,
-    there: str,
+    folder: str,
     settings: Mapping[str, object],
     *,
     ports: Sequence[int],
@@ -97,7 +97,7 @@ def daemon(
     Args:
         role: The role.
         main: The class that it runs.
-        there: The folder of the jars on a node.
+        folder: The folder of the jars on a node.
         settings: The configuration file, by the names of its settings.
         ports: The ports that it listens on.
         logs: The names of the logs that it writes itself; the first has the time of each line.
@@ -109,7 +109,7 @@ def daemon(
         argv=[
             "java", *JVM_FLAGS, *memory, f"-Duser.home={log_dir(role)}", f"-Drocketmq.home.dir={data_dir(role)}",
             # The jars have a configuration of logs for each program. Without this, a program may take that of another one.
-            f"-Drmq.logback.configurationFile=rmq.{role}.logback.xml", "-cp", f"{there}/*", main, "-c", config,
+            f"-Drmq.logback.configurationFile=rmq.{role}.logback.xml", "-cp", f"{folder}/*", main, "-c", config,
         ],
         pattern=rf"^java .*{re.escape(main)}",
         ports=ports,

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from harness.builds import Artifact
     from harness.cluster import Cluster
     from harness.node import Node
-    from harness.system import LogLine
+    from harness.traits import LogLine
 
 STARTER: Final = "rocketmq-starter.jar"
 STARTER_VERSION: Final = "0.1.0"

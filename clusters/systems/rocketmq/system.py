@@ -26,7 +26,7 @@ from clusters.systems.rocketmq.producer import Producer
 from clusters.systems.rocketmq.promises import promises
 from clusters.systems.rocketmq.queue_client import Consumer, RocketMQQueues, Topic
 from clusters.systems.rocketmq.routes import Routes
-from harness.system import LogLine, Tier
+from harness.traits import LogLine, Tier
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -158,9 +158,9 @@ class Bookie:
             case AskConfirmed(key, number, segment):
                 self._host.send(sender, ConfirmedIs(key, number, self._confirmed_of(key, segment)))
             case Request(number, AskHeld(key)):
-                held = tuple(sorted(self.entries.get((key, 0), {}).items()))
-                lost = sorted(place for own, number, place in self._damaged if (own, number) == (key, 0))
-                self._host.send(sender, Reply(number, Held(held, tuple(lost))))
+                stored = tuple(sorted(self.entries.get((key, 0), {}).items()))
+                lost = sorted(offset for own, number, offset in self._damaged if (own, number) == (key, 0))
+                self._host.send(sender, Reply(number, Held(stored, tuple(lost))))
             case Request(number, body):
                 is_observer = isinstance(body, asking.AskStatus)
                 status = messages.Status(ROLE, None, None, None)
@@ -193,14 +193,16 @@ class Bookie:
     def _delete_from(self, key: str, segment: int, first: int) -> None:
         """Deletes all entries from an offset on."""
         own = self.entries.get((key, segment), {})
-        lost = [each for each in own if each >= first]
+        lost = [offset for offset in own if offset >= first]
         lost += [
-            place for damaged, number, place in self._damaged if (damaged, number) == (key, segment) and place >= first
+            offset
+            for damaged, number, offset in self._damaged
+            if (damaged, number) == (key, segment) and offset >= first
         ]
-        for each in sorted(lost):
-            own.pop(each, None)
-            self._damaged.discard((key, segment, each))
-            name = f"{_ENTRY}-{segment}-{each}-{key}"
+        for offset in sorted(lost):
+            own.pop(offset, None)
+            self._damaged.discard((key, segment, offset))
+            name = f"{_ENTRY}-{segment}-{offset}-{key}"
             self._host.disk.delete(name)
             self._host.disk.sync(name)
 
@@ -252,6 +254,6 @@ class Bookie:
             files.write_promise(self._host.disk, _PROMISE, key, content)
         self._promises[key] = promise
 
-    def _keep(self, place: tuple[str, int], offset: int, entry: Entry, lac: int) -> None:
-        self.entries.setdefault(place, {})[offset] = entry
-        self.lacs[place] = max(lac, self.lacs.get(place, -1))
+    def _keep(self, segment: tuple[str, int], offset: int, entry: Entry, lac: int) -> None:
+        self.entries.setdefault(segment, {})[offset] = entry
+        self.lacs[segment] = max(lac, self.lacs.get(segment, -1))

@@ -74,22 +74,22 @@ class SimBookkeeperClient:
             every = self._options.takeover_every
             if every and self._appends % every == 0:
                 self._at, takes_over = self._other(), True
-        found: Outcome = Fail(outcomes.NO_ANSWER)
+        result: Outcome = Fail(outcomes.NO_ANSWER)
         for refusals in range(ATTEMPTS):
             body = request_of(invocation, takes_over=takes_over or refusals >= PATIENT_REFUSALS)
             if body is None:
                 return unsupported(invocation.f, invocation.value)
             self.via = self._at
             answer = await self._ask(body)
-            found = outcome(answer, is_read=invocation.f == "read")
+            result = outcome(answer, is_read=invocation.f == "read")
             if answer.code not in outcomes.REFUSED:
                 self._saw_silence = answer.code == outcomes.NO_ANSWER
                 if answer.code != outcomes.OK:
                     self._move(None)
-                return found
+                return result
             self._move(answer.writer)
             await asyncio.sleep(REFUSAL_PAUSE_S)
-        return found
+        return result
 
     async def close(self) -> None:
         """Does nothing: a connection has no state on the nodes."""

@@ -60,10 +60,10 @@ def changed(meta: Meta, first: int, bookies: tuple[str, ...]) -> Meta:
 
 def pieces(segment: Segment, first: int, last: int) -> list[tuple[int, int, int, tuple[str, ...]]]:
     """Returns a range of offsets of a segment by fragments: the segment's number, the offsets, and the ensemble of each."""
-    found = []
+    parts = []
     ends = [following.first - 1 for following in segment.fragments[1:]]
     for fragment, end in zip(segment.fragments, [*ends, last], strict=True):
         begin, stop = max(first, fragment.first), min(last, end)
         if begin <= stop:
-            found.append((segment.number, begin, stop, fragment.bookies))
-    return found
+            parts.append((segment.number, begin, stop, fragment.bookies))
+    return parts

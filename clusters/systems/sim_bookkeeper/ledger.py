@@ -164,8 +164,8 @@ class Ledger(Log):
             self.writer = Writer(self._setting, meta, 0)
             self._setting.host.log(f"writes {self._setting.key} from 0 on in term {meta.term}")
         waiting, self._asked = self._asked, []
-        for each in waiting:
-            self.ask_ledger(*each)
+        for asked in waiting:
+            self.ask_ledger(*asked)
 
     def _close_by_writer(self, writer: Writer) -> None:
         """Asks for the end of the ledger, unless this node knows of a recovery."""
@@ -199,8 +199,8 @@ class Ledger(Log):
         return any(body.f == f for _, _, body in self._asked)
 
     def _answer_all(self, f: str, answer: Answer) -> None:
-        answered = [each for each in self._asked if each[2].f == f]
-        self._asked = [each for each in self._asked if each[2].f != f]
+        answered = [asked for asked in self._asked if asked[2].f == f]
+        self._asked = [asked for asked in self._asked if asked[2].f != f]
         for client, request, _ in answered:
             self._setting.answer(client, request, answer)
 

@@ -127,17 +127,17 @@ class SimLedgerClient:
         recovered = outcome(await self._ask(self._home, LedgerRequest(key, "recover")), is_read=True)
         if not isinstance(recovered, Ok):
             return recovered
-        held = {name: await self._held(name, key) for name in (*self._layout.bookies, self._layout.metadata)}
-        store = held.pop(self._layout.metadata)
+        stores = {name: await self._held(name, key) for name in (*self._layout.bookies, self._layout.metadata)}
+        store = stores.pop(self._layout.metadata)
         meta = None if store is None else store.meta
-        if meta is None or None in held.values():
+        if meta is None or None in stores.values():
             return Fail(outcomes.NO_ANSWER)
         last = recovered.value
-        entries = _copies({name: each for name, each in held.items() if each is not None})
+        entries = _copies({name: answer for name, answer in stores.items() if answer is not None})
         if f == "inspect":
             return Ok(self._inspected(key, last, meta, entries))
         first, end = value
-        found: list[Value] = []
+        listed: list[Value] = []
         for _, low, high, ensemble in pieces(meta.segments[-1], first, min(end, last)):
             for offset in range(low, high + 1):
                 values, damaged = entries.get(offset, ([], []))
@@ -145,8 +145,8 @@ class SimLedgerClient:
                     if {*damaged} & {*ensemble}:
                         return Fail(outcomes.UNREADABLE)
                     continue
-                found += [[offset, each] for each, _ in values]
-        return Ok(found)
+                listed += [[offset, body] for body, _ in values]
+        return Ok(listed)
 
     def _inspected(self, key: str, last: int, meta: Meta, entries: dict[int, Any]) -> dict[str, Value]:
         segment = meta.segments[-1]
@@ -158,29 +158,29 @@ class SimLedgerClient:
             "ack": self._options.ack_quorum,
             "fragments": [[fragment.first, [*fragment.bookies]] for fragment in segment.fragments],
             "entries": [[offset, *entries.get(offset, ([], []))] for offset in sorted({*range(last + 1), *entries})],
-            "fences": [[*each] for each in self._fences(key)],
+            "fences": [[*fence] for fence in self._fences(key)],
             "unread": [],
         }
 
     async def _held(self, name: str, key: str) -> Held | None:
         try:
-            found = await self._connection.ask(name, AskHeld(key), self._options.answer_ms * MS)
+            answer = await self._connection.ask(name, AskHeld(key), self._options.answer_ms * MS)
         except (Refused, Broken, TimeoutError):
             return None
-        return found if isinstance(found, Held) else None
+        return answer if isinstance(answer, Held) else None
 
 
-def _copies(held: dict[str, Held]) -> dict[int, tuple[list[Value], list[Value]]]:
+def _copies(stores: dict[str, Held]) -> dict[int, tuple[list[Value], list[Value]]]:
     """Returns for each offset the values with the bookies that have them, and the bookies on which the entry is damaged."""
-    found: dict[int, tuple[list[Value], list[Value]]] = {}
-    for name, each in held.items():
-        for offset, entry in each.entries:
-            values, _ = found.setdefault(offset, ([], []))
+    by_offset: dict[int, tuple[list[Value], list[Value]]] = {}
+    for name, stored in stores.items():
+        for offset, entry in stored.entries:
+            values, _ = by_offset.setdefault(offset, ([], []))
             same = next((names for value, names in values if value == entry.value), None)
             if same is None:
                 values.append([entry.value, [name]])
             else:
                 same.append(name)
-        for offset in each.damaged:
-            found.setdefault(offset, ([], []))[1].append(name)
-    return found
+        for offset in stored.damaged:
+            by_offset.setdefault(offset, ([], []))[1].append(name)
+    return by_offset

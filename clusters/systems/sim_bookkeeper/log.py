@@ -135,8 +135,8 @@ class Log:
         self.writer = Writer(setting, self.meta, takeover.next, takeover.lac)
         setting.host.log(f"writes {setting.key} from {self.writer.next} on in term {self.meta.term}")
         waiting, self._waiting = self._waiting, []
-        for each in waiting:
-            self._serve(each)
+        for request in waiting:
+            self._serve(request)
 
     def _serve(self, waiting: Waiting) -> None:
         """Carries out a request as the writer."""
@@ -175,8 +175,8 @@ class Log:
 
     def _refuse_waiting(self, code: str) -> None:
         waiting, self._waiting = self._waiting, []
-        for each in waiting:
-            self._refuse(each, code)
+        for request in waiting:
+            self._refuse(request, code)
 
     def _refuse(self, waiting: Waiting, code: str) -> None:
         setting = self._setting

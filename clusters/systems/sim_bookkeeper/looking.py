@@ -131,8 +131,8 @@ class Looks:
         if look.pieces:
             self._send(look)
         else:
-            found = [[offset, entry.value] for offset, entry in sorted(look.found.items())]
-            self._close(look, Answer(outcomes.OK, found))
+            entries = [[offset, entry.value] for offset, entry in sorted(look.found.items())]
+            self._close(look, Answer(outcomes.OK, entries))
 
     def _close(self, look: Look, answer: Answer) -> None:
         del self._open[look.number]

@@ -91,5 +91,7 @@ class ClientNode:
         writers = [log.writer for log in self.logs.values() if log.writer is not None]
         term = max((writer.term for writer in writers), default=newest.term)
         confirmed = max((writer.lac for writer in writers), default=None)
-        ledgers = [(key, each.writer.lac, each.writer.next - 1) for key, each in self.ledgers.items() if each.writer]
+        ledgers = [
+            (key, ledger.writer.lac, ledger.writer.next - 1) for key, ledger in self.ledgers.items() if ledger.writer
+        ]
         return messages.Status(self.role(), term, newest.owner, confirmed, tuple(ledgers))

@@ -136,13 +136,13 @@ class Readings:
         if reading.pieces:
             self._send(reading)
             return
-        found = {offset: entry.value for offset, entry in sorted(reading.found.items()) if not entry.truncates}
+        entries = {offset: entry.value for offset, entry in sorted(reading.found.items()) if not entry.truncates}
         if reading.damaged - reading.found.keys():
             self._close(reading, Answer(outcomes.UNREADABLE))
             return
-        value: Value = [[offset, each] for offset, each in found.items()]
+        value: Value = [[offset, body] for offset, body in entries.items()]
         if reading.query.single:
-            value = found.get(reading.query.first)
+            value = entries.get(reading.query.first)
         self._close(reading, Answer(outcomes.OK, value))
 
     def _close(self, reading: Reading, answer: Answer) -> None:

@@ -31,7 +31,7 @@ from harness.leaders import LEADER
 from harness.op import ONLY_KEY
 from harness.promise import Handling, OnDamage
 from harness.service import NodeStatus, first_status
-from harness.system import LogLine, Tier
+from harness.traits import LogLine, Tier
 from harness.units import NS_PER_MS
 
 if TYPE_CHECKING:
@@ -118,8 +118,8 @@ class SimBookkeeper(SimSystem):
     def client(self, process: int, node: Node, *, pinned: bool = False) -> RoutedClient:
         """Returns the client of a process. A pinned one stays at its own node, or at a client node that stands for it."""
         clients = self._layout.clients
-        place = [each.name for each in self.cluster.nodes].index(node.name)
-        own = node.name if node.name in clients else clients[place % len(clients)]
+        index = [other.name for other in self.cluster.nodes].index(node.name)
+        own = node.name if node.name in clients else clients[index % len(clients)]
         if self.workload == LEDGER:
             return SimLedgerClient(
                 connection=self.connect(process),
@@ -172,7 +172,7 @@ class SimBookkeeper(SimSystem):
         status = await self.ask_for(node, asking.AskStatus(), messages.Status, timeout_s)
         if status is None:
             return ()
-        found = NodeStatus(
+        own_status = NodeStatus(
             node=node.name,
             role=status.role,
             term=status.term,
@@ -194,7 +194,7 @@ class SimBookkeeper(SimSystem):
             for key, confirmed, sent in status.ledgers
         ]
         self._confirmed.note(node.name, before, ledgers)
-        return (found, *ledgers)
+        return (own_status, *ledgers)
 
     def own_parts(self) -> Sequence[Part]:
         """Returns the part about the last confirmed entries that writers of ledgers report."""
@@ -202,15 +202,15 @@ class SimBookkeeper(SimSystem):
 
     def _fences(self, key: str) -> list[list[Value]]:
         """Returns the first requests to fence a ledger in the logs of the bookies: bookie, milliseconds ago, client node."""
-        found: list[list[Value]] = []
+        fences: list[list[Value]] = []
         for bookie in self._layout.bookies:
             for line in self.world.machines[bookie].lines:
                 time_s, _, text = line.partition(" ")
                 if text.startswith(f"{FENCE_LINE} {key} from "):
                     ago_ms = self.world.now_ns // NS_PER_MS - round(float(time_s) * 1000)
-                    found.append([bookie, max(0, ago_ms), text.rpartition(" ")[2]])
+                    fences.append([bookie, max(0, ago_ms), text.rpartition(" ")[2]])
                     break
-        return found
+        return fences
 
     def node_state(self, node: Node, key: str | None) -> NodeState:
         """Returns the state of a node: a bookie's entries, or a client node's part. An entry has its segment as the term."""
@@ -223,25 +223,25 @@ class SimBookkeeper(SimSystem):
                 committed = None if self.options.protocol is Protocol.TERM_IDS else process.confirmed(own)
                 last = max((entry.index for entry in entries), default=None)
                 told = telling.of_bookie(process.promise(own))
-                found = replace(basic, role=BOOKIE, term=process.term(own), last=last, value=told or None)
-                return replace(found, committed=committed, entries=entries)
+                state = replace(basic, role=BOOKIE, term=process.term(own), last=last, value=told or None)
+                return replace(state, committed=committed, entries=entries)
             case ClientNode() if own in process.ledgers:
                 ledger = process.ledgers[own]
                 role = CLIENT if ledger.writer is None else LEADER
-                found = replace(basic, role=role, value=telling.of_log(ledger))
+                state = replace(basic, role=role, value=telling.of_log(ledger))
                 return (
-                    found
+                    state
                     if ledger.writer is None
-                    else replace(found, last=ledger.writer.next - 1, committed=ledger.writer.lac)
+                    else replace(state, last=ledger.writer.next - 1, committed=ledger.writer.lac)
                 )
             case ClientNode() if own in process.logs:
                 log = process.logs[own]
                 writer = log.writer
-                found = replace(basic, role=process.role(), term=log.meta.term, value=telling.of_log(log))
+                state = replace(basic, role=process.role(), term=log.meta.term, value=telling.of_log(log))
                 return (
-                    found
+                    state
                     if writer is None
-                    else replace(found, term=writer.term, last=writer.next - 1, committed=writer.lac)
+                    else replace(state, term=writer.term, last=writer.next - 1, committed=writer.lac)
                 )
             case MetadataStore():
                 meta = process.meta(own)

@@ -37,5 +37,5 @@ def of_meta(meta: Meta) -> str:
     """Returns the owner of a log, and the ensembles of its last segment."""
     last = meta.segments[-1]
     state = "writes" if meta.is_open else "recovers" if last.last is None else f"closed it with entry {last.last}"
-    fragments = "; ".join(f"from {each.first}: {', '.join(each.bookies)}" for each in last.fragments)
+    fragments = "; ".join(f"from {fragment.first}: {', '.join(fragment.bookies)}" for fragment in last.fragments)
     return f"{meta.owner} {state}; {fragments}"

@@ -83,12 +83,12 @@ class SimRaftClient:
         attempts = 0
         while attempts < self._options.attempts:
             answer = await self._ask(request)
-            found = outcome_of(answer, is_read=is_read)
-            if isinstance(found, Ok):
-                return found
+            outcome = outcome_of(answer, is_read=is_read)
+            if isinstance(outcome, Ok):
+                return outcome
             refused = answer.code in outcomes.REFUSED
-            if not refused and isinstance(found, Fail) and not is_read:
-                return found  # the state machine's own answer
+            if not refused and isinstance(outcome, Fail) and not is_read:
+                return outcome  # the state machine's own answer
             self._move(answer)
             if refused and loop.time() < patient_until_s:
                 await asyncio.sleep(PATIENT_PAUSE_S)
@@ -97,9 +97,9 @@ class SimRaftClient:
             if refused:
                 await asyncio.sleep(REFUSAL_PAUSE_S)
                 if indeterminate is None:
-                    return found
+                    return outcome
             else:
-                indeterminate = found
+                indeterminate = outcome
         return indeterminate or Fail(outcomes.NO_ANSWER)
 
     async def close(self) -> None:

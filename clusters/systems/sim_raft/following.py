@@ -88,8 +88,8 @@ class Following:
 
     def _store(self, message: Append) -> None:
         storage = self._raft.storage
-        for place, entry in enumerate(message.entries):
-            index = message.prev_index + 1 + place
+        for position, entry in enumerate(message.entries):
+            index = message.prev_index + 1 + position
             if index <= storage.base:
                 continue
             term = storage.term_at(index)
@@ -97,5 +97,5 @@ class Following:
                 continue
             if term is not None:
                 storage.cut(index)
-            storage.append(message.entries[place:])
+            storage.append(message.entries[position:])
             return

@@ -207,11 +207,11 @@ class Raft:
         if index <= self.commit:
             return
         storage = self.storage
-        for each in range(self.commit + 1, index + 1):
-            self.commit = each
-            result = self.service.apply(each, storage.at(each).body)
-            if each in self._pending:
-                self.answer(*self._pending.pop(each), Answer(*result))
+        for number in range(self.commit + 1, index + 1):
+            self.commit = number
+            result = self.service.apply(number, storage.at(number).body)
+            if number in self._pending:
+                self.answer(*self._pending.pop(number), Answer(*result))
         if 0 < storage.repairs_until <= index:
             storage.repaired()
         every, previous = self.options.snapshot_entries, storage.snapshot.index if storage.snapshot else 0
@@ -238,10 +238,10 @@ class Raft:
         """
         storage, own = self.storage, ONLY_KEY if key is None else key
         entries = []
-        for place, entry in enumerate(storage.entries, storage.base + 1):
+        for index, entry in enumerate(storage.entries, storage.base + 1):
             text = described(entry.body, own)
             if text is not None:
-                entries.append(HeldEntry(index=place, term=entry.term, text=text))
+                entries.append(HeldEntry(index=index, term=entry.term, text=text))
         value = self.service.dump().get(f"object {own}")
         return replace(
             process,

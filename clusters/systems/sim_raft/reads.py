@@ -63,16 +63,16 @@ class ReadService:
         if not self._waiting:
             return
         number = self._raft.replication.confirmed_round()
-        ready = [each for each in self._waiting if each.round <= number]
-        self._waiting = [each for each in self._waiting if each.round > number]
-        for each in ready:
-            self._answer(each.client, each.request, each.query)
+        ready = [read for read in self._waiting if read.round <= number]
+        self._waiting = [read for read in self._waiting if read.round > number]
+        for read in ready:
+            self._answer(read.client, read.request, read.query)
 
     def leadership_lost(self) -> None:
         """Refuses all waiting queries, because the node is not the leader any more."""
         waiting, self._waiting = self._waiting, []
-        for each in waiting:
-            self._raft.refuse(each.client, each.request)
+        for read in waiting:
+            self._raft.refuse(read.client, read.request)
 
     def _answer(self, client: str, request: int, query: Query) -> None:
         self._raft.answer(client, request, Answer(*self._raft.service.read(query)))

@@ -84,10 +84,10 @@ class Storage:
 
     def term_at(self, index: int) -> int | None:
         """Returns the term of the entry at an index; None if the log does not have it."""
-        place = index - self.base
-        if 0 < place <= len(self.entries):
-            return self.entries[place - 1].term
-        return self.base_term if place == 0 else None
+        position = index - self.base
+        if 0 < position <= len(self.entries):
+            return self.entries[position - 1].term
+        return self.base_term if position == 0 else None
 
     def at(self, index: int) -> Entry:
         """Returns the entry at an index above `base`."""
@@ -95,8 +95,8 @@ class Storage:
 
     def after(self, index: int, limit: int) -> tuple[Entry, ...]:
         """Returns at most `limit` entries after an index, which must not be below `base`."""
-        place = index - self.base
-        return tuple(self.entries[place : place + limit])
+        position = index - self.base
+        return tuple(self.entries[position : position + limit])
 
     # -- durable changes -----------------------------------------------------------------------------------------------------
 
@@ -118,10 +118,10 @@ class Storage:
 
     def cut(self, index: int) -> None:
         """Drops the entry at an index, and all later entries."""
-        place = index - self.base - 1
+        position = index - self.base - 1
         self._move_mark(index - 1)
-        self._size = self._starts[place]
-        del self.entries[place:], self._starts[place:]
+        self._size = self._starts[position]
+        del self.entries[position:], self._starts[position:]
         self._disk.truncate(LOG, self._size)
         self._disk.sync(LOG)
 
@@ -155,7 +155,7 @@ class Storage:
         self.base, self.base_term, self.entries = base, base_term, list(entries)
         self._move_mark(min(self._mark, self.last))
         records = [_record(base, Entry(base_term, b""))]
-        records += [_record(base + 1 + place, entry) for place, entry in enumerate(self.entries)]
+        records += [_record(base + 1 + index, entry) for index, entry in enumerate(self.entries)]
         self._place(records)
         self._disk.write(LOG, b"".join(records))
         self._synced()
@@ -200,9 +200,9 @@ class Storage:
         for name in names:
             self._disk.sync(name)  # a killed process may have left writes without a sync
         self._load_promises(names)
-        found = _unsealed(self._read(SNAPSHOT))
-        if found is not None:
-            self.snapshot = Snapshot(found[0], found[1], found[2].encode())
+        unsealed = _unsealed(self._read(SNAPSHOT))
+        if unsealed is not None:
+            self.snapshot = Snapshot(unsealed[0], unsealed[1], unsealed[2].encode())
         if not {Bug.LOG_END_NOT_RESTORED, Bug.LOST_ENTRIES_NOT_NOTICED} & self._bugs:
             self.repairs_until = self._mark  # `_load_log` must not lower the mark
         mark, mark_term = self._mark, self._mark_term
@@ -226,16 +226,16 @@ class Storage:
 
     def _load_log(self) -> None:
         content = self._read(LOG)
-        found = _records(content, checked=Bug.CHECKSUM_NOT_VERIFIED not in self._bugs)
-        if Bug.LOG_END_NOT_RESTORED in self._bugs and len(found) > 1:
-            found.pop()
+        records = _records(content, checked=Bug.CHECKSUM_NOT_VERIFIED not in self._bugs)
+        if Bug.LOG_END_NOT_RESTORED in self._bugs and len(records) > 1:
+            records.pop()
         snapshot = self.snapshot or Snapshot(0, 0, b"")
-        if not found or found[0][0] > snapshot.index:  # its start, or the snapshot before it, is damaged
+        if not records or records[0][0] > snapshot.index:  # its start, or the snapshot before it, is damaged
             self._rebase(snapshot.index, snapshot.term, [])
             return
-        (self.base, (self.base_term, _), _), *others = found
+        (self.base, (self.base_term, _), _), *others = records
         self.entries = [entry for _, entry, _ in others]
-        self._place([record for _, _, record in found])
+        self._place([record for _, _, record in records])
         if self.term_at(snapshot.index) != snapshot.term:
             self._rebase(snapshot.index, snapshot.term, [])
         elif self._size < len(content):
@@ -250,13 +250,13 @@ class Storage:
 
 
 def _record(index: int, entry: Entry) -> bytes:
-    place = _PLACE.pack(index, entry.term)
-    return _HEADER.pack(len(entry.body), zlib.crc32(entry.body, zlib.crc32(place)), index, entry.term) + entry.body
+    head = _PLACE.pack(index, entry.term)
+    return _HEADER.pack(len(entry.body), zlib.crc32(entry.body, zlib.crc32(head)), index, entry.term) + entry.body
 
 
 def _records(content: bytes, *, checked: bool) -> list[tuple[int, Entry, bytes]]:
     """Returns index, entry and bytes of each record, up to the first that is torn, damaged, or has a wrong index."""
-    found: list[tuple[int, Entry, bytes]] = []
+    records: list[tuple[int, Entry, bytes]] = []
     start = 0
     while start + _HEADER.size <= len(content):
         length, checksum, index, term = _HEADER.unpack_from(content, start)
@@ -266,11 +266,11 @@ def _records(content: bytes, *, checked: bool) -> list[tuple[int, Entry, bytes]]
         body = content[start + _HEADER.size : end]
         if checked and zlib.crc32(body, zlib.crc32(_PLACE.pack(index, term))) != checksum:
             break
-        if found and index != found[-1][0] + 1:
+        if records and index != records[-1][0] + 1:
             break
-        found.append((index, Entry(term, body), content[start:end]))
+        records.append((index, Entry(term, body), content[start:end]))
         start = end
-    return found
+    return records
 
 
 def _sealed(document: Any) -> bytes:

@@ -9,19 +9,20 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from clusters.sim import asking
 from clusters.sim.cluster import LOG_FILE
-from clusters.sim.system import EVERY_NODE_RETURNS, ONE_LEADER, SimSystem
+from clusters.sim.system import EVERY_NODE_RETURNS, NO_KERNEL, ONE_LEADER, SimSystem
 from clusters.systems.sim_raft import messages
 from clusters.systems.sim_raft.client import SimRaftClient, outcome_of, request_of
 from clusters.systems.sim_raft.node import RaftProcess
 from clusters.systems.sim_raft.options import Reads, SimRaftOptions
 from clusters.systems.sim_raft.outcomes import ANSWERS, REFUSALS
 from clusters.systems.sim_raft.promises import promises
+from harness.capabilities import SIMULATED_KERNEL
 from harness.console.documents import shown
 from harness.errors import InputError
 from harness.leaders import leader_of
 from harness.promise import Handling, OnDamage
 from harness.service import NodeStatus, ReplicaState, first_status
-from harness.system import LogLine, Tier
+from harness.traits import LogLine, Tier
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -43,7 +44,8 @@ class SimRaft(SimSystem):
     name = "sim-raft"
     summary = "The Raft of Labrys for the simulator, correct or with one planted bug."
     tier = Tier.BENCH
-    lacks: ClassVar[Mapping[str, str]] = MappingProxyType({})  # it distrusts what it wrote before an error of its disk
+    # It distrusts what it wrote before an error of its disk, so calls on its files can fail.
+    lacks: ClassVar[Mapping[str, str]] = MappingProxyType({SIMULATED_KERNEL: NO_KERNEL})
     Options = SimRaftOptions
     options: SimRaftOptions
     serves: ClassVar[Mapping[str, str]] = MappingProxyType(
@@ -95,7 +97,7 @@ class SimRaft(SimSystem):
 
     def client(self, process: int, node: Node, *, pinned: bool = False) -> SimRaftClient:
         """Returns the client of a process."""
-        nodes = [each.name for each in self.cluster.nodes]
+        nodes = [other.name for other in self.cluster.nodes]
         return SimRaftClient(
             connection=self.connect(process),
             node=node,
@@ -131,7 +133,7 @@ class SimRaft(SimSystem):
         if status is None:
             return ()
         details = {name: getattr(status, name) for name in ("snapshot", "serving", "repairing")}
-        found = NodeStatus(
+        own_status = NodeStatus(
             node=node.name,
             role=status.role,
             term=status.term,
@@ -141,7 +143,7 @@ class SimRaft(SimSystem):
             last_index=status.last,
             details=details,
         )
-        return (found,)
+        return (own_status,)
 
     async def replica(self, node: Node, timeout_s: float) -> ReplicaState | None:
         """Returns the state of a node; None if it does not answer in time."""
@@ -173,13 +175,13 @@ class SimRaft(SimSystem):
         deadline_s = loop.time() + timeout_s
         while loop.time() < deadline_s:
             statuses = await asyncio.gather(
-                *(first_status(self, each, STATUS_TIMEOUT_S) for each in self.cluster.nodes)
+                *(first_status(self, other, STATUS_TIMEOUT_S) for other in self.cluster.nodes)
             )
             leader = leader_of([status for status in statuses if status is not None])
             if leader is not None and leader.node == node.name and (leader.details or {}).get("serving"):
                 return True
             if leader is not None and leader.node != node.name:
-                old = next(each for each in self.cluster.nodes if each.name == leader.node)
+                old = next(other for other in self.cluster.nodes if other.name == leader.node)
                 await self.ask(old, messages.AskTransfer(node.name), STATUS_TIMEOUT_S)
             await asyncio.sleep(TRANSFER_POLL_S)
         return False

@@ -93,8 +93,8 @@ class SimTxnTransactions(Transactions):
         answer = await self._ask(self._replica, ReadOnly(tuple(names)))
         if answer.code != outcomes.OK or not isinstance(answer.value, list):
             raise Refused(answer.code, "")
-        found, _ = applied(mops, dict(zip(names, answer.value, strict=True)))
-        return Seen(found)
+        results, _ = applied(mops, dict(zip(names, answer.value, strict=True)))
+        return Seen(results)
 
     async def _transact(self, mops: Mops) -> Seen:
         self._transactions += 1

@@ -155,4 +155,4 @@ def _due(waiting: list[tuple[int, Callable[[str], None]]], reached: int) -> list
     for number, then in waiting:
         if number <= reached:
             then(outcomes.OK)
-    return [each for each in waiting if each[0] > reached]
+    return [waiter for waiter in waiting if waiter[0] > reached]

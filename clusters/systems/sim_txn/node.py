@@ -214,8 +214,8 @@ class StoreNode:
 
     def _take(self, first: int, records: tuple[Record, ...]) -> int:
         """Adds the records that it lacks, in place of others; returns how many it has now."""
-        for place, record in enumerate(records):
-            number = first + place
+        for index, record in enumerate(records):
+            number = first + index
             if number <= len(self.store.records):
                 if self.store.term_at(number) == record.term:
                     continue
@@ -225,7 +225,7 @@ class StoreNode:
                 save(self._host, self.store, number, record, self._options.bug)
             except OSError as error:
                 self._host.log(f"drops a record: {error}")
-                return place
+                return index
             self._apply(number, record)
         return len(records)
 

@@ -50,14 +50,14 @@ class Store:
         kept = files.read_promises(self._disk, _VOTE).get(_NEWEST)
         if kept is not None:
             _, self.term, self.voted = kept
-        found: dict[int, list[list[Value]]] = {}
+        by_number: dict[int, list[list[Value]]] = {}
         for name in self._names():
-            found.setdefault(int(name.split("-")[1]), []).append(self._whole(name))
-        for number in sorted(found):
+            by_number.setdefault(int(name.split("-")[1]), []).append(self._whole(name))
+        for number in sorted(by_number):
             if number != len(self.records) + 1:
                 raise files.DamagedFileError(f"commit {len(self.records) + 1} is not there, and commit {number} is")
-            (txn, term, _), *_ = found[number]
-            written = tuple((key, value) for _, _, pairs in found[number] for key, value in pairs)
+            (txn, term, _), *_ = by_number[number]
+            written = tuple((key, value) for _, _, pairs in by_number[number] for key, value in pairs)
             self.apply(Record(txn, written, term))
 
     def vote(self, term: int, voted: str | None) -> None:
@@ -88,7 +88,7 @@ class Store:
 
     def cut(self, kept: int) -> None:
         """Removes all records after a number, on the disk too."""
-        for name in reversed([each for each in self._disk.names() if each.startswith(f"{_COMMIT}-")]):
+        for name in reversed([other for other in self._disk.names() if other.startswith(f"{_COMMIT}-")]):
             if int(name.split("-")[1]) > kept:
                 self._disk.delete(name)
                 self._disk.sync(name)
@@ -115,25 +115,25 @@ class Store:
 
     def at(self, key: str, number: int) -> Value:
         """Returns the value of a key after a record; None if no record up to it wrote the key."""
-        place = bisect_right(self._numbers.get(key, []), number)
-        return self._values[key][place - 1] if place else None
+        index = bisect_right(self._numbers.get(key, []), number)
+        return self._values[key][index - 1] if index else None
 
     def _names(self) -> list[str]:
-        names = (each.removesuffix(_COPY) for each in self._disk.names() if each.startswith(f"{_COMMIT}-"))
+        names = (name.removesuffix(_COPY) for name in self._disk.names() if name.startswith(f"{_COMMIT}-"))
         return sorted(set(names))
 
     def _whole(self, name: str) -> Any:
         """Returns the content of a commit's file or of its copy, and repairs the other one if it is damaged or absent."""
         damaged, content = [], None
-        for each in (name, name + _COPY):
+        for file in (name, name + _COPY):
             try:
-                content = files.read(self._disk, each)
+                content = files.read(self._disk, file)
             except (files.DamagedFileError, FileNotFoundError):
-                damaged.append(each)
+                damaged.append(file)
         if content is None:
             raise files.DamagedFileError(f"both files {name} are damaged")
-        for each in damaged:
-            files.write(self._disk, each, content)
+        for file in damaged:
+            files.write(self._disk, file, content)
         return content
 
     def last_record(self) -> tuple[int, int]:

@@ -17,7 +17,7 @@ from clusters.systems.sim_txn.outcomes import ANSWERS
 from clusters.systems.sim_txn.promises import promises
 from harness.promise import Handling, OnDamage
 from harness.service import NodeStatus
-from harness.system import Tier
+from harness.traits import Tier
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -71,7 +71,7 @@ class SimTxn(SimSystem):
         return CLIENTS[self.workload](
             connection=self.connect(process),
             node=node,
-            nodes=[each.name for each in self.cluster.nodes],
+            nodes=[other.name for other in self.cluster.nodes],
             first=next(self._clients),
             options=self.options,
         )

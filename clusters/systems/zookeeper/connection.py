@@ -89,7 +89,7 @@ class Connection:
         complete = False
         try:
             await writer.drain()
-            found = await asyncio.gather(*waiting, return_exceptions=len(waiting) > 1)
+            answers = await asyncio.gather(*waiting, return_exceptions=len(waiting) > 1)
             complete = True
         except OSError as error:
             raise NoAnswer(str(error) or type(error).__name__) from error
@@ -99,10 +99,10 @@ class Connection:
         finally:
             if not complete:  # also if the call was cancelled: nobody waits for the answers
                 await self.close(ends_session=False)
-        for each in found:
-            if isinstance(each, BaseException) and not isinstance(each, RefusedByCode):
-                raise each
-        return list(found)
+        for answer in answers:
+            if isinstance(answer, BaseException) and not isinstance(answer, RefusedByCode):
+                raise answer
+        return list(answers)
 
     async def close(self, *, ends_session: bool = True) -> None:
         """Closes the connection.

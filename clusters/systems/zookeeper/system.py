@@ -24,7 +24,7 @@ from clusters.systems.zookeeper.outcomes import ANSWERS
 from clusters.systems.zookeeper.promises import promises
 from harness.errors import InputError
 from harness.service import ReplicaState
-from harness.system import Tier
+from harness.traits import Tier
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from harness.cluster import Cluster
     from harness.node import Node
     from harness.promise import Promise
-    from harness.system import LogLine
+    from harness.traits import LogLine
 
 MODULE = Path(__file__).parent / "jars"
 LEAST_SESSION_TICKS = 2  # ZooKeeper grants no shorter sessions
@@ -137,9 +137,9 @@ class ZooKeeperSystem(ZooKeeperServers, jvm.JvmSystem):
                 paths = [ROOT]
                 while paths:
                     some, paths = paths[:DUMPED_AT_ONCE], paths[DUMPED_AT_ONCE:]
-                    found = await connection.calls([GetData(path, False) for path in some])  # noqa: FBT003
+                    contents = await connection.calls([GetData(path, False) for path in some])  # noqa: FBT003
                     parents = []
-                    for path, seen in zip(some, found, strict=True):
+                    for path, seen in zip(some, contents, strict=True):
                         if isinstance(seen, RefusedByCode):
                             continue  # it vanished meanwhile; at rest none does
                         data, stat = seen

@@ -121,6 +121,6 @@ class Multi:
         if not parts:
             return True, None
         done = await self._connection.call(Transaction(parts))
-        if any(isinstance(each, Exception) for each in done):
+        if any(isinstance(result, Exception) for result in done):
             return False, None
         return True, int(done[0].mzxid) if written else None

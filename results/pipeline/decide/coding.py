@@ -130,8 +130,8 @@ def made(f: pa.Array | pa.ChunkedArray, value: pa.Array | pa.ChunkedArray) -> In
     is_write, is_cas = (_equal(f, name) for name in ("write", "cas"))
     value = _flat(value)
     first, second, fits = _arguments(value, value, is_cas)
-    found: Integers = np.where(fits & is_write, first, np.where(fits & is_cas, second, NEG))
-    return found
+    numbers: Integers = np.where(fits & is_write, first, np.where(fits & is_cas, second, NEG))
+    return numbers
 
 
 def _arguments(shown: pa.Array, value: pa.Array, is_cas: Flags) -> tuple[Integers, Integers, Flags]:
@@ -175,8 +175,8 @@ def _flat(column: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def _equal(column: pa.Array | pa.ChunkedArray, text: str) -> Flags:
-    found: Flags = pc.fill_null(pc.equal(_flat(column), text), fill_value=False).to_numpy(zero_copy_only=False)
-    return found
+    flags: Flags = pc.fill_null(pc.equal(_flat(column), text), fill_value=False).to_numpy(zero_copy_only=False)
+    return flags
 
 
 def _integers(column: pa.Array, absent: int = 0) -> Integers:

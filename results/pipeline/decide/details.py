@@ -91,7 +91,7 @@ def examine(group: Group, asked: Asked) -> dict[str, Any]:
     target = group.target
     result, effort = _analysis(group, asked)
     op, certificate = result.op, result.certificate
-    counterexample = [operation_json(each) for each in result.counterexample]
+    counterexample = [operation_json(operation) for operation in result.counterexample]
     return {
         "run": target.run,
         "key": target.key,
@@ -136,12 +136,12 @@ def _analysis(group: Group, asked: Asked) -> tuple[Analysis, Effort | None]:
         return _named(group, asked), None
     try:
         with blaming(type(asked.question.model)):
-            found = _decided(group, asked)
+            keyed = _decided(group, asked)
     except LabrysError as error:
         return _unknown(group, asked, "error", str(error)), None
-    result = of_one(found)
+    result = of_one(keyed)
     if target.engine != KERNEL or target.part is None:
-        return result, found.search
+        return result, keyed.search
     # The kernel decided the whole key; the part serves for the explanation only.
     known = _named(group, asked)
     explained = result if result.valid is Verdict.INVALID else known

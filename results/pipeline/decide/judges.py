@@ -76,7 +76,7 @@ def decide(batches: Iterator[pa.RecordBatch], judge: Judge, memory_limit: int) -
     waiting: list[_Key] = []
     for key in _keys(batches, memory_limit):
         waiting.append(key)
-        if sum(each.rows for each in waiting) >= ROWS_AT_ONCE:
+        if sum(key.rows for key in waiting) >= ROWS_AT_ONCE:
             yield _verdict_rows(waiting, judge, memory_limit)
             waiting = []
     if waiting:
@@ -127,7 +127,7 @@ def _columns(keys: Sequence[_Key]) -> list[Columns]:
     if len(keys) == 1:
         return [columns]
     bounds = np.cumsum([0, *(key.rows for key in keys)])
-    return [columns.only(np.arange(bounds[place], bounds[place + 1])) for place in range(len(keys))]
+    return [columns.only(np.arange(bounds[index], bounds[index + 1])) for index in range(len(keys))]
 
 
 def _row(key: _Key, judge: Judge, columns: Columns | None, limit: int) -> dict[str, Any]:
@@ -144,12 +144,14 @@ def _row(key: _Key, judge: Judge, columns: Columns | None, limit: int) -> dict[s
         why = f"The key's {key.rows} operations take more memory than its limit of {limit} bytes; raise it with --memory-limit."
         return {**about, "verdict": str(Verdict.UNKNOWN), "cause": "out-of-memory", "explanation": why}
     try:
-        found = _verdict(judge, columns or _columns([key])[0])
+        decided = _verdict(judge, columns or _columns([key])[0])
     except LabrysError as error:
-        found = _unknown(str(error))
+        decided = _unknown(str(error))
     except Exception as error:  # noqa: BLE001 - a plug-in's mistake becomes its key's verdict, and the other keys are judged
-        found = _unknown(f"The checker of the workload {judge.name} failed: {type(error).__name__}: {sentence(error)}")
-    return {**about, **found}
+        decided = _unknown(
+            f"The checker of the workload {judge.name} failed: {type(error).__name__}: {sentence(error)}"
+        )
+    return {**about, **decided}
 
 
 def _unknown(why: str) -> dict[str, Any]:
@@ -170,8 +172,10 @@ def row_of(name: str, judgement: Judgement, columns: Columns, operations: int) -
         columns: The operations that its anomalies refer to.
         operations: The number of operations of the key.
     """
-    found: dict[str | None, tuple[Judgement, Int64s]] = {None: (judgement, np.arange(len(columns), dtype=np.int64))}
-    part = composed(name, found, operations, operation=lambda row: operation_at(columns, row))
+    judgements: dict[str | None, tuple[Judgement, Int64s]] = {
+        None: (judgement, np.arange(len(columns), dtype=np.int64))
+    }
+    part = composed(name, judgements, operations, operation=lambda row: operation_at(columns, row))
     row: dict[str, Any] = {"verdict": str(part.verdict), "explanation": part.reason}
     if part.verdict is Verdict.UNKNOWN:
         row["cause"] = part.details.get("cause", UNTESTED)

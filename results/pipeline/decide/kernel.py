@@ -101,10 +101,10 @@ def _joined(parts: Sequence[list[Any]]) -> list[Any]:
     if len(parts) == 1:
         return parts[0]
     joined = []
-    for place in range(len(_COLUMNS)):
-        joined.append(np.concatenate([part[place] for part in parts]))
+    for index in range(len(_COLUMNS)):
+        joined.append(np.concatenate([part[index] for part in parts]))
         for part in parts:
-            part[place] = None
+            part[index] = None
     return joined
 
 
@@ -124,8 +124,8 @@ def _in_order(columns: list[Any]) -> None:
     if not ((address[1:] > address[:-1]) | ((address[1:] == address[:-1]) & (start[1:] > start[:-1]))).all():
         order = np.lexsort((end, start, address))
         del address, start, end
-        for place in range(len(columns)):
-            columns[place] = columns[place][order]
+        for index in range(len(columns)):
+            columns[index] = columns[index][order]
 
 
 def _decided(columns: list[Any], asked: Asked, coding: RegisterCoding) -> list[dict[str, Any]]:

@@ -77,18 +77,18 @@ def chosen(bad: Sequence[tuple[Target, bool]], *, most: int, explained: int) -> 
         most: How many operations of a key fit into memory as objects.
         explained: For how many invalid keys a counterexample is searched.
     """
-    invalid = [each for each in bad if each[0].verdict == Verdict.INVALID]
-    others = [each for each in bad if each[0].verdict != Verdict.INVALID]
-    invalid.sort(key=lambda each: _order(each[0]))
-    for place, (target, tied) in enumerate([*invalid, *others]):
-        shrink = place < min(explained, len(invalid))
+    invalid = [pair for pair in bad if pair[0].verdict == Verdict.INVALID]
+    others = [pair for pair in bad if pair[0].verdict != Verdict.INVALID]
+    invalid.sort(key=lambda pair: _order(pair[0]))
+    for index, (target, tied) in enumerate([*invalid, *others]):
+        shrink = index < min(explained, len(invalid))
         if target.engine == OBJECTS and not shrink:
             continue
         # The simplest counterexample of a short key may lie outside its part, and `labrys check` looks for it there.
         fits = bool(target.part) and target.operations <= min(LONGEST_WHOLE, most)
         part = None if fits else target.part
         size = target.operations if part is None else len(part)
-        searched = place < len(invalid) and (tied or target.kind == "search")
+        searched = index < len(invalid) and (tied or target.kind == "search")
         whole = (shrink or searched) and 1 <= size <= most
         wanted: Sequence[int] | None = None
         if not whole or part is not None:

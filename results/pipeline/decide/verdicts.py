@@ -71,24 +71,24 @@ def decided(operations: pa.Table, options: VerdictOptions) -> list[Row]:
     coding = asked.coding
     answers = {} if coding is None else _answers(keys, coding, asked)
     values = Values()
-    found: dict[int, Row] = {}
+    rows: dict[int, Row] = {}
     bad: list[tuple[Target, bool]] = []
     places: dict[str | None, int] = {}
-    for place, target in enumerate(keys.targets):
-        answer = answers.get(place)
-        if coding is None or keys.is_whole(place, asked) or (answer and is_general(answer["verdict"])):
-            row = examine(group_of(target, keys.parts(target, place), values, most=asked.most), asked)
-            found[place] = row
+    for index, target in enumerate(keys.targets):
+        answer = answers.get(index)
+        if coding is None or keys.is_whole(index, asked) or (answer and is_general(answer["verdict"])):
+            row = examine(group_of(target, keys.parts(target, index), values, most=asked.most), asked)
+            rows[index] = row
             if is_refuted(row["verdict"]):
                 bad.append((refuted(target, row), True))
         elif answer and is_doubtful(answer["verdict"]):
             bad.append((answered(target, answer), answer["tied"]))
-        places[target.key] = place
+        places[target.key] = index
     for target in chosen(bad, most=asked.most, explained=options.explained):
-        place = places[target.key]
-        found[place] = examine(group_of(target, keys.parts(target, place), values, most=asked.most), asked)
-    rest = [place for place in range(len(keys.targets)) if place not in found]
-    return [*found.values(), *valid(keys.about(rest, answers), asked).to_pylist()]
+        index = places[target.key]
+        rows[index] = examine(group_of(target, keys.parts(target, index), values, most=asked.most), asked)
+    rest = [index for index in range(len(keys.targets)) if index not in rows]
+    return [*rows.values(), *valid(keys.about(rest, answers), asked).to_pylist()]
 
 
 def _answers(keys: _Keys, coding: RegisterCoding, asked: Asked) -> dict[int, Row]:
@@ -118,22 +118,22 @@ class _Keys:
         counts = zip(names, np.diff(self._bounds).tolist(), np.diff(ordered).tolist(), strict=True)
         self.targets = [Target(run=run, key=key, operations=count, orders=orders) for key, count, orders in counts]
 
-    def is_whole(self, place: int, asked: Asked) -> bool:
+    def is_whole(self, index: int, asked: Asked) -> bool:
         """Returns whether a key needs whole operations because they have an order, and fits."""
-        target = self.targets[place]
+        target = self.targets[index]
         return bool(needs_objects(target.orders, target.operations, asked))
 
     def batches(self, asked: Asked) -> Iterator[pa.RecordBatch]:
         """Yields the rows that columns may decide, one key after the other."""
         rows = self.rows.select([ADDRESS, *TEXTS])
         if any(target.orders for target in self.targets):
-            whole = [place for place in range(len(self.targets)) if self.is_whole(place, asked)]
+            whole = [index for index in range(len(self.targets)) if self.is_whole(index, asked)]
             rows = rows.filter(pc.invert(pc.is_in(rows.column(ADDRESS), pa.array(whole, pa.int64()))))
         yield from rows.to_batches(max_chunksize=_ROWS_AT_ONCE)
 
-    def parts(self, target: Target, place: int) -> Sequence[pa.RecordBatch]:
+    def parts(self, target: Target, index: int) -> Sequence[pa.RecordBatch]:
         """Returns the rows that are wanted of a key."""
-        low, high = self._bounds[place : place + 2].tolist()
+        low, high = self._bounds[index : index + 2].tolist()
         rows = self.rows.slice(low, high - low)
         if target.wanted is not None:
             wanted = np.isin(rows.column("invoke_index").to_numpy(), target.wanted)
@@ -146,10 +146,10 @@ class _Keys:
     def about(self, places: Sequence[int], answers: Mapping[int, Row]) -> pa.RecordBatch:
         """Returns the columns `details.VALID_FROM` of some keys."""
         nothing: Row = {"analyzer": None, "engine": None}
-        targets = [self.targets[place] for place in places]
-        known = [answers.get(place, nothing) for place in places]
+        targets = [self.targets[index] for index in places]
+        known = [answers.get(index, nothing) for index in places]
         columns = [[getattr(target, name) for target in targets] for name in VALID_FROM[:4]]
-        columns += [[each[name] for each in known] for name in VALID_FROM[4:]]
+        columns += [[answer[name] for answer in known] for name in VALID_FROM[4:]]
         kinds = (pa.string(), pa.string(), pa.int64(), pa.int64(), pa.string(), pa.string())
         arrays = [pa.array(column, kind) for column, kind in zip(columns, kinds, strict=True)]
         return pa.RecordBatch.from_arrays(arrays, names=list(VALID_FROM))

@@ -44,7 +44,7 @@ class Lost:
 
     def __add__(self, other: Lost) -> Lost:
         """Returns both together."""
-        first = min(self, other, key=lambda each: (each.line, each.reason))
+        first = min(self, other, key=lambda lost: (lost.line, lost.reason))
         return Lost(rows=self.rows + other.rows, line=first.line, reason=first.reason)
 
 
@@ -56,11 +56,11 @@ def lost_of(quarantine: Iterable[Row], seen: Sequence[Seen]) -> dict[str, dict[s
         seen: The runs and their sources.
     """
     by_source: dict[str, list[str]] = {}
-    for each in seen:
-        by_source.setdefault(each.source.data, []).append(each.run)
+    for history in seen:
+        by_source.setdefault(history.source.data, []).append(history.run)
     # An unreadable source has its reason already, and its row in quarantine is no row of a history.
-    unread = {each.run for each in seen if each.source.trouble is not None}
-    found: dict[str, dict[str | None, Lost]] = {}
+    unread = {history.run for history in seen if history.source.trouble is not None}
+    by_run: dict[str, dict[str | None, Lost]] = {}
     for row in quarantine:
         if row["run"] in unread:
             continue
@@ -68,16 +68,16 @@ def lost_of(quarantine: Iterable[Row], seen: Sequence[Seen]) -> dict[str, dict[s
         runs = by_source.get(row["source"], []) if row["run"] is None else [row["run"]]
         key = None if row["run"] is None else row["key"]
         for run in runs:
-            known = found.setdefault(run, {})
+            known = by_run.setdefault(run, {})
             known[key] = known[key] + lost if key in known else lost
-    return found
+    return by_run
 
 
 def _located(row: Row) -> str:
     """Returns the reason of a row in quarantine with the file and the line."""
     reason: str = row["reason"]
-    place = row["source"] if row["line"] is None else f"{row['source']}:{row['line']}"
-    return reason if reason.startswith(row["source"]) else f"{place}: {reason}"
+    location = row["source"] if row["line"] is None else f"{row['source']}:{row['line']}"
+    return reason if reason.startswith(row["source"]) else f"{location}: {reason}"
 
 
 def withheld(verdicts: Sequence[Row], lost: Mapping[str | None, Lost]) -> Iterator[Row]:
@@ -104,7 +104,7 @@ def _doubted(row: Row, lost: Mapping[str | None, Lost]) -> Row:
     its = [lost[key] for key in dict.fromkeys((None, row["key"])) if key in lost]
     if not its:
         return row
-    rows = sum(each.rows for each in its)
+    rows = sum(loss.rows for loss in its)
     cause = f"{rows} rows of this history are in quarantine, so it is not whole; the first: {its[0].reason}"
     changed = {**row, **dict.fromkeys(_DEFINITE), "verdict": str(Verdict.UNKNOWN), "cause": cause}
     if row.get("order_agrees") is not None:
@@ -125,19 +125,19 @@ def _nothing(run: str, model: str) -> dict[str, Any]:
     }
 
 
-def unjudged(each: Seen, known: Known) -> dict[str, Any]:
+def unjudged(seen: Seen, known: Known) -> dict[str, Any]:
     """Returns the unknown verdict of a run that was not judged: unreadable, without operations, or without a model."""
-    operations = each.operations or 0
-    return _nothing(each.run, known.name(each.run)) | {"cause": _cause(each, known), "operations": operations}
+    operations = seen.operations or 0
+    return _nothing(seen.run, known.name(seen.run)) | {"cause": _cause(seen, known), "operations": operations}
 
 
-def _cause(each: Seen, known: Known) -> str:
-    if each.source.trouble is not None:
-        return each.source.trouble
-    if not each.operations:
-        return f"{each.source.data}: the history holds no operation"
-    if known.deciders[each.run] is None:
-        damaged = known.damaged.get(each.run)
-        undecided = known.undecided[each.run]
+def _cause(seen: Seen, known: Known) -> str:
+    if seen.source.trouble is not None:
+        return seen.source.trouble
+    if not seen.operations:
+        return f"{seen.source.data}: the history holds no operation"
+    if known.deciders[seen.run] is None:
+        damaged = known.damaged.get(seen.run)
+        undecided = known.undecided[seen.run]
         return undecided if damaged is None else f"{undecided}; {damaged}"
-    return f"{each.source.data}: none of the history's {each.operations} operations can be judged"
+    return f"{seen.source.data}: none of the history's {seen.operations} operations can be judged"

@@ -33,18 +33,18 @@ class Named:
     places: Integers
     texts: Sequence[str]
 
-    def text(self, place: int) -> str | None:
+    def text(self, number: int) -> str | None:
         """Returns the text at a place; None for -1."""
-        return None if place == ABSENT else self.texts[place]
+        return None if number == ABSENT else self.texts[number]
 
     def equal(self, text: str) -> Flags:
         """Returns which operations have this text."""
-        place = self.texts.index(text) if text in self.texts else len(self.texts)
-        return np.equal(self.places, place)
+        number = self.texts.index(text) if text in self.texts else len(self.texts)
+        return np.equal(self.places, number)
 
     def among(self, texts: Collection[str]) -> Flags:
         """Returns which operations have one of these texts."""
-        return np.isin(self.places, [place for place, text in enumerate(self.texts) if text in texts])
+        return np.isin(self.places, [index for index, text in enumerate(self.texts) if text in texts])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +101,7 @@ def asked_of(rows: pa.Table, number: int, span: Span, *, answers: Sequence[str],
     failed = type_.equal(OpType.FAIL)
     refused = failed & code.among(refusals)
     follows = rows.column("via").is_valid().to_numpy()
-    place = span.place(wanted)
+    bucket = span.place(wanted)
     return Asked(
         f=_named(rows, "f"),
         outcome=Named(places=np.where(refused, len(type_.texts), type_.places), texts=[*type_.texts, REFUSED]),
@@ -111,12 +111,12 @@ def asked_of(rows: pa.Table, number: int, span: Span, *, answers: Sequence[str],
         start_ns=_numbers(rows.column("start_ns")),
         end_ns=_numbers(pc.fill_null(rows.column("end_ns"), ABSENT)),
         wanted_ns=wanted,
-        own=place // span.buckets == number,
+        own=bucket // span.buckets == number,
         good=type_.equal(OpType.OK) | (failed & code.among(answers)),
         refused=refused,
         follows=follows,
         measures=follows if span.followed else np.ones(rows.num_rows, np.bool_),
-        place=place,
+        place=bucket,
     )
 
 

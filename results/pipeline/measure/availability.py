@@ -110,7 +110,7 @@ def measured(asked: Asked, stretches: Sequence[Stretch], span: Span) -> Iterator
     for node, f in _whose(span):
         whose = asked.measures if node is None else ~asked.follows & asked.node.equal(node)
         theirs = _Theirs(asked, order[(whose if f is None else whose & asked.f.equal(f))[order]])
-        its = [each for each in enumerate(stretches) if (node, f) == (None, None) or each[1].part != BEFORE]
+        its = [pair for pair in enumerate(stretches) if (node, f) == (None, None) or pair[1].part != BEFORE]
         for (number, _), part in zip(its, theirs.parts([stretch for _, stretch in its]), strict=True):
             if part["operations"] or part["refused"]:
                 yield {"stretch": number, "node": node, "f": f, **part}
@@ -124,7 +124,7 @@ class _Theirs:
 
     def __init__(self, asked: Asked, rows: Integers) -> None:
         times, own, refused, code = (
-            each[rows] for each in (asked.wanted_ns, asked.own, asked.refused, asked.code.places)
+            column[rows] for column in (asked.wanted_ns, asked.own, asked.refused, asked.code.places)
         )
         self._refused_ns = times[own & refused]
         failed = own & (code != ABSENT)
@@ -141,9 +141,9 @@ class _Theirs:
 
     def parts(self, stretches: Sequence[Stretch]) -> Iterator[Row]:
         """Yields the measures of each stretch, as `results.measure.availability` defines them."""
-        edges_ns = np.array([(each.from_ns, each.to_ns) for each in stretches], np.int64).reshape(-1, 2)
+        edges_ns = np.array([(stretch.from_ns, stretch.to_ns) for stretch in stretches], np.int64).reshape(-1, 2)
         times = (self._own_ns, self._good_ns, self._refused_ns, self._error_ns)
-        bounds = [np.searchsorted(each, edges_ns).tolist() for each in times]
+        bounds = [np.searchsorted(series, edges_ns).tolist() for series in times]
         # A stretch lasts for `SPAN_NS` after an answer that is sustained in it.
         lasting = np.searchsorted(self._sustained_ns, edges_ns - [0, SPAN_NS - 1]).tolist()
         for own, (low, high), refused, errors, (first, last) in zip(*bounds, lasting, strict=True):
@@ -156,7 +156,7 @@ class _Theirs:
                 "gap_ns": int(self._gaps_ns[low : high - 1].max()) if high - low > 1 else None,
                 "sustained_ns": int(self._sustained_ns[first]) if first < last else None,
                 "refused": refused[1] - refused[0],
-                "errors": [(self._texts[place], count) for place, count in sorted(counted.items())],
+                "errors": [(self._texts[index], count) for index, count in sorted(counted.items())],
             }
 
 
@@ -168,11 +168,11 @@ def rows_of(parts: Iterable[Row], stretches: Sequence[Stretch], span: Span | Non
         stretches: The stretches of the run.
         span: The span of the run; None if it has no operations.
     """
-    found: dict[tuple[int, str | None, str | None], list[Row]] = {}
+    by_stretch: dict[tuple[int, str | None, str | None], list[Row]] = {}
     for part in parts:
-        found.setdefault((part["stretch"], part["node"], part["f"]), []).append(part)
+        by_stretch.setdefault((part["stretch"], part["node"], part["f"]), []).append(part)
     before = {
-        stretch.fault: sum(part["answered"] for part in found.get((number, None, None), ()))
+        stretch.fault: sum(part["answered"] for part in by_stretch.get((number, None, None), ()))
         / (stretch.length_ns / NS_PER_S)
         for number, stretch in enumerate(stretches)
         if stretch.part == BEFORE and span is not None
@@ -182,7 +182,7 @@ def rows_of(parts: Iterable[Row], stretches: Sequence[Stretch], span: Span | Non
         if stretch.part == BEFORE:
             continue
         for node, f in whose:
-            measures = _combined(found.get((number, node, f), ()), stretch)
+            measures = _combined(by_stretch.get((number, node, f), ()), stretch)
             of_system = node is None and f is None and stretch.part == DURING
             rate_before = before.get(stretch.fault) if of_system else None
             rate = measures["answered"] / (stretch.length_ns / NS_PER_S)

@@ -127,7 +127,7 @@ def joined(parts: Sequence[Span]) -> Span:
     """Returns the span of a run from those of its parts, of which there is at least one."""
 
     def every(name: str) -> list[str]:
-        return sorted({each for part in parts for each in getattr(part, name)})
+        return sorted({row for part in parts for row in getattr(part, name)})
 
     whole = Span(
         operations=sum(part.operations for part in parts),

@@ -133,14 +133,14 @@ def joined(subject: Subject, span: Span | None, parts: Sequence[Mapping[str, Any
     def every(name: str) -> Iterator[Row]:
         return (row for part in parts for row in part[name])
 
-    found = {
+    tables = {
         LEADERS: list(_leaders(subject.sightings, stretches)),
         AVAILABILITY: list(availability.rows_of(every(_PARTS), stretches, span)),
     }
     if span is not None:
-        found |= {name: list(every(name)) for name in (RATES, LATENCIES, HEAT)}
-        found |= {TOTALS: list(_summed(every(TOTALS))), CONCURRENCY: list(_concurrency(every(CONCURRENCY), span))}
-    return {name: [{"run": subject.run, **row} for row in rows] for name, rows in found.items()}
+        tables |= {name: list(every(name)) for name in (RATES, LATENCIES, HEAT)}
+        tables |= {TOTALS: list(_summed(every(TOTALS))), CONCURRENCY: list(_concurrency(every(CONCURRENCY), span))}
+    return {name: [{"run": subject.run, **row} for row in rows] for name, rows in tables.items()}
 
 
 class _Buckets:
@@ -149,8 +149,8 @@ class _Buckets:
     def __init__(self, width_s: float) -> None:
         self._width_s = width_s
 
-    def __call__(self, place: int) -> Row:
-        return {"time_s": place * self._width_s, "width_s": self._width_s}
+    def __call__(self, number: int) -> Row:
+        return {"time_s": number * self._width_s, "width_s": self._width_s}
 
 
 def _groups(*columns: NDArray[Any], only: Flags) -> Iterator[tuple[tuple[Any, ...], Integers]]:
@@ -166,12 +166,12 @@ def _groups(*columns: NDArray[Any], only: Flags) -> Iterator[tuple[tuple[Any, ..
 
 def _rates(asked: Asked, bucket: _Buckets) -> Iterator[Row]:
     columns = (asked.f.places, asked.outcome.places, asked.node.places, asked.place)
-    for (f, outcome, node, place), rows in _groups(*columns, only=asked.own):
+    for (f, outcome, node, number), rows in _groups(*columns, only=asked.own):
         yield {
             "f": asked.f.text(f),
             "type": asked.outcome.text(outcome),
             "node": asked.node.text(node),
-            **bucket(place),
+            **bucket(number),
             "operations": len(rows),
         }
 
@@ -194,9 +194,9 @@ def _quantiles(took_ms: NDArray[np.float64], weights: Integers) -> Row:
 
 def _latencies(asked: Asked, bucket: _Buckets) -> Iterator[Row]:
     ok = asked.own & asked.outcome.equal(OpType.OK)
-    for (f, place), rows in _groups(asked.f.places, asked.place, only=ok):
+    for (f, number), rows in _groups(asked.f.places, asked.place, only=ok):
         quantiles = _quantiles(_took_ms(asked, rows), np.ones(len(rows), np.int64))
-        yield {"f": asked.f.text(f), **bucket(place), "operations": len(rows), **quantiles}
+        yield {"f": asked.f.text(f), **bucket(number), "operations": len(rows), **quantiles}
 
 
 def _totals(asked: Asked, *, exact: bool) -> Iterator[Row]:
@@ -206,7 +206,7 @@ def _totals(asked: Asked, *, exact: bool) -> Iterator[Row]:
     flags |= {"asked": measures, "answered": measures & asked.good}
     for (f,), rows in _groups(asked.f.places, only=asked.own):
         took_ms = _took_ms(asked, rows[flags[OpType.OK][rows]])
-        counts = {name: int(np.count_nonzero(each[rows])) for name, each in flags.items()}
+        counts = {name: int(np.count_nonzero(flagged[rows])) for name, flagged in flags.items()}
         known = _quantiles(took_ms, np.ones(len(took_ms), np.int64)) if exact else _summary(took_ms)
         yield {"f": asked.f.text(f), **counts, **known}
 
@@ -253,19 +253,19 @@ def _steps(asked: Asked, span: Span) -> Iterator[tuple[int, int]]:
 def _concurrency(steps: Iterable[Any], span: Span) -> Iterator[Row]:
     width_ns = round(span.width_s * NS_PER_S)
     at: Counter[int] = Counter()
-    for place, step in steps:
-        at[place] += step
+    for number, step in steps:
+        at[number] += step
     count = 0
-    for place in range((span.horizon_ns - 1) // width_ns + 1):
-        count += at[place]
-        yield {"time_s": place * span.width_s, "width_s": span.width_s, "open": count}
+    for number in range((span.horizon_ns - 1) // width_ns + 1):
+        count += at[number]
+        yield {"time_s": number * span.width_s, "width_s": span.width_s, "open": count}
 
 
 def _heat(asked: Asked, bucket: _Buckets, shown: Sequence[str]) -> Iterator[Row]:
     counted = asked.own & ~asked.refused & asked.key.among(frozenset(shown))
-    for (key, place), rows in _groups(asked.key.places, asked.place, only=counted):
+    for (key, number), rows in _groups(asked.key.places, asked.place, only=counted):
         answered = int(np.count_nonzero(asked.good[rows]))
-        yield {"key": asked.key.text(key), **bucket(place), "operations": len(rows), "answered": answered}
+        yield {"key": asked.key.text(key), **bucket(number), "operations": len(rows), "answered": answered}
 
 
 def _leaders(sightings: Sequence[Mapping[str, Any]], stretches: Sequence[Stretch]) -> Iterator[Row]:
@@ -273,7 +273,9 @@ def _leaders(sightings: Sequence[Mapping[str, Any]], stretches: Sequence[Stretch
         return
     elections = Elections([Sighting(**{name: row[name] for name in row if name != "run"}) for row in sightings])
     whole: list[tuple[Any, ...]] = [(None, None, None, None)]
-    parts = [(each.fault, each.part, each.from_ns, each.to_ns) for each in stretches if each.part != BEFORE]
+    parts = [
+        (stretch.fault, stretch.part, stretch.from_ns, stretch.to_ns) for stretch in stretches if stretch.part != BEFORE
+    ]
     for fault, part, from_ns, to_ns in [*parts, *whole]:
         led = elections.within(from_ns, to_ns)
         yield {

@@ -59,7 +59,7 @@ class Figure:
     def is_worse(self, value: float, before: Sequence[float]) -> bool:
         """Returns whether a figure is a regression."""
         middle = median(before)
-        spread = median(abs(each - middle) for each in before) * _TO_SIGMA
+        spread = median(abs(earlier - middle) for earlier in before) * _TO_SIGMA
         step = max(spread * DEVIATIONS, abs(middle) * self.share, self.number)
         return (value - middle if self.more_is_worse else middle - value) > step
 
@@ -82,10 +82,10 @@ def trends(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     for row in rows:
         line = {**row, "line": row["line"] if row["line"] is not None else row["test"]}
         lines.setdefault(tuple(line[name] for name in LINE), []).append(line)
-    found: list[dict[str, Any]] = []
+    trended: list[dict[str, Any]] = []
     for names in sorted(lines, key=lambda names: [(name is not None, name or "") for name in names]):
-        found += _of_line(sorted(lines[names], key=lambda row: (row["started"] or "", row["run"])))
-    return found
+        trended += _of_line(sorted(lines[names], key=lambda row: (row["started"] or "", row["run"])))
+    return trended
 
 
 def _of_line(rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:

@@ -104,11 +104,11 @@ def known_of(seen: Sequence[Seen], rows: Iterable[Mapping[str, Any]], wanted: Wa
             damaged[row["run"]] = row["problem"]
     deciders: dict[str, Decider | None] = {}
     undecided: dict[str, str] = {}
-    for each in seen:
+    for history in seen:
         try:
-            deciders[each.run] = _decider(tests.get(each.run), wanted, is_run=each.source.is_run)
+            deciders[history.run] = _decider(tests.get(history.run), wanted, is_run=history.source.is_run)
         except InputError as error:
-            deciders[each.run], undecided[each.run] = None, str(error)
+            deciders[history.run], undecided[history.run] = None, str(error)
     return Known(deciders=deciders, undecided=undecided, damaged=damaged)
 
 
@@ -295,12 +295,12 @@ def recorded(
         model: The name of its model or judge; empty if it is unknown.
     """
     run, source = seen.run, seen.source
-    merged = {each: next((row[each] for row in documents if row[each] is not None), None) for each in MERGED}
+    merged = {name: next((row[name] for row in documents if row[name] is not None), None) for name in MERGED}
     faults = merged["fault_rows"]
     if faults is None:
         faults = list(_of_events(events))
     about = {
-        **{each: merged.get(each) for each in RUNS.names},
+        **{name: merged.get(name) for name in RUNS.names},
         "run": run,
         "day": source.day if merged["started"] is None else merged["started"][:10],
         "faults": ",".join(sorted({row["kind"] for row in faults})),

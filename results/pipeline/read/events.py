@@ -179,7 +179,7 @@ def _of_plain(plain: Plain, source: Source, run: str, *, with_faults: bool) -> I
     events = 0
     for begin in range(0, len(operations), _BATCH_ROWS):
         some = operations.at(np.arange(begin, min(begin + _BATCH_ROWS, len(operations))))
-        events += sum(1 if each.complete_index is None else 2 for each in some)
+        events += sum(1 if operation.complete_index is None else 2 for operation in some)
         yield from of_operations(run, file, some)
     if events == plain.events:
         others: list[dict[str, Any]] = []
@@ -210,20 +210,20 @@ def _numbered(lines: Lines, *, keyed: bool) -> Iterator[Event | Bad]:
     headers = bad = skipped = 0
     last = -1
     gap = is_cut = False
-    held: Bad | None = None  # the last line, if it is a bad one
+    pending: Bad | None = None  # the last line, if it is a bad one
     while line := lines.readline_bytes(MAX_LINE_BYTES + 1):
         number = lines.line
         while len(line) > MAX_LINE_BYTES and line[-1:] != b"\n" and (rest := lines.readline_bytes(MAX_LINE_BYTES)):
             line = line[:MAX_LINE_BYTES] + rest[-1:]
-        if held is not None:
-            yield held
-            held = None
+        if pending is not None:
+            yield pending
+            pending = None
         try:
             event = _event_of(line, number, last, keyed=keyed)
         except (ValueError, OverflowError, RecursionError, InputError) as error:
             bad += 1
             skipped += 1
-            held, is_cut = _bad_line(line, number, error), len(line) <= MAX_LINE_BYTES and not _is_object(line)
+            pending, is_cut = _bad_line(line, number, error), len(line) <= MAX_LINE_BYTES and not _is_object(line)
             continue
         if event is None:
             headers += 1
@@ -233,8 +233,8 @@ def _numbered(lines: Lines, *, keyed: bool) -> Iterator[Event | Bad]:
             yield Bad(number, _indexes(event.op.index, last))
         last, skipped = event.op.index, 0
         yield event
-    if held is not None:
-        yield held._replace(torn=is_cut) if bad == 1 and headers == 1 and not gap else held
+    if pending is not None:
+        yield pending._replace(torn=is_cut) if bad == 1 and headers == 1 and not gap else pending
     if headers != 1:
         yield Bad(1, f"expected one header at the beginning, found {headers}")
 
@@ -281,8 +281,8 @@ def _event_of(line: bytes, number: int, last: int, *, keyed: bool) -> Event | No
     return fitting(lifted(event) if keyed else event)
 
 
-def _indexes(found: int, last: int) -> str:
-    return f"expected the indexes from 0 on, each once and in their order; found {found} after {last}"
+def _indexes(index: int, last: int) -> str:
+    return f"expected the indexes from 0 on, each once and in their order; found {index} after {last}"
 
 
 def _in_order(lines: Lines, kind: str, *, keyed: bool | None) -> Iterator[Event | Bad]:
@@ -377,8 +377,8 @@ def of_operations(run: str, file: str, operations: Sequence[Operation]) -> Itera
         yield pa.RecordBatch.from_arrays(arrays, schema=ROWS)
     except _UNFIT as error:
         if count > 1:
-            for each in operations:
-                yield from of_operations(run, file, [each])
+            for op in operations:
+                yield from of_operations(run, file, [op])
             return
         [operation] = operations
         reason = ascii(f"{_UNFIT_REASON}: {type(error).__name__}: {error}")[1:-1]

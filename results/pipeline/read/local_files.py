@@ -39,14 +39,14 @@ class LocalFiles:
         """See `Files.glob`."""
         with _bad_input(pattern):
             path = _path(pattern)
-            found = [str(path)] if path.exists() else matches_of(str(path), include_hidden=True)  # noqa: PTH207 - an absolute pattern
-            return sorted((_entry(Path(each)) for each in found), key=_by_path)
+            paths = [str(path)] if path.exists() else matches_of(str(path), include_hidden=True)  # noqa: PTH207 - an absolute pattern
+            return sorted((_entry(Path(match)) for match in paths), key=_by_path)
 
     def folder(self, path: str) -> list[Entry]:
         """See `Files.folder`."""
         with _bad_input(path):
-            inside = (found for found in _path(path).iterdir() if not _is_checksum(found) and found.exists())
-            return sorted((_entry(found) for found in inside), key=_by_path)
+            inside = (member for member in _path(path).iterdir() if not _is_checksum(member) and member.exists())
+            return sorted((_entry(member) for member in inside), key=_by_path)
 
     def exists(self, path: str) -> bool:
         """See `Files.exists`."""
@@ -71,39 +71,39 @@ class LocalFiles:
     def create(self, path: str, content: bytes) -> bool:
         """See `Files.create`."""
         with _bad_input(path):
-            place = _path(path)
-            place.parent.mkdir(parents=True, exist_ok=True)
+            target = _path(path)
+            target.parent.mkdir(parents=True, exist_ok=True)
             try:
-                file = place.open("xb")
+                file = target.open("xb")
             except FileExistsError:
                 return False
             with file:
                 file.write(content)
-            _without_checksums(place)
+            _without_checksums(target)
         return True
 
     def replace(self, path: str, content: bytes) -> None:
         """See `Files.replace`."""
         with _bad_input(path):
-            place = _path(path)
-            place.parent.mkdir(parents=True, exist_ok=True)
-            partial = place.with_name(f"{place.name}.partial")
+            target = _path(path)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            partial = target.with_name(f"{target.name}.partial")
             with partial.open("wb") as file:
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
-            _without_checksums(place)
-            partial.replace(place)
+            _without_checksums(target)
+            partial.replace(target)
 
     def delete(self, path: str) -> None:
         """See `Files.delete`."""
         with _bad_input(path):
-            place = _path(path)
-            if place.is_dir() and not place.is_symlink():
-                shutil.rmtree(place)
+            target = _path(path)
+            if target.is_dir() and not target.is_symlink():
+                shutil.rmtree(target)
             else:
-                place.unlink(missing_ok=True)
-                _without_checksums(place)
+                target.unlink(missing_ok=True)
+                _without_checksums(target)
 
 
 def local(path: str) -> Path:

@@ -131,21 +131,21 @@ def _finished(events: Events, rest: bytes, begin: int, names: tuple[str, str]) -
                 yield _row(UNPLAIN, begin, names[0])
                 return
     count = (events.line or 0) - 1 + len(torn)
-    found = events.finish()
-    rows = None if found is None else _operations(found, *names)
-    part = None if found is None else found.part
-    if found is None or part is None or rows is None:
+    columns = events.finish()
+    rows = None if columns is None else _operations(columns, *names)
+    part = None if columns is None else columns.part
+    if columns is None or part is None or rows is None:
         yield _row(UNPLAIN, begin, names[0])
         return
-    count_rows = len(found.type)
-    is_open = np.frombuffer(found.end, np.int64) < 0
+    count_rows = len(columns.type)
+    is_open = np.frombuffer(columns.end, np.int64) < 0
     for what, some in ((OPERATION, np.flatnonzero(~is_open)), (OPEN, np.flatnonzero(is_open))):
         its = rows if len(some) == count_rows else rows.take(pa.array(some))
         for at in range(0, len(some), _BATCH_ROWS):
             yield _as_part(its.slice(at, _BATCH_ROWS), what, begin)
     for number, line in [*part.lines, *torn]:
         yield _row(LINE, begin, names[0], sample=line.decode(), line=number)
-    about = {"lines": count, "first": part.first, "events": found.events - part.first, "invokes": count_rows}
+    about = {"lines": count, "first": part.first, "events": columns.events - part.first, "invokes": count_rows}
     yield _row(PART, begin, names[0], **about, **dict(zip(_OF_PROCESSES, part.workers, strict=True)))
 
 
@@ -165,18 +165,20 @@ def _row(what: str, begin: int, run: str, **columns: Any) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist([row], schema=PART_ROWS)
 
 
-def _operations(found: EventColumns, run: str, file: str) -> pa.RecordBatch | None:
+def _operations(columns: EventColumns, run: str, file: str) -> pa.RecordBatch | None:
     """Returns the kernel's operations as rows (`ROWS`); None if a time is too great for them."""
-    count = len(found.type)
-    start_ns, end_ns, scheduled_ns = (_int64s(column) for column in (found.start_ns, found.end_ns, found.scheduled_ns))
+    count = len(columns.type)
+    start_ns, end_ns, scheduled_ns = (
+        _int64s(column) for column in (columns.start_ns, columns.end_ns, columns.scheduled_ns)
+    )
     if any((column >= MOST_NS).any() for column in (start_ns, end_ns, scheduled_ns)):
         return None
-    texts = _canonical(found.values)
-    names = _names(found.names)
-    value = _values(found.value, texts)
+    texts = _canonical(columns.values)
+    names = _names(columns.names)
+    value = _values(columns.value, texts)
     order = np.zeros(count, np.int64)
     has_order = np.zeros(count, bool)
-    for row, number in found.order:
+    for row, number in columns.order:
         order[row], has_order[row] = number, True
 
     def optional(numbers: Int64s) -> pa.Array:
@@ -187,14 +189,14 @@ def _operations(found: EventColumns, run: str, file: str) -> pa.RecordBatch | No
         return some.take(pa.array(places, mask=places < 0))
 
     known = {
-        "run": pa.array([run] * count, pa.string()), "key": named(found.key, _names(found.keys)),
-        "process": pa.array(_int64s(found.process)), "f": named(found.function, _names(found.functions)),
-        "type": _TYPES.take(pa.array(np.frombuffer(found.type, np.int8))), "start_ns": pa.array(start_ns),
-        "end_ns": optional(end_ns), "value": value, "result": _values(found.result, texts),
-        "node": named(found.node, names), "error": _with_reasons(named(found.error, names), found, value, texts),
+        "run": pa.array([run] * count, pa.string()), "key": named(columns.key, _names(columns.keys)),
+        "process": pa.array(_int64s(columns.process)), "f": named(columns.function, _names(columns.functions)),
+        "type": _TYPES.take(pa.array(np.frombuffer(columns.type, np.int8))), "start_ns": pa.array(start_ns),
+        "end_ns": optional(end_ns), "value": value, "result": _values(columns.result, texts),
+        "node": named(columns.node, names), "error": _with_reasons(named(columns.error, names), columns, value, texts),
         "scheduled_ns": optional(scheduled_ns),
-        "phase": named(found.phase, names), "via": named(found.via, names),
-        "invoke_index": pa.array(_int64s(found.start)), "complete_index": optional(_int64s(found.end)),
+        "phase": named(columns.phase, names), "via": named(columns.via, names),
+        "invoke_index": pa.array(_int64s(columns.start)), "complete_index": optional(_int64s(columns.end)),
         "order": pa.array(order, mask=~has_order), "source": pa.array([file] * count, pa.string()),
     }  # fmt: skip
     arrays = [known.get(field.name, pa.nulls(count, field.type)) for field in ROWS]
@@ -212,14 +214,14 @@ def _names(texts: Sequence[str]) -> pa.Array:
     return pa.array(names, pa.string())
 
 
-def _with_reasons(errors: pa.Array, found: EventColumns, value: pa.Array, texts: pa.Array) -> pa.Array:
+def _with_reasons(errors: pa.Array, columns: EventColumns, value: pa.Array, texts: pa.Array) -> pa.Array:
     """Returns the errors of operations, with the reasons that stand in place of their values; see `harness.pairing`."""
     reasons = {
-        each.row: reason_in(decode_value(texts[each.first].as_py()))
-        for each in found.changed
-        if each.kind == _OTHER
-        and not errors[each.row].is_valid
-        and texts[each.first].as_py() != value[each.row].as_py()
+        change.row: reason_in(decode_value(texts[change.first].as_py()))
+        for change in columns.changed
+        if change.kind == _OTHER
+        and not errors[change.row].is_valid
+        and texts[change.first].as_py() != value[change.row].as_py()
     }
     if not any(reasons.values()):
         return errors
@@ -232,14 +234,14 @@ def _canonical(texts: Sequence[str]) -> pa.Array:
     Raises:
         ValueError: A text is no JSON, or tables cannot hold its value.
     """
-    found = pa.array(texts, pa.string())
-    odd = odd_texts(found)
+    strings = pa.array(texts, pa.string())
+    odd = odd_texts(strings)
     if not len(odd):
-        return found
-    made = [json_text(decode_value(texts[place])) for place in odd.tolist()]
-    mask = np.zeros(len(found), bool)
+        return strings
+    made = [json_text(decode_value(texts[index])) for index in odd.tolist()]
+    mask = np.zeros(len(strings), bool)
     mask[odd] = True
-    return pc.replace_with_mask(found, pa.array(mask), pa.array(made, pa.string()))
+    return pc.replace_with_mask(strings, pa.array(mask), pa.array(made, pa.string()))
 
 
 def _values(parts: tuple[bytes, bytes, bytes], texts: pa.Array) -> pa.Array:

@@ -31,11 +31,11 @@ def troubles(rows: pa.Table) -> pa.Array | None:
     Args:
         rows: The columns of `schema.OPERATIONS`.
     """
-    found = [(wrong, why) for wrong, why in _checks(rows) if pc.any(wrong).as_py()]
-    if not found:
+    problems = [(wrong, why) for wrong, why in _checks(rows) if pc.any(wrong).as_py()]
+    if not problems:
         return None
     reasons: Any = pa.nulls(rows.num_rows, pa.string())
-    for wrong, (before, name, after) in reversed(found):
+    for wrong, (before, name, after) in reversed(problems):
         text: Any = before
         if name is not None:
             shown = pc.utf8_slice_codeunits(rows.column(name).cast(pa.string()), 0, _SHOWN)
@@ -50,9 +50,9 @@ def _checks(rows: pa.Table) -> Iterator[tuple[pa.ChunkedArray, tuple[str, str | 
     def column(name: str) -> pa.ChunkedArray:
         return rows.column(name)
 
-    for each in COLUMNS:
-        if not each.nullable:
-            yield pc.is_null(column(each.name)), (f"expected a value in column {each.name!r}, found null", None, "")
+    for field in COLUMNS:
+        if not field.nullable:
+            yield pc.is_null(column(field.name)), (f"expected a value in column {field.name!r}, found null", None, "")
     kind, first, last = (column(name) for name in ("type", "invoke_index", "complete_index"))
     yield pc.invert(pc.is_in(kind, pa.array(TYPES))), ("expected a type ok, fail or info, found ", "type", "")
     without = pc.and_(pc.not_equal(kind, str(OpType.INFO)), pc.is_null(last))
@@ -98,7 +98,7 @@ def refused(rows: pa.Table, reasons: pa.Array, sources: pa.ChunkedArray) -> pa.T
     """
     bad = pc.is_valid(reasons)
     few = rows.filter(bad).select(OPERATIONS.names).to_pylist()
-    found = [
+    records = [
         {
             "source": source,
             **{name: row[name] for name in ("run", "key", "invoke_index")},
@@ -109,4 +109,4 @@ def refused(rows: pa.Table, reasons: pa.Array, sources: pa.ChunkedArray) -> pa.T
             few, reasons.filter(bad).to_pylist(), sources.filter(bad).to_pylist(), strict=True
         )
     ]
-    return pa.Table.from_pylist([{name: row.get(name) for name in QUARANTINE.names} for row in found], QUARANTINE)
+    return pa.Table.from_pylist([{name: row.get(name) for name in QUARANTINE.names} for row in records], QUARANTINE)

@@ -95,7 +95,7 @@ def joined(read: Iterable[tuple[list[Run], pa.Table]], known: Mapping[str, str])
         BadInput: Two sources hold a run of the same name.
     """
     where = dict(known)
-    found: list[Run] = []
+    joined_runs: list[Run] = []
     quarantine = [QUARANTINE.empty_table()]
     for runs, malformed in read:
         quarantine.append(malformed)
@@ -104,15 +104,15 @@ def joined(read: Iterable[tuple[list[Run], pa.Table]], known: Mapping[str, str])
             if name in where:
                 raise run_twice(name, where[name], path)
             where[name] = path
-            found.append(run)
-    return sorted(found, key=lambda run: run.seen.run), pa.concat_tables(quarantine)
+            joined_runs.append(run)
+    return sorted(joined_runs, key=lambda run: run.seen.run), pa.concat_tables(quarantine)
 
 
 def _documents(run: Run) -> Iterator[dict[str, Any]]:
     """Yields the rows of the two files of a run."""
     source = run.seen.source
-    for name, there in ((TEST, source.has_test), (RESULTS, source.has_results)):
-        if there:
+    for name, exists in ((TEST, source.has_test), (RESULTS, source.has_results)):
+        if exists:
             file = f"{source.path}/{name}"
             yield parsed(run.seen.run, file, local(file).read_bytes())
 
@@ -130,7 +130,7 @@ def _of_table(source: Input, quarantine: list[pa.Table]) -> Iterator[Run]:
     """Yields the runs of a table."""
     try:
         rows = parquet.read_table(local(source.data))
-        rows = pa.table([_column(rows, each) for each in OPERATIONS], schema=OPERATIONS)
+        rows = pa.table([_column(rows, column) for column in OPERATIONS], schema=OPERATIONS)
     except (pa.ArrowException, OSError, TypeError) as error:
         raise Unreadable(source.data, f"cannot be read: {error}") from error
     counts = {row["values"]: row["counts"] for row in pc.value_counts(rows.column("run")).to_pylist()}
@@ -181,7 +181,7 @@ def _of_events(source: Input, quarantine: list[pa.Table], *, keyed: bool | None)
     bad = [of(BAD)]
     if (torn := of(TORN)).num_rows and not is_torn(LocalFiles(), source):
         bad.append(torn)
-    quarantine += [each.select(QUARANTINE.names).cast(QUARANTINE) for each in bad if each.num_rows]
+    quarantine += [table.select(QUARANTINE.names).cast(QUARANTINE) for table in bad if table.num_rows]
     return Run(
         seen=Seen(run=source.run, source=source, operations=pc.sum(rows.column("invokes")).as_py()),
         operations=of(OPERATION).select(OPERATIONS.names).sort_by("invoke_index"),

@@ -112,7 +112,7 @@ def find_sources(files: Files, paths: Sequence[str]) -> list[Input]:
     Raises:
         BadInput: A path leads to nothing that the job can read; the message lists what the job can read.
     """
-    found: dict[str, Input] = {}
+    sources: dict[str, Input] = {}
     for path in paths:
         matches = files.glob(path)
         if not matches:
@@ -120,27 +120,27 @@ def find_sources(files: Files, paths: Sequence[str]) -> list[Input]:
         csv = next((match.path for match in matches if not match.is_folder and is_csv(match.path)), None)
         if csv is not None:
             raise BadInput(f"{csv.removeprefix(_FILE)}: {NO_CSV}")
-        before = len(found)
+        before = len(sources)
         seen = 0
         for match in matches:
             if len(matches) > 1 and not POINTERS.isdisjoint(match.path.split("/")):
                 continue  # the pattern also matches the run's own name
             for source in _below(files, match):
                 seen += 1
-                found.setdefault(source.data, source)
-        if not seen and len(found) == before:
+                sources.setdefault(source.data, source)
+        if not seen and len(sources) == before:
             raise BadInput(
                 f"{path}: expected a run's folder, a store, a history (.jsonl, .edn, or .gz of these) or a table of "
                 "operations (.parquet), found none of these"
             )
-    return sorted(found.values(), key=lambda source: source.path)
+    return sorted(sources.values(), key=lambda source: source.path)
 
 
-def _below(files: Files, found: Entry) -> Iterator[Input]:
-    if not found.is_folder:
-        yield _file(files, found)
+def _below(files: Files, entry: Entry) -> Iterator[Input]:
+    if not entry.is_folder:
+        yield _file(files, entry)
     else:
-        yield from _folder(files, found.path, DEPTH)
+        yield from _folder(files, entry.path, DEPTH)
 
 
 def _folder(files: Files, path: str, depth: int) -> Iterator[Input]:
@@ -150,7 +150,7 @@ def _folder(files: Files, path: str, depth: int) -> Iterator[Input]:
     except BadInput as error:
         yield _source(path, path, UNKNOWN, None, [], trouble=str(error))
         return
-    by_name = {found.name: found for found in inside}
+    by_name = {entry.name: entry for entry in inside}
     history = by_name.get(OPERATIONS) or by_name.get(HISTORY)
     if _has(by_name, TEST) or (history is not None and not history.is_folder):
         yield from _run(files, path, by_name)
@@ -163,26 +163,26 @@ def _folder(files: Files, path: str, depth: int) -> Iterator[Input]:
     if _is_table(inside):
         yield _source(path, path, PARQUET, None, inside, is_folder=True)
         return
-    for found in inside:
-        if found.name not in POINTERS:
-            _refuse_link(found)
-        if found.is_folder:
-            if depth > 1 and found.name not in POINTERS and not found.name.startswith((".", "_")):
-                yield from _folder(files, found.path, depth - 1)
-        elif found.name.endswith(SUFFIXES) or is_csv(found.name):
-            yield _file(files, found)
+    for entry in inside:
+        if entry.name not in POINTERS:
+            _refuse_link(entry)
+        if entry.is_folder:
+            if depth > 1 and entry.name not in POINTERS and not entry.name.startswith((".", "_")):
+                yield from _folder(files, entry.path, depth - 1)
+        elif entry.name.endswith(SUFFIXES) or is_csv(entry.name):
+            yield _file(files, entry)
 
 
-def _refuse_link(found: Entry) -> None:
-    if _is_link(found):
-        raise BadInput(f"{found.path}: is {LINK}; give the target of the link on the command line to read it")
+def _refuse_link(entry: Entry) -> None:
+    if _is_link(entry):
+        raise BadInput(f"{entry.path}: is {LINK}; give the target of the link on the command line to read it")
 
 
 def _run(files: Files, path: str, by_name: dict[str, Entry]) -> Iterator[Input]:
     """Yields the run of a folder."""
     data = next((by_name[name] for name in HISTORIES if name in by_name), None)
     read = [by_name[name] for name in (TEST, RESULTS) if name in by_name]
-    linked = next((found for found in [*([data] if data else []), *read] if _is_link(found)), None)
+    linked = next((entry for entry in [*([data] if data else []), *read] if _is_link(entry)), None)
     kind: str
     trouble: str | None
     if linked is not None:
@@ -214,35 +214,35 @@ def _has(by_name: dict[str, Entry], name: str) -> bool:
     return name in by_name and not by_name[name].is_folder
 
 
-def _is_link(found: Entry) -> bool:
+def _is_link(entry: Entry) -> bool:
     """Returns whether this is a symbolic link on a local disk; Hadoop follows links of no other file system."""
-    return found.path.startswith(_FILE) and Path(found.path.removeprefix(_FILE)).is_symlink()
+    return entry.path.startswith(_FILE) and Path(entry.path.removeprefix(_FILE)).is_symlink()
 
 
-def _file(files: Files, found: Entry) -> Input:
-    kind, trouble = _format(files, found)
-    run = None if kind == PARQUET else found.path.removeprefix(_FILE)
-    conventions = () if trouble is not None else _conventions(files, found, kind)
-    bare = trouble is None and _is_bare(files, found, kind)
-    return _source(found.path, found.path, kind, run, [found], bare=bare, conventions=conventions, trouble=trouble)
+def _file(files: Files, entry: Entry) -> Input:
+    kind, trouble = _format(files, entry)
+    run = None if kind == PARQUET else entry.path.removeprefix(_FILE)
+    conventions = () if trouble is not None else _conventions(files, entry, kind)
+    bare = trouble is None and _is_bare(files, entry, kind)
+    return _source(entry.path, entry.path, kind, run, [entry], bare=bare, conventions=conventions, trouble=trouble)
 
 
-def _format(files: Files, found: Entry) -> tuple[str, str | None]:
+def _format(files: Files, entry: Entry) -> tuple[str, str | None]:
     """Returns the format of a file by its first bytes, and why the file is unreadable; None if these bytes show no problem."""
     try:
-        head = files.read(found.path, HEAD_BYTES)
-        if head.startswith(_GZIP) and not found.name.endswith(".gz"):
+        head = files.read(entry.path, HEAD_BYTES)
+        if head.startswith(_GZIP) and not entry.name.endswith(".gz"):
             return (
                 UNKNOWN,
-                f"{found.path}: is compressed; rename it so that it ends in .gz, because Spark goes by the name",
+                f"{entry.path}: is compressed; rename it so that it ends in .gz, because Spark goes by the name",
             )
-        kind = detect(Source(found.path, io.BytesIO(head)))
+        kind = detect(Source(entry.path, io.BytesIO(head)))
         if kind != PARQUET:
             return kind, None
-        trouble = footer_trouble(files.tail(found.path, found.size, FOOTER_BYTES), found.size)
+        trouble = footer_trouble(files.tail(entry.path, entry.size, FOOTER_BYTES), entry.size)
     except (InputError, OSError, EOFError, zlib.error) as error:
-        return UNKNOWN, _of_file(found.path, str(error))
-    return kind, None if trouble is None else _of_file(found.path, trouble)
+        return UNKNOWN, _of_file(entry.path, str(error))
+    return kind, None if trouble is None else _of_file(entry.path, trouble)
 
 
 def _of_file(path: str, problem: str) -> str:
@@ -250,42 +250,42 @@ def _of_file(path: str, problem: str) -> str:
     return problem if problem.startswith(path) else f"{path}: {problem}"
 
 
-def _conventions(files: Files, found: Entry, kind: str) -> tuple[tuple[str, str], ...]:
+def _conventions(files: Files, entry: Entry, kind: str) -> tuple[tuple[str, str], ...]:
     """Reads the conventions in the first event of a history in EDN, and those that an old log of Jepsen shows.
 
     An unreadable event has none; the reader of the events will meet the same problem, and put it into quarantine. A first event
     longer than `_LONGEST_EVENT` is not one of ours, whose lines have bounds.
     """
     if kind == CONSOLE_LOG:
-        return _of_log(files, found)
+        return _of_log(files, entry)
     if kind != EDN:
         return ()
     for length in (HEAD_BYTES, _LONGEST_EVENT):
         try:
-            own = conventions_at(Source(found.path, io.BytesIO(files.read(found.path, length))))
+            own = conventions_at(Source(entry.path, io.BytesIO(files.read(entry.path, length))))
         except InputError:
-            if found.size <= length:
+            if entry.size <= length:
                 break
         else:
             return tuple(sorted(own.items()))
     return ()
 
 
-def _of_log(files: Files, found: Entry) -> tuple[tuple[str, str], ...]:
-    if found.size > _LONGEST_LOG:
+def _of_log(files: Files, entry: Entry) -> tuple[tuple[str, str], ...]:
+    if entry.size > _LONGEST_LOG:
         return tuple(DROP.items())  # the weaker ones hold of every log
     try:
-        return tuple(conventions_of_log(Source(found.path, io.BytesIO(files.read(found.path, _LONGEST_LOG)))).items())
+        return tuple(conventions_of_log(Source(entry.path, io.BytesIO(files.read(entry.path, _LONGEST_LOG)))).items())
     except InputError:
         return ()
 
 
-def _is_bare(files: Files, found: Entry, kind: str) -> bool:
+def _is_bare(files: Files, entry: Entry, kind: str) -> bool:
     """Returns whether a history begins with an event instead of a header; an unreadable one shows when its rows are read."""
     if kind != JSONL:
         return False
     try:
-        line = Source(found.path, io.BytesIO(files.read(found.path, HEAD_BYTES))).readline_bytes(HEAD_BYTES)
+        line = Source(entry.path, io.BytesIO(files.read(entry.path, HEAD_BYTES))).readline_bytes(HEAD_BYTES)
         return begins_events(decode_object(line))
     except (InputError, ValueError):
         return False
@@ -307,7 +307,7 @@ def _source(
     conventions: tuple[tuple[str, str], ...] = (),
     trouble: str | None = None,
 ) -> Input:
-    changed_ms = max((found.modified_ms for found in read), default=0)
+    changed_ms = max((entry.modified_ms for entry in read), default=0)
     return Input(
         path=path,
         data=data,
@@ -320,7 +320,7 @@ def _source(
         has_results=has_results,
         report=report,
         bare=bare,
-        fingerprint=" ".join(f"{found.name}:{found.size}:{found.modified_ms}" for found in read),
+        fingerprint=" ".join(f"{entry.name}:{entry.size}:{entry.modified_ms}" for entry in read),
         conventions=conventions,
         trouble=trouble,
     )
@@ -329,9 +329,9 @@ def _source(
 def _is_table(inside: Sequence[Entry]) -> bool:
     """Returns whether a folder is a data set as Spark writes it: Parquet parts, or folders of partitions."""
     return any(
-        ("=" in found.name) if found.is_folder else found.name.startswith("part-") and found.name.endswith(".parquet")
-        for found in inside
-        if not found.name.startswith((".", "_"))
+        ("=" in entry.name) if entry.is_folder else entry.name.startswith("part-") and entry.name.endswith(".parquet")
+        for entry in inside
+        if not entry.name.startswith((".", "_"))
     )
 
 

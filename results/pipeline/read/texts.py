@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 def kernel_texts(texts: pa.Array) -> tuple[Any, Any, Any]:
     """Returns texts as the kernel takes them (`evident_texts`)."""
     _, ends, text = texts.buffers()
-    there = texts.is_valid().to_numpy(zero_copy_only=False).view(np.uint8)
+    valid = texts.is_valid().to_numpy(zero_copy_only=False).view(np.uint8)
     if ends is None:
-        return np.zeros(1, np.int32), np.zeros(0, np.uint8), there
+        return np.zeros(1, np.int32), np.zeros(0, np.uint8), valid
     bounds = np.frombuffer(ends, np.int32)[texts.offset : texts.offset + len(texts) + 1]
-    return bounds, np.frombuffer(text or b"", np.uint8), there
+    return bounds, np.frombuffer(text or b"", np.uint8), valid
 
 
 def odd_texts(texts: pa.Array) -> Int64s:

@@ -43,14 +43,14 @@ def read_trend(folder: Path) -> tuple[list[ReadRun], dict[str, str]] | None:
     manifest = load_manifest(files, root)
     if manifest is None:
         return None
-    found: list[ReadRun] = []
+    runs: list[ReadRun] = []
     unread: dict[str, str] = {}
     for row in reading(root, manifest)("runs", COLUMNS).to_pylist():
         try:
-            found.append(_read(row))
+            runs.append(_read(row))
         except (InputError, ValueError, TypeError) as error:
             unread[f"{folder}: {row['run']}"] = one_line(str(error))
-    return found, unread
+    return runs, unread
 
 
 def _read(row: Mapping[str, Any]) -> ReadRun:

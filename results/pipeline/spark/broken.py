@@ -18,8 +18,8 @@ _OF_FILES: Final = ("FAILED_READ_FILE", "PATH_NOT_FOUND")
 
 def blamed(error: Exception) -> tuple[str, str] | None:
     """Returns the file that Spark cannot read, and the reason; None if the error is about no file."""
-    found = next(_files(error), None)
-    return None if found is None else (found, f"{found}: cannot be read: {root_of(error)}")
+    file = next(_files(error), None)
+    return None if file is None else (file, f"{file}: cannot be read: {root_of(error)}")
 
 
 def _files(error: Exception) -> Iterator[str]:

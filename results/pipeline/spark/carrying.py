@@ -38,7 +38,7 @@ def carried_out(
     Raises:
         JobFailed: A call raised an error, or executors were lost; the message has Spark's first line.
     """
-    pickled = [pickle.dumps(each) for each in items]
+    pickled = [pickle.dumps(item) for item in items]
     try:
         done = (
             spark.sparkContext.parallelize(pickled, len(pickled))
@@ -48,7 +48,7 @@ def carried_out(
     except (Py4JError, PySparkException) as error:
         raise JobFailed(f"the executors could not carry out the runs: {words_of(error)}") from error
     # What comes back is made by this code on machines of the user's own cluster, which can run any code here anyway.
-    return [pickle.loads(each) for each in done]  # noqa: S301
+    return [pickle.loads(answer) for answer in done]  # noqa: S301
 
 
 def _work(begin: Callable[[], object], function: Callable[..., Any], pickled: Iterable[bytes]) -> Iterator[bytes]:
@@ -57,5 +57,5 @@ def _work(begin: Callable[[], object], function: Callable[..., Any], pickled: It
     if not _has_begun:
         begin()
         _has_begun = True
-    for each in pickled:
-        yield pickle.dumps(function(*pickle.loads(each)))  # noqa: S301 - from the driver
+    for item in pickled:
+        yield pickle.dumps(function(*pickle.loads(item)))  # noqa: S301 - from the driver

@@ -40,10 +40,10 @@ def posted(spark: SparkSession, rows: Iterable[tuple[str, str, Any]]) -> DataFra
 
 def opened(envelopes: pa.Table) -> Contents:
     """Returns the contents of the envelopes of a run, by kind."""
-    found: dict[str, list[Any]] = {}
+    contents: dict[str, list[Any]] = {}
     for kind, content in zip(*(envelopes.column(name).to_pylist() for name in ("kind", "content")), strict=True):
-        found.setdefault(kind, []).append(json.loads(content))
-    return found
+        contents.setdefault(kind, []).append(json.loads(content))
+    return contents
 
 
 def mapped(rows: DataFrame, seal: Callable[[pa.RecordBatch], Iterable[tuple[str, str, Any]]]) -> DataFrame:
@@ -66,8 +66,8 @@ def by_run(envelopes: DataFrame, tables: Callable[[str, Contents], Mapping[str, 
 
     def make(its: pa.Table) -> pa.Table:
         run = its.column("run")[0].as_py()
-        found = tables(run, opened(its))
-        return sealed((run, name, row) for name, rows in found.items() for row in rows)
+        made = tables(run, opened(its))
+        return sealed((run, name, row) for name, rows in made.items() for row in rows)
 
     return envelopes.groupBy("run").applyInArrow(make, _LAYOUT)
 
@@ -81,7 +81,9 @@ def table_of(envelopes: DataFrame, name: str) -> DataFrame:
         for batch in batches:
             rows = [json.loads(content) for content in batch.column(0).to_pylist()]
             for row in rows if maps else ():
-                row |= {each: [tuple(pair) for pair in row[each]] for each in maps}
-            yield pa.RecordBatch.from_pylist([{each: row.get(each) for each in layout.names} for row in rows], layout)
+                row |= {column: [tuple(pair) for pair in row[column]] for column in maps}
+            yield pa.RecordBatch.from_pylist(
+                [{column: row.get(column) for column in layout.names} for row in rows], layout
+            )
 
     return envelopes.where(F.col("kind") == name).select("content").mapInArrow(read, struct_of(layout))

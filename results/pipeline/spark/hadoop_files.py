@@ -38,7 +38,7 @@ class HadoopFiles:
             if system.exists(path):
                 return [_found(system.getFileStatus(path))]
             statuses = system.globStatus(path)
-        return sorted((_found(status) for status in statuses or ()), key=lambda found: found.path)
+        return sorted((_found(status) for status in statuses or ()), key=lambda entry: entry.path)
 
     def folder(self, path: str) -> list[Entry]:
         """Returns the entries of a folder, sorted.
@@ -48,7 +48,7 @@ class HadoopFiles:
         """
         with _bad_input(path):
             statuses = self._system(path).listStatus(self._path(path))
-        return sorted((_found(status) for status in statuses), key=lambda found: found.path)
+        return sorted((_found(status) for status in statuses), key=lambda entry: entry.path)
 
     def exists(self, path: str) -> bool:
         """Returns whether such a file or folder exists."""
@@ -101,10 +101,10 @@ class HadoopFiles:
         partial = f"{path}.partial"
         with _bad_input(path):
             _write(self._system(path).create(self._path(partial), True), content)  # noqa: FBT003 - Java has no keywords
-            there = self._path(path)
-            context = self._jvm.org.apache.hadoop.fs.FileContext.getFileContext(there.toUri(), self._configuration)
+            target = self._path(path)
+            context = self._jvm.org.apache.hadoop.fs.FileContext.getFileContext(target.toUri(), self._configuration)
             options = self._context_array("org.apache.hadoop.fs.Options$Rename", "OVERWRITE")
-            context.rename(self._path(partial), there, options)
+            context.rename(self._path(partial), target, options)
 
     def delete(self, path: str) -> None:
         """Deletes a file, or a folder with its contents; does nothing if there is none."""

@@ -84,7 +84,7 @@ def read_histories(
         for run, source in runs.items()
     ]
     operations = None
-    if any(each.operations for each in seen):
+    if any(history.operations for history in seen):
         days = {run: source.day for run, source in runs.items()}
         operations = write_operations(spark, rows.where(F.col("row") == OPERATION), days, kept)
     return Read(
@@ -104,13 +104,13 @@ def _run(source: Input) -> str:
 def _staged(spark: SparkSession, files: Files, runs: dict[str, Input], folder: str, *, keyed: bool | None) -> DataFrame:
     """Reads all events once, and writes their rows."""
     large = {run: source for run, source in runs.items() if _is_large(files, source)}
-    found = [
-        parts.read_in_parts(spark, run, source, f"{folder}/{place}", keyed=keyed)
-        for place, (run, source) in enumerate(large.items())
+    frames = [
+        parts.read_in_parts(spark, run, source, f"{folder}/{index}", keyed=keyed)
+        for index, (run, source) in enumerate(large.items())
     ]
-    in_parts = [rows for rows in found if rows is not None]
+    in_parts = [rows for rows in frames if rows is not None]
     rest = {run: source for run, source in runs.items() if run not in large}
-    rest |= {run: source for (run, source), rows in zip(large.items(), found, strict=True) if rows is None}
+    rest |= {run: source for (run, source), rows in zip(large.items(), frames, strict=True) if rows is None}
     if rest:
         in_parts.append(_read_whole(spark, rest, f"{folder}/whole", keyed=keyed))
     return union(in_parts)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ingested:
+class IngestedFrames:
     """The input as tables.
 
     Attributes:
@@ -57,7 +57,7 @@ def ingest(
     keyed: bool | None = None,
     copy: bool = False,
     known: Mapping[str, str] | None = None,
-) -> Ingested:
+) -> IngestedFrames:
     """Reads all sources, of which there is at least one.
 
     Args:
@@ -77,7 +77,7 @@ def ingest(
     broken = [source for source in sources if source.trouble is not None]
     tables = [source for source in sources if source.trouble is None and source.format == PARQUET]
     events = [source for source in sources if source.trouble is None and source.format != PARQUET]
-    there: list[DataFrame] = []
+    frames: list[DataFrame] = []
     quarantine: list[DataFrame] = []
     seen = [Seen(run=source.name, source=source, operations=0) for source in broken]
     fault_events = None
@@ -86,30 +86,30 @@ def ingest(
         quarantine.append(conform(spark.createDataFrame(rows, "source string, run string, reason string"), QUARANTINE))
     if tables:
         read_rows = read_tables(spark, tables)
-        found, bad = look_over(read_rows, tables)
-        seen += found
+        histories, bad = look_over(read_rows, tables)
+        seen += histories
         if bad:
             quarantine.append(refused(read_rows))
             read_rows = fitting(read_rows)
-        there.append(read_rows.select(*OPERATIONS.names))
+        frames.append(read_rows.select(*OPERATIONS.names))
     _require_one_source(
         [*seen, *(Seen(run=source.name, source=source, operations=None) for source in events)], known or {}
     )
-    written = copy and bool(there)
+    written = copy and bool(frames)
     if written:
-        days = {each.run: each.source.day for each in seen}
-        there = [write_operations(spark, there[0], days, f"{kept}/copied")]
+        days = {history.run: history.source.day for history in seen}
+        frames = [write_operations(spark, frames[0], days, f"{kept}/copied")]
     if events:
         read = read_histories(spark, files, events, staged=staged, kept=f"{kept}/paired", keyed=keyed)
-        there += [read.operations] if read.operations is not None else []
+        frames += [read.operations] if read.operations is not None else []
         written = written or read.operations is not None
         quarantine += [read.quarantine] if read.quarantine is not None else []
         seen += read.seen
         fault_events = read.fault_events
-    return Ingested(
-        operations=union(there) if there else spark.createDataFrame([], struct_of(OPERATIONS)),
+    return IngestedFrames(
+        operations=union(frames) if frames else spark.createDataFrame([], struct_of(OPERATIONS)),
         quarantine=union(quarantine) if quarantine else None,
-        seen=sorted(seen, key=lambda each: each.run),
+        seen=sorted(seen, key=lambda history: history.run),
         fault_events=fault_events,
         written=written,
     )
@@ -118,6 +118,6 @@ def ingest(
 def _require_one_source(seen: Sequence[Seen], known: Mapping[str, str]) -> None:
     """Raises an error if two sources hold a run of the same name: they would be judged as one history."""
     where = dict(known)
-    for each in seen:
-        if (other := where.setdefault(each.run, each.source.path)) != each.source.path:
-            raise run_twice(each.run, other, each.source.path)
+    for history in seen:
+        if (other := where.setdefault(history.run, history.source.path)) != history.source.path:
+            raise run_twice(history.run, other, history.source.path)

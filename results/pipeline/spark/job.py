@@ -40,10 +40,10 @@ if TYPE_CHECKING:
     from results.pipeline.read.files import Files
     from results.pipeline.read.sources import Input
     from results.pipeline.spark.envelopes import Contents
-    from results.pipeline.spark.ingest import Ingested as Read
+    from results.pipeline.spark.ingest import IngestedFrames
     from results.pipeline.write.output import Manifest, Output
     from results.pipeline.write.summary import Summary
-    from results.pipeline.write.tables import Read as Reading
+    from results.pipeline.write.tables import Reading
 
 _LOST = "lost"
 
@@ -91,7 +91,7 @@ class SparkRunner:
         files: The file systems that Spark reaches.
     """
 
-    _read: Read
+    _read: IngestedFrames
     _known: Known
     _output: Output
     _options: AnalysisOptions
@@ -144,16 +144,16 @@ class SparkRunner:
 
     def measure(self) -> Sequence[str]:
         """See `Runner`."""
-        there = self._spark.read.parquet(self._output.table("verdicts"))
-        found = measured(self._read.operations, self._records, there).localCheckpoint()
+        verdict_frame = self._spark.read.parquet(self._output.table("verdicts"))
+        frame = measured(self._read.operations, self._records, verdict_frame).localCheckpoint()
         for name in TIMELINES:
-            self._write(name, table_of(found, name))
+            self._write(name, table_of(frame, name))
         return list(TIMELINES)
 
     def write(self, folder: str, name: str, rows: Iterable[Mapping[str, Any]]) -> None:
         """See `Runner`."""
         layout = struct_of(TABLES[name])
-        tuples = [tuple(row.get(each) for each in layout.names) for row in rows]
+        tuples = [tuple(row.get(column) for column in layout.names) for row in rows]
         self._spark.createDataFrame(tuples, layout).write.parquet(folder)
 
     def reading(self, root: str, manifest: Manifest) -> Reading:
@@ -174,11 +174,11 @@ class SparkRunner:
         read, known = self._read, self._known
         groups: dict[_Group, list[str]] = {}
         deciders: dict[_Group, Decider] = {}
-        for each in read.seen:
-            decider = known.deciders[each.run]
-            if decider is not None and each.operations:
-                group = _group(decider, each.source)
-                groups.setdefault(group, []).append(each.run)
+        for history in read.seen:
+            decider = known.deciders[history.run]
+            if decider is not None and history.operations:
+                group = _group(decider, history.source)
+                groups.setdefault(group, []).append(history.run)
                 deciders[group] = decider
         parts = []
         for group, runs in sorted(groups.items()):
@@ -192,19 +192,21 @@ class SparkRunner:
                 model = deciders[group].model
                 assert model is not None  # noqa: S101 - a decider has a judge or a model
                 parts.append(verdicts(rows, self._options.of_model(model, group.format, group.conventions)))
-        found = union(parts) if parts else self._spark.createDataFrame([], struct_of(VERDICTS))
+        frame = union(parts) if parts else self._spark.createDataFrame([], struct_of(VERDICTS))
         if read.quarantine is None:
-            empty = [each for each in read.seen if not each.operations or known.deciders[each.run] is None]
-            rest = posted(self._spark, ((each.run, "verdicts", unjudged(each, known)) for each in empty))
-            return union([found, table_of(rest, "verdicts")]) if empty else found
+            empty = [history for history in read.seen if not history.operations or known.deciders[history.run] is None]
+            rest = posted(self._spark, ((history.run, "verdicts", unjudged(history, known)) for history in empty))
+            return union([frame, table_of(rest, "verdicts")]) if empty else frame
         path = f"{self._output.staged}/verdicts"
-        found.write.parquet(path)
-        found = self._spark.read.schema(struct_of(VERDICTS)).parquet(path)
-        there = {row["run"] for row in found.select("run").distinct().collect()}
-        others = ((each.run, "verdicts", unjudged(each, known)) for each in read.seen if each.run not in there)
-        return self._withheld(found.unionByName(table_of(posted(self._spark, others), "verdicts")))
+        frame.write.parquet(path)
+        frame = self._spark.read.schema(struct_of(VERDICTS)).parquet(path)
+        decided = {row["run"] for row in frame.select("run").distinct().collect()}
+        others = (
+            (history.run, "verdicts", unjudged(history, known)) for history in read.seen if history.run not in decided
+        )
+        return self._withheld(frame.unionByName(table_of(posted(self._spark, others), "verdicts")))
 
-    def _withheld(self, found: DataFrame) -> DataFrame:
+    def _withheld(self, frame: DataFrame) -> DataFrame:
         """Returns verdicts, where rows in quarantine make a verdict unknown."""
         assert self._read.quarantine is not None  # noqa: S101 - the caller has asked
         counted = self._read.quarantine.groupBy("source", "run", "key").agg(
@@ -214,7 +216,7 @@ class SparkRunner:
         rows = (row.asDict() | row["first"].asDict() for row in counted.collect())
         lost = lost_of(rows, self._read.seen)
         if not lost:
-            return found
+            return frame
         theirs = F.broadcast(self._named(list(lost)))
 
         def seal(batch: pa.RecordBatch) -> Iterator[tuple[str, str, Any]]:
@@ -222,15 +224,15 @@ class SparkRunner:
 
         quarantined = posted(
             self._spark,
-            ((run, _LOST, [(key, asdict(each)) for key, each in keys.items()]) for run, keys in lost.items()),
+            ((run, _LOST, [(key, asdict(loss)) for key, loss in keys.items()]) for run, keys in lost.items()),
         )
-        doubted = by_run(mapped(found.join(theirs, "run", "left_semi"), seal).unionByName(quarantined), _doubted)
-        return found.join(theirs, "run", "left_anti").unionByName(table_of(doubted, "verdicts"))
+        doubted = by_run(mapped(frame.join(theirs, "run", "left_semi"), seal).unionByName(quarantined), _doubted)
+        return frame.join(theirs, "run", "left_anti").unionByName(table_of(doubted, "verdicts"))
 
     def _named(self, runs: Sequence[str]) -> DataFrame:
         return self._spark.createDataFrame([(run,) for run in runs], "run string")
 
 
 def _doubted(_: str, contents: Contents) -> Mapping[str, Iterable[Any]]:
-    lost = {key: Lost(**each) for key, each in contents[_LOST][0]}
+    lost = {key: Lost(**loss) for key, loss in contents[_LOST][0]}
     return {"verdicts": withheld(contents["verdicts"], lost)}

@@ -41,10 +41,10 @@ def measured(operations: DataFrame, records: DataFrame, verdicts: DataFrame) -> 
         The rows of the timelines, as envelopes.
     """
     spark = operations.sparkSession
-    found: defaultdict[str, list[Span]] = defaultdict(list)
+    spans_of: defaultdict[str, list[Span]] = defaultdict(list)
     for row in mapped(operations.select(*SPANNED), _spans).collect():
-        found[row["run"]].append(Span(**json.loads(row["content"])))
-    spans = {run: joined(parts) for run, parts in found.items()}
+        spans_of[row["run"]].append(Span(**json.loads(row["content"])))
+    spans = {run: joined(parts) for run, parts in spans_of.items()}
     subjects = records.unionByName(_shown(operations, verdicts)).unionByName(
         posted(spark, ((run, _SPAN, span.document()) for run, span in spans.items()))
     )
@@ -71,8 +71,8 @@ def _runs(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.Table]]:
     order = np.argsort(codes, kind="stable")
     rows = rows.take(pa.array(order))
     bounds = np.searchsorted(codes[order], np.arange(len(names) + 1)).tolist()
-    for place, name in enumerate(names):
-        yield name, rows.slice(bounds[place], bounds[place + 1] - bounds[place])
+    for index, name in enumerate(names):
+        yield name, rows.slice(bounds[index], bounds[index + 1] - bounds[index])
 
 
 def _spans(batch: pa.RecordBatch) -> Iterator[tuple[str, str, Any]]:
@@ -97,7 +97,7 @@ def _slicer(spans: Mapping[str, Span]) -> Any:
 
 def _subject(run: str, contents: Contents) -> tuple[Subject, Span | None]:
     [about] = contents["runs"]
-    spans = [Span(**each) for each in contents.get(_SPAN, ())]
+    spans = [Span(**fields) for fields in contents.get(_SPAN, ())]
     subject = Subject(
         run=run,
         faults=contents.get("faults", ()),

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from results.pipeline.write.output import Manifest
-    from results.pipeline.write.tables import Read
+    from results.pipeline.write.tables import Reading
 
 
 def read_table(spark: SparkSession, root: str, manifest: Manifest, name: str) -> DataFrame | None:
@@ -38,12 +38,12 @@ def read_table(spark: SparkSession, root: str, manifest: Manifest, name: str) ->
     return union(parts) if parts else None
 
 
-def reading(spark: SparkSession, root: str, manifest: Manifest) -> Read:
+def reading(spark: SparkSession, root: str, manifest: Manifest) -> Reading:
     """Returns the function that reads the tables of an output folder; see `results.pipeline.write.tables.reading`."""
 
     def read(name: str, columns: Sequence[str], /, **where: Sequence[str]) -> pa.Table:
         rows = read_table(spark, root, manifest, name)
-        layout = pa.schema([TABLES[name].field(each) for each in columns])
+        layout = pa.schema([TABLES[name].field(column_name) for column_name in columns])
         if rows is None:
             return layout.empty_table()
         for column, texts in where.items():

@@ -45,12 +45,12 @@ def read_records(
         and `reason` of damaged files, which do not affect verdicts.
     """
     files = {
-        f"{each.source.path}/{name}": each.run
-        for each in seen
-        for name, there in ((TEST, each.source.has_test), (RESULTS, each.source.has_results))
-        if there
+        f"{history.source.path}/{name}": history.run
+        for history in seen
+        for name, exists in ((TEST, history.source.has_test), (RESULTS, history.source.has_results))
+        if exists
     }
-    contents = posted(spark, ((each.run, _SEEN, None) for each in seen))
+    contents = posted(spark, ((history.run, _SEEN, None) for history in seen))
     rows: list[dict[str, Any]] = []
     if files:
         text = spark.read.text([literal(path) for path in sorted(files)], wholetext=True)
@@ -59,8 +59,8 @@ def read_records(
         )
 
         def parse(batch: pa.RecordBatch) -> Iterator[tuple[str, str, Any]]:
-            for its, place in zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True):
-                file = plain_uri(place)
+            for its, uri in zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True):
+                file = plain_uri(uri)
                 yield files[file], _DOCUMENT, parsed(files[file], file, its)
 
         mapped(content, parse).write.parquet(f"{staged}/records")
@@ -74,7 +74,7 @@ def read_records(
             mapped(fault_events.select("run", "invoke_index", "start_ns", "f", "value"), _events)
         )
     known = known_of(seen, rows, wanted)
-    by_name = {each.run: each for each in seen}
+    by_name = {history.run: history for history in seen}
 
     def tables(run: str, its: Contents) -> Mapping[str, Sequence[Any]]:
         return recorded(by_name[run], its.get(_DOCUMENT, ()), its.get(_EVENT, ()), names[run])

@@ -170,8 +170,8 @@ def _complaint(log: Path | None) -> str:
         return ""
     with log.open("rb") as file:
         lines = file.read(_LOG_BYTES).decode("utf-8", "replace").splitlines()
-    found = next((line for line in lines if any(word in line for word in _COMPLAINTS)), "")
-    return found.rpartition(_ERROR)[2].removeprefix('Exception in thread "main" ').rstrip(".")
+    complaint = next((line for line in lines if any(word in line for word in _COMPLAINTS)), "")
+    return complaint.rpartition(_ERROR)[2].removeprefix('Exception in thread "main" ').rstrip(".")
 
 
 @contextlib.contextmanager

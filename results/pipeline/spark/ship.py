@@ -45,7 +45,7 @@ def _contents() -> Iterator[tuple[str, Path]]:
     for package in PACKAGES:
         yield from _modules(package, _file_of(package).parent)
     for package in sorted(
-        {_package_of(plugin.place) for each in (WORKLOADS, MODELS) for plugin in plugins(each).values()}
+        {_package_of(plugin.place) for group in (WORKLOADS, MODELS) for plugin in plugins(group).values()}
     ):
         if package not in PACKAGES:
             yield from _of_package(package)
@@ -80,8 +80,8 @@ def _modules(package: str, root: Path) -> Iterator[tuple[str, Path]]:
     return ((name, file) for name, file in _files(package, root) if file.suffix == ".py")
 
 
-def _package_of(place: str) -> str:
-    return place.partition(PLACE_SEPARATOR)[0].partition(".")[0]
+def _package_of(location: str) -> str:
+    return location.partition(PLACE_SEPARATOR)[0].partition(".")[0]
 
 
 def _of_package(name: str) -> Iterator[tuple[str, Path]]:
@@ -95,16 +95,16 @@ def _of_package(name: str) -> Iterator[tuple[str, Path]]:
         yield Path(spec.origin).name, Path(spec.origin)
 
 
-def _of_place(place: str) -> Iterator[tuple[str, Path]]:
+def _of_place(location: str) -> Iterator[tuple[str, Path]]:
     """Yields the files of the loaded module or file that the user names, and of the loaded modules beside it."""
-    if is_file_place(place):
-        file = Path(split_place(place)[0]).absolute()
+    if is_file_place(location):
+        file = Path(split_place(location)[0]).absolute()
         yield file.name, file
         folders, package = {file.parent, Path.cwd()}, None
     else:
-        package = _package_of(place)
+        package = _package_of(location)
         folders = {Path.cwd()} if _folder_of(package) == Path.cwd() else set()
-    for name in sorted({each.partition(".")[0] for each in list(sys.modules)}):
+    for name in sorted({module.partition(".")[0] for module in list(sys.modules)}):
         if name == package or (_folder_of(name) in folders and name not in PACKAGES):
             yield from _of_package(name)
 
@@ -119,10 +119,10 @@ def _folder_of(name: str) -> Path | None:
 
 
 def _file_of(module: str) -> Path:
-    found = importlib.import_module(module).__file__
-    if found is None:
+    file = importlib.import_module(module).__file__
+    if file is None:
         raise ImportError(f"{module} is in no file")
-    return Path(found)
+    return Path(file)
 
 
 def shipped(

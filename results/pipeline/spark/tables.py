@@ -46,11 +46,11 @@ def read_tables(spark: SparkSession, sources: Sequence[Input]) -> DataFrame:
     if files := [source for source in sources if not source.is_folder]:
         # One query reads all files; a column that a file lacks is null, so its rows go to quarantine.
         rows = spark.read.schema(struct_of(OPERATIONS)).parquet(*(literal(source.data) for source in files))
-        place = F.regexp_replace(
+        address = F.regexp_replace(
             F.expr("url_decode(replace(_metadata.file_path, '+', '%2B'))"), "^([a-z0-9+.-]+):///", "$1:/"
         )
         file = F.col("_metadata.file_path").alias("file")
-        parts.append(rows.select(*OPERATIONS.names, place.alias("source"), file))
+        parts.append(rows.select(*OPERATIONS.names, address.alias("source"), file))
     for source in sources:
         if source.is_folder:
             try:
@@ -58,8 +58,8 @@ def read_tables(spark: SparkSession, sources: Sequence[Input]) -> DataFrame:
             except (PySparkException, Py4JJavaError) as error:
                 raise Unreadable(source.path, f"cannot be read as a table: {root_of(error)}") from error
             _require_columns(source, rows)
-            place = F.lit(source.data)
-            parts.append(conform(rows, OPERATIONS).withColumns({"source": place, "file": place}))
+            address = F.lit(source.data)
+            parts.append(conform(rows, OPERATIONS).withColumns({"source": address, "file": address}))
     return union(parts)
 
 
@@ -100,13 +100,13 @@ def look_over(rows: DataFrame, sources: Sequence[Input]) -> tuple[list[Seen], in
         if run in seen:
             raise run_twice(run, seen[run].source.path, source.path)
         seen[run] = Seen(run=run, source=source, operations=count)
-    with_rows = {each.source.path for each in seen.values()}
+    with_rows = {history.source.path for history in seen.values()}
     for source in sources:
         if source.path not in with_rows:
             if source.name in seen:
                 raise run_twice(source.name, seen[source.name].source.path, source.path)
             seen[source.name] = Seen(run=source.name, source=source, operations=0)
-    return sorted(seen.values(), key=lambda each: each.run), refused_rows
+    return sorted(seen.values(), key=lambda history: history.run), refused_rows
 
 
 def _counted(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -117,7 +117,7 @@ def _counted(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         bad = pa.nulls(rows.num_rows, pa.string()) if reasons is None else reasons
         groups = rows.select(["run", "file"]).append_column("bad", bad).group_by(["run", "file"], use_threads=False)
         counts = groups.aggregate([([], "count_all"), ("bad", "count")])
-        yield from pa.table([counts.column(place) for place in range(4)], schema=_COUNTED).to_batches()
+        yield from pa.table([counts.column(index) for index in range(4)], schema=_COUNTED).to_batches()
 
 
 def refused(rows: DataFrame) -> DataFrame:

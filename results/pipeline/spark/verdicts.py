@@ -90,20 +90,20 @@ def judged(operations: DataFrame, judge: Judge, memory_limit: int) -> DataFrame:
     if large:
         answers = [
             decided_in_parts(
-                operations.where((F.col("run") == each["run"]) & F.col("key").eqNullSafe(F.lit(each["key"]))),
-                judge, size=each["operations"], text=each["text"], memory_limit=memory_limit,
+                operations.where((F.col("run") == key["run"]) & F.col("key").eqNullSafe(F.lit(key["key"]))),
+                judge, size=key["operations"], text=key["text"], memory_limit=memory_limit,
             )
-            for each in large
+            for key in large
         ]  # fmt: skip
         tuples = [tuple(row.get(name) for name in VERDICTS.names) for row in answers]
-        found = operations.sparkSession.createDataFrame(tuples, struct_of(VERDICTS))
+        frame = operations.sparkSession.createDataFrame(tuples, struct_of(VERDICTS))
         if is_all:
-            return found
+            return frame
         names = operations.sparkSession.createDataFrame(
-            [(each["run"], each["key"]) for each in large], "its_run string, its_key string"
+            [(key["run"], key["key"]) for key in large], "its_run string, its_key string"
         )
         rest = operations.join(F.broadcast(names), _same_key(operations, names), "left_anti")
-        return found.unionByName(judged(rest, judge, memory_limit))
+        return frame.unionByName(judged(rest, judge, memory_limit))
     keys = keys_of(operations)
     rows = operations.select("run", *NEEDED, *OPTIONAL, address(keys.salt).alias(ADDRESS))
     spread = rows.repartition(_tasks(keys, keys.count), ADDRESS).sortWithinPartitions(ADDRESS, "invoke_index")
@@ -154,15 +154,15 @@ def verdicts(operations: DataFrame, options: VerdictOptions | None = None) -> Da
             bad.append(keys.table.join(doubtful, ADDRESS))
     if count:
         first = general.mapInArrow(_undecided, struct_of(_TARGETS))
-        found = _examined(operations, first, asked, count=count, tasks=_tasks(keys, count)).localCheckpoint()
-        parts.append(found)
+        frame = _examined(operations, first, asked, count=count, tasks=_tasks(keys, count)).localCheckpoint()
+        parts.append(frame)
         named = [F.col(column).alias(name) for name, column in REFUTED.items()]
-        refuted = found.where(is_refuted(F.col("verdict"))).select("run", "key", "operations", *named)
+        refuted = frame.where(is_refuted(F.col("verdict"))).select("run", "key", "operations", *named)
         # They are read again only for a counterexample.
         bad.append(refuted.withColumns({ADDRESS: address(keys.salt), "tied": F.lit(col=True), "orders": F.lit(0)}))
-    explained = _explained(operations, keys, [conform(each, _BAD) for each in bad], asked)
+    explained = _explained(operations, keys, [conform(frame, _BAD) for frame in bad], asked)
     if explained is not None:
-        parts = [_without(each, explained) for each in parts] + [explained]
+        parts = [_without(part, explained) for part in parts] + [explained]
     return union([*parts, _valid(keys, answers, parts, asked)])
 
 
@@ -261,7 +261,7 @@ def _chosen(bad: pa.Table, *, most: int, explained: int) -> pa.Table:
 
 
 def _rows(targets: Iterable[tuple[Target, int]]) -> pa.RecordBatch:
-    found: list[dict[str, Any]] = [
+    rows: list[dict[str, Any]] = [
         {
             "run": target.run,
             "key": target.key,
@@ -272,7 +272,7 @@ def _rows(targets: Iterable[tuple[Target, int]]) -> pa.RecordBatch:
         }
         for target, address in targets
     ]
-    return pa.RecordBatch.from_pylist(found, schema=_TARGETS)
+    return pa.RecordBatch.from_pylist(rows, schema=_TARGETS)
 
 
 def _examined(operations: DataFrame, targets: DataFrame, asked: Asked, *, count: int, tasks: int) -> DataFrame:

@@ -16,7 +16,7 @@ from results.pipeline.schema import AVAILABILITY, HEAT, LATENCIES, RATES, TABLES
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from results.pipeline.write.tables import Read
+    from results.pipeline.write.tables import Reading
 
 MAX_ROWS: Final = 200_000
 VERDICTS: Final = "verdicts"  # only of the keys in `HEAT`
@@ -40,18 +40,18 @@ class Gathered:
     kinds: Sequence[Mapping[str, Any]]
 
 
-def gathered(read: Read, names: Sequence[str]) -> Gathered:
+def gathered(read: Reading, names: Sequence[str]) -> Gathered:
     """Gathers the rows of some runs from the tables.
 
     Args:
         read: Reads the tables of the output folder.
         names: The shown runs.
     """
-    found: dict[str, dict[str, list[Mapping[str, Any]]]] = {name: {} for name in names}
+    runs: dict[str, dict[str, list[Mapping[str, Any]]]] = {name: {} for name in names}
 
     def take(table: str, rows: Iterable[Mapping[str, Any]]) -> None:
         for row in rows:
-            found[row["run"]].setdefault(table, []).append(row)
+            runs[row["run"]].setdefault(table, []).append(row)
 
     if names:
         rates = read(RATES, (*_BUCKET, "operations"), run=names).group_by(list(_BUCKET), use_threads=False)
@@ -59,7 +59,7 @@ def gathered(read: Read, names: Sequence[str]) -> Gathered:
         take(RATES, summed.slice(0, MAX_ROWS).to_pylist())
         for table in (LATENCIES, HEAT, TOTALS):
             take(table, read(table, TABLES[table].names, run=names).slice(0, MAX_ROWS).to_pylist())
-        shown = {(row["run"], row["key"]) for of_run in found.values() for row in of_run.get(HEAT, ())}
+        shown = {(row["run"], row["key"]) for of_run in runs.values() for row in of_run.get(HEAT, ())}
         keys = sorted({key for _, key in shown})
         verdicts = read(VERDICTS, ("run", "key", "verdict"), run=names, key=keys).to_pylist()
         take(VERDICTS, (row for row in verdicts if (row["run"], row["key"]) in shown))
@@ -68,4 +68,4 @@ def gathered(read: Read, names: Sequence[str]) -> Gathered:
     around = read(AVAILABILITY, ("run", "kind", "node", "f", "part", "operations", "answered"), part=[DURING])
     whole = around.filter(pc.and_(pc.is_null(around.column("node")), pc.is_null(around.column("f"))))
     during = whole.group_by(["run", "kind"], use_threads=False).aggregate([("operations", "sum"), ("answered", "sum")])
-    return Gathered(runs=found, kinds=during.rename_columns(["run", "kind", "asked", "answered"]).to_pylist())
+    return Gathered(runs=runs, kinds=during.rename_columns(["run", "kind", "asked", "answered"]).to_pylist())

@@ -78,7 +78,11 @@ class Manifest:
         """Returns the folders of each table, from the oldest to the newest, by the table's name."""
         names = sorted({name for generation in self.generations for name in generation.tables})
         return {
-            name: [f"{root}/{GENERATIONS}/{each.id}/{name}" for each in self.generations if name in each.tables]
+            name: [
+                f"{root}/{GENERATIONS}/{generation.id}/{name}"
+                for generation in self.generations
+                if name in generation.tables
+            ]
             for name in names
         }
 
@@ -94,10 +98,10 @@ def load_manifest(files: Files, root: str) -> Manifest | None:
         return None
     try:
         document = json.loads(files.read(path, MAX_MANIFEST_BYTES))
-        found = (document["format"], document["version"])
-        if found != (FORMAT, VERSION):
+        actual = (document["format"], document["version"])
+        if actual != (FORMAT, VERSION):
             raise BadOutput(
-                f"{path}: expected {FORMAT} version {VERSION}, found {found[0]} {found[1]}; choose another --out"
+                f"{path}: expected {FORMAT} version {VERSION}, found {actual[0]} {actual[1]}; choose another --out"
             )
         return Manifest(
             written=str(document["written"]),
@@ -225,7 +229,7 @@ class Output:
         if self.before.generations or not self._files.exists(self.root):
             return
         ours = {GENERATIONS, LOCK, f"{MANIFEST}.partial"}
-        others = [found.name for found in self._files.folder(self.root) if found.name not in ours]
+        others = [entry.name for entry in self._files.folder(self.root) if entry.name not in ours]
         if others:
             raise BadOutput(
                 f"{self.root}: expected a new folder, or one of an earlier analysis; found {others[0]} in it"
@@ -256,9 +260,9 @@ class Output:
         named = {generation.id for generation in manifest.generations}
         folder = f"{self.root}/{GENERATIONS}"
         if self._files.exists(folder):
-            for found in self._files.folder(folder):
-                if found.name not in named:
-                    self._files.delete(found.path)
+            for entry in self._files.folder(folder):
+                if entry.name not in named:
+                    self._files.delete(entry.path)
 
 
 def _is_running(pid: int) -> bool:

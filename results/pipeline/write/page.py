@@ -36,7 +36,7 @@ _LINK = re.compile(r'<a xlink:href="([^"]*)"')
 
 
 def render(
-    found: Summary,
+    summary: Summary,
     trends: Sequence[Mapping[str, Any]],
     gather: Callable[[Sequence[str]], Gathered],
     draw: Draw,
@@ -44,7 +44,7 @@ def render(
     """Draws an analysis.
 
     Args:
-        found: The summary.
+        summary: The summary.
         trends: The rows of `trends.trends`.
         gather: Returns the input of the pictures, given the names of the shown runs.
         draw: Draws pictures; `results.page.drawing.draw_all`.
@@ -53,30 +53,30 @@ def render(
         Files by name: the page, and each of its pictures.
     """
     rows = chosen(trends, SHOWN_ROWS)
-    links = _links(found.out, trends)
+    links = _links(summary.out, trends)
     drawn_rows = [row for row in rows if needs_pictures(row, links)][:SHOWN_RUNS]
     gathered = gather([row["run"] for row in drawn_rows])
     pictured = of_runs(drawn_rows, gathered.runs)
     lines = lines_of(trends)
     by_line, by_fault = of_lines(lines, links), of_faults(trends, gathered.kinds)
-    pictures = [*by_line, *by_fault, *(each for run in pictured for each in run.pictures)]
-    drawn = {picture.name: each for picture, each in zip(pictures, draw(pictures), strict=True)}
+    pictures = [*by_line, *by_fault, *(picture for run in pictured for picture in run.pictures)]
+    drawn = {picture.name: drawing for picture, drawing in zip(pictures, draw(pictures), strict=True)}
     files: dict[str, bytes] = {}
-    for name, each in drawn.items():
-        files[f"{name}.svg"] = _LINK.sub(r'<a xlink:href="../\1"', each.svg).encode()
+    for name, drawing in drawn.items():
+        files[f"{name}.svg"] = _LINK.sub(r'<a xlink:href="../\1"', drawing.svg).encode()
     pages = environment(finalize=lambda value: plain(value) if type(value) is str else value)
 
     def shown(pictures: Sequence[Picture]) -> list[dict[str, Any]]:
         # Our own SVG; the drawing library has escaped its texts.
-        return [{"title": each.title, "svg": Markup(drawn[each.name].element)} for each in pictures]  # noqa: S704
+        return [{"title": picture.title, "svg": Markup(drawn[picture.name].element)} for picture in pictures]  # noqa: S704
 
     page = pages.get_template("analysis.html").render(
-        verdict=str(found.outcome),
-        runs=found.runs,
-        operations=found.operations,
-        counts={name: found.counts.get(name, 0) for name in ("valid", "invalid", "unknown")},
-        outcomes=found.outcomes,
-        quarantined=found.quarantined,
+        verdict=str(summary.outcome),
+        runs=summary.runs,
+        operations=summary.operations,
+        counts={name: summary.counts.get(name, 0) for name in ("valid", "invalid", "unknown")},
+        outcomes=summary.outcomes,
+        quarantined=summary.quarantined,
         history=HISTORY,
         deviations=f"{DEVIATIONS:g}",
         verdict_of=verdict_of,
@@ -88,11 +88,13 @@ def render(
         trends=shown(by_line),
         faults=shown(by_fault),
         rows=rows,
-        refuted=found.refuted,
-        undecided=found.undecided,
-        orders={name: found.orders.get(name, 0) for name in ("valid", "invalid", "unknown")} if found.orders else {},
-        misordered=found.misordered,
-        reasons=found.reasons,
+        refuted=summary.refuted,
+        undecided=summary.undecided,
+        orders={name: summary.orders.get(name, 0) for name in ("valid", "invalid", "unknown")}
+        if summary.orders
+        else {},
+        misordered=summary.misordered,
+        reasons=summary.reasons,
         reported=sum(row["run"] in links for row in rows) - sum(row["run"] in links for row in drawn_rows),
         pictured=[{"row": run.row, "pictures": shown(run.pictures)} for run in pictured],
     )

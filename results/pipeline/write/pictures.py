@@ -98,7 +98,7 @@ def of_runs(rows: Sequence[Mapping[str, Any]], tables: Mapping[str, OfRun]) -> l
 
 
 def _of_run(prefix: str, tables: Mapping[str, Sequence[Any]]) -> list[Picture]:
-    totals = sorted(tables.get("totals", ()), key=lambda row: (-sum(row[each] for each in OUTCOMES), row["f"]))
+    totals = sorted(tables.get("totals", ()), key=lambda row: (-sum(row[outcome] for outcome in OUTCOMES), row["f"]))
     functions = {row["f"] for row in totals[:SHOWN_FUNCTIONS]}
     rates = [row for row in tables.get("rates", ()) if row["f"] in functions]
     if not rates:
@@ -116,7 +116,7 @@ def _of_run(prefix: str, tables: Mapping[str, Sequence[Any]]) -> list[Picture]:
             for row in tables.get("faults", ())
         ]
     )
-    found = [
+    pictures = [
         Picture(
             name=f"{prefix}-rate",
             title=f"Operations per second, each {width_s:g} s{of_faults}",
@@ -126,7 +126,7 @@ def _of_run(prefix: str, tables: Mapping[str, Sequence[Any]]) -> list[Picture]:
     latencies = [row for row in tables.get("latencies", ()) if row["f"] in functions]
     if latencies:
         quantiles: dict[str | None, str] = {name: f"{name}_ms" for name in _QUANTILE_NAMES}
-        found.append(
+        pictures.append(
             Picture(
                 name=f"{prefix}-latency",
                 title=f"Latency quantiles of ok operations, each {width_s:g} s{of_faults}",
@@ -135,14 +135,14 @@ def _of_run(prefix: str, tables: Mapping[str, Sequence[Any]]) -> list[Picture]:
         )
     heat = tables.get("heat", ())
     if heat:
-        found.append(
+        pictures.append(
             Picture(
                 name=f"{prefix}-keys",
                 title=f"Operations on keys, each {width_s:g} s",
                 figure=partial(_figure, "overviews:heat", _strips(heat, tables.get("verdicts", ()), width_s), width_s),
             )
         )
-    return found
+    return pictures
 
 
 def _lines(
@@ -153,24 +153,24 @@ def _lines(
     first, last = (0 if per else min(places)), max(places)
     time_s = (np.arange(first, last + 1) + 0.5) * width_s
     values: dict[tuple[str, str], Any] = {}
-    for row, place in zip(rows, places, strict=True):
+    for row, number in zip(rows, places, strict=True):
         for name, column in names.items():
             line = values.setdefault(
                 (row["f"], name or row["type"]), np.full(time_s.size, 0.0 if per else np.nan, np.float64)
             )
-            line[place - first] = row[column] / (per or 1)
+            line[number - first] = row[column] / (per or 1)
     return [Line(f=short(f, 40), name=name, time_s=time_s, value=value) for (f, name), value in sorted(values.items())]
 
 
 def _strips(heat: Sequence[Any], verdicts: Sequence[Any], width_s: float) -> list[Strip]:
-    found = {row["key"]: row["verdict"] for row in verdicts}
+    verdict_of = {row["key"]: row["verdict"] for row in verdicts}
     cells: dict[str, list[tuple[int, int, int]]] = {}
     for row in heat:
-        place = round(row["time_s"] / width_s)
-        cells.setdefault(row["key"], []).append((place, row["operations"], row["answered"]))
+        bucket = round(row["time_s"] / width_s)
+        cells.setdefault(row["key"], []).append((bucket, row["operations"], row["answered"]))
     severity = {str(verdict): verdict.severity for verdict in Verdict}
-    keys = sorted(cells, key=lambda key: (-severity.get(found.get(key) or "", 0), len(key), key))
-    return [Strip(name=key, verdict=found.get(key), cells=sorted(cells[key])) for key in keys]
+    keys = sorted(cells, key=lambda key: (-severity.get(verdict_of.get(key) or "", 0), len(key), key))
+    return [Strip(name=key, verdict=verdict_of.get(key), cells=sorted(cells[key])) for key in keys]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,9 +201,9 @@ def lines_of(trends: Sequence[Mapping[str, Any]]) -> list[LineOfRuns]:
     for row in trends:
         if row["line"] is not None:
             lines.setdefault(tuple(row[name] for name in LINE), []).append(row)
-    found = [_line(rows) for rows in lines.values()]
+    all_lines = [_line(rows) for rows in lines.values()]
     return sorted(
-        found, key=lambda line: (-_severity(line.latest["outcome"]), -len(line.latest["regressions"]), line.title)
+        all_lines, key=lambda line: (-_severity(line.latest["outcome"]), -len(line.latest["regressions"]), line.title)
     )
 
 
@@ -241,7 +241,7 @@ def _of_line(name: str, line: LineOfRuns, links: Mapping[str, str]) -> Picture:
         Trend(
             title=title,
             values=[None if row[figure] is None else row[figure] * factor for row in rows],
-            regressions=[place for place, row in enumerate(rows) if figure in row["regressions"]],
+            regressions=[index for index, row in enumerate(rows) if figure in row["regressions"]],
         )
         for figure, (title, factor) in _TITLES.items()
         if figure in FIGURES and any(row[figure] is not None for row in rows)
@@ -271,14 +271,14 @@ def of_faults(trends: Sequence[Mapping[str, Any]], by_kind: Sequence[Mapping[str
         by_kind: The `kinds` of `gathered.Gathered`.
     """
     kinds: dict[str, list[Mapping[str, Any]]] = {}
-    for each in by_kind:
-        kinds.setdefault(each["run"], []).append(each)
-    met: dict[tuple[str, str], list[tuple[Mapping[str, Any], Mapping[str, Any]]]] = {}
+    for fault in by_kind:
+        kinds.setdefault(fault["run"], []).append(fault)
+    by_cell: dict[tuple[str, str], list[tuple[Mapping[str, Any], Mapping[str, Any]]]] = {}
     for row in trends:
         if row["workload"] is not None:
-            for each in kinds.get(row["run"], [{"kind": NO_FAULT, "asked": 0, "answered": 0}]):
-                met.setdefault((each["kind"], row["workload"]), []).append((row, each))
-    cells = [_cell(*names, met[names]) for names in met]
+            for fault in kinds.get(row["run"], [{"kind": NO_FAULT, "asked": 0, "answered": 0}]):
+                by_cell.setdefault((fault["kind"], row["workload"]), []).append((row, fault))
+    cells = [_cell(*names, by_cell[names]) for names in by_cell]
     cells.sort(key=lambda cell: (-_severity(next(iter(cell.outcomes))), cell.row, cell.column))
     shown = cells[:SHOWN_CELLS]
     few = f", the worst {SHOWN_CELLS} of {len(cells):,} cells" if len(cells) > SHOWN_CELLS else ""
@@ -297,9 +297,9 @@ def of_faults(trends: Sequence[Mapping[str, Any]], by_kind: Sequence[Mapping[str
     ]
 
 
-def _cell(kind: str, workload: str, met: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> Cell:
-    outcomes = Counter(row["outcome"] for row, _ in met)
-    asked, answered = (sum(each[name] for _, each in met) for name in ("asked", "answered"))
+def _cell(kind: str, workload: str, pairs: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> Cell:
+    outcomes = Counter(row["outcome"] for row, _ in pairs)
+    asked, answered = (sum(fault[name] for _, fault in pairs) for name in ("asked", "answered"))
     return Cell(
         row=kind,
         column=workload,
@@ -308,11 +308,11 @@ def _cell(kind: str, workload: str, met: Sequence[tuple[Mapping[str, Any], Mappi
     )
 
 
-def _figure(place: str, *arguments: object) -> Figure:
+def _figure(function: str, *arguments: object) -> Figure:
     """Draws a figure by a function of `results`, given as `module:name`.
 
     The drawing library is slow to load. So its functions have names here, and only the process that draws loads them.
     """
-    module, _, name = place.partition(":")
+    module, _, name = function.partition(":")
     figure: Figure = getattr(import_module(f"results.page.{module}"), name)(*arguments)
     return figure

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from harness.errors import ExitCode
     from results.pipeline.write.output import Manifest
-    from results.pipeline.write.tables import Read
+    from results.pipeline.write.tables import Reading
 
 SHOWN_ROWS: Final = 20
 UNKNOWN: Final = str(Verdict.UNKNOWN)
@@ -87,8 +87,8 @@ class Summary:
     @property
     def outcome(self) -> Verdict:
         """The worst outcome of all runs as a verdict: negative controls and known failures do not count as failures."""
-        found = [CaseOutcome(name).verdict for name, runs in self.outcomes.items() if runs]
-        return worst([*found, Verdict.UNKNOWN] if sum(self.outcomes.values()) < self.runs else found)
+        verdicts = [CaseOutcome(name).verdict for name, runs in self.outcomes.items() if runs]
+        return worst([*verdicts, Verdict.UNKNOWN] if sum(self.outcomes.values()) < self.runs else verdicts)
 
     @property
     def exit_code(self) -> ExitCode:
@@ -96,7 +96,7 @@ class Summary:
         return self.verdict.exit_code
 
 
-def summary(read_tables: Read, root: str, manifest: Manifest, *, read: int = 0) -> Summary:
+def summary(read_tables: Reading, root: str, manifest: Manifest, *, read: int = 0) -> Summary:
     """Returns the summary of an output folder.
 
     Args:
@@ -105,8 +105,8 @@ def summary(read_tables: Read, root: str, manifest: Manifest, *, read: int = 0) 
         manifest: Its manifest.
         read: How many runs this job has read.
     """
-    there = read_tables("verdicts", ("run", "verdict", "cause", "operations", "order_agrees"))
-    counts, orders = _counted(there.column("verdict")), _counted(there.column("order_agrees"))
+    verdicts = read_tables("verdicts", ("run", "verdict", "cause", "operations", "order_agrees"))
+    counts, orders = _counted(verdicts.column("verdict")), _counted(verdicts.column("order_agrees"))
     trends = read_tables("trends", ("run", "outcome"))
     outcomes = dict(zip(trends.column("run").to_pylist(), trends.column("outcome").to_pylist(), strict=True))
     refused = read_tables("quarantine", ("reason", "source")).group_by("reason")
@@ -120,7 +120,7 @@ def summary(read_tables: Read, root: str, manifest: Manifest, *, read: int = 0) 
         out=root,
         runs=sum(len(runs) for runs in manifest.runs.values()),
         read=read,
-        operations=pc.sum(there.column("operations")).as_py() or 0,
+        operations=pc.sum(verdicts.column("operations")).as_py() or 0,
         counts=counts,
         outcomes=_counted(trends.column("outcome")),
         refuted=first("verdict", Verdict.INVALID, counts),
@@ -138,7 +138,7 @@ def summary(read_tables: Read, root: str, manifest: Manifest, *, read: int = 0) 
         ],
         quarantined=sum(row["source_count"] for row in by_reason),
         tables=manifest.tables(root),
-        unpromised=_unpromised(there),
+        unpromised=_unpromised(verdicts),
     )
 
 
@@ -157,7 +157,7 @@ def _counted(column: pa.ChunkedArray) -> dict[str, int]:
 
 
 def _first(
-    read_tables: Read, column: str, verdict: Verdict, outcomes: Mapping[str, str | None]
+    read_tables: Reading, column: str, verdict: Verdict, outcomes: Mapping[str, str | None]
 ) -> Sequence[Mapping[str, Any]]:
     """Returns the first rows of verdicts with a verdict; those of runs with an unexpected outcome come before the others."""
     rows = read_tables(
@@ -165,8 +165,8 @@ def _first(
     )
     names = list(zip(rows.column("run").to_pylist(), rows.column("key").to_pylist(), strict=True))
 
-    def order(place: int) -> tuple[bool, str, bool, str]:
-        run, key = names[place]
+    def order(index: int) -> tuple[bool, str, bool, str]:
+        run, key = names[index]
         return outcomes.get(run) != CaseOutcome.UNEXPECTED, run, key is not None, key or ""
 
     chosen = rows.take(sorted(range(len(names)), key=order)[:SHOWN_ROWS])

@@ -23,7 +23,7 @@ PARTITIONS: Final = ("day", "run_folder")
 MAX_FOLDER_NAME: Final = 120
 
 
-class Read(Protocol):
+class Reading(Protocol):
     """Reads a table of an output folder, without the runs that a later generation has read again."""
 
     def __call__(self, name: str, columns: Sequence[str], /, **where: Sequence[str]) -> pa.Table:
@@ -67,13 +67,13 @@ def write_operations(folder: str, operations: pa.Table, *, run: str, day: str) -
 
 
 def _write(folder: str, rows: pa.Table) -> None:
-    place = local(folder)
-    place.mkdir(parents=True)
-    parquet.write_table(rows, place / "part-00000.parquet")
-    (place / "_SUCCESS").touch()
+    target = local(folder)
+    target.mkdir(parents=True)
+    parquet.write_table(rows, target / "part-00000.parquet")
+    (target / "_SUCCESS").touch()
 
 
-def reading(root: str, manifest: Manifest) -> Read:
+def reading(root: str, manifest: Manifest) -> Reading:
     """Returns the function that reads the tables of an output folder.
 
     Args:
@@ -82,18 +82,18 @@ def reading(root: str, manifest: Manifest) -> Read:
     """
 
     def read(name: str, columns: Sequence[str], /, **where: Sequence[str]) -> pa.Table:
-        layout = pa.schema([TABLES[name].field(each) for each in columns])
+        layout = pa.schema([TABLES[name].field(column) for column in columns])
         parts: list[pa.Table] = []
         for generation in manifest.generations:
             if name not in generation.tables:
                 continue
             if name in WHOLE:
                 parts.clear()
-            there = dataset.dataset(local(f"{root}/{GENERATIONS}/{generation.id}/{name}"), format="parquet")
+            stored = dataset.dataset(local(f"{root}/{GENERATIONS}/{generation.id}/{name}"), format="parquet")
             wanted = [_isin(column, texts) for column, texts in where.items()]
             wanted += [~_isin("run", generation.superseded)] if generation.superseded else []
-            rows = there.to_table(
-                columns=[each for each in columns if each in there.schema.names], filter=_all_of(wanted)
+            rows = stored.to_table(
+                columns=[column for column in columns if column in stored.schema.names], filter=_all_of(wanted)
             )
             parts.append(_completed(rows, layout))
         return pa.concat_tables(parts) if parts else layout.empty_table()
@@ -106,16 +106,16 @@ def _isin(column: str, texts: Sequence[str]) -> pc.Expression:
 
 
 def _all_of(conditions: Sequence[pc.Expression]) -> pc.Expression | None:
-    found: pc.Expression | None = None
+    joined: pc.Expression | None = None
     for condition in conditions:
-        found = condition if found is None else found & condition
-    return found
+        joined = condition if joined is None else joined & condition
+    return joined
 
 
 def _completed(rows: pa.Table, layout: pa.Schema) -> pa.Table:
     """Returns exactly these columns, with their types; one that is missing is null."""
     nothing = pa.nulls(rows.num_rows)
-    columns = [rows.column(each) if each in rows.column_names else nothing for each in layout.names]
+    columns = [rows.column(name) if name in rows.column_names else nothing for name in layout.names]
     return pa.table(
         [column.cast(field.type) for column, field in zip(columns, layout, strict=True)], names=layout.names
     )

@@ -130,8 +130,8 @@ def logs(folder: Path, main: str, *nodes: str, seed: int = 1, time_s: float) -> 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_plain_sockets(seed: int, folder: Path) -> None:
     """Calls return and throw in virtual time what they do on this machine."""
-    found = logs(folder, "Calls", "n1", "n2", seed=seed, time_s=20.0)
-    assert [said(lines) for lines in found] == [SERVER, CALLER]
+    texts = logs(folder, "Calls", "n1", "n2", seed=seed, time_s=20.0)
+    assert [said(lines) for lines in texts] == [SERVER, CALLER]
 
 
 def test_time_and_chance_are_those_of_the_seed(folder: Path) -> None:

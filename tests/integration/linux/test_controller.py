@@ -7,6 +7,7 @@ import os
 import resource
 import shutil
 import subprocess
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -196,8 +197,8 @@ def another_host(folder: Path) -> Iterator[None]:
     (folder / "something new").write_text("on the host")
     sleeping = ["unshare", "--mount", "--net", "--uts", "--ipc", "sleep", "60"]
     limits = [
-        (each, resource.getrlimit(each))
-        for each in (resource.RLIMIT_MEMLOCK, resource.RLIMIT_NPROC, resource.RLIMIT_CORE)
+        (kind, resource.getrlimit(kind))
+        for kind in (resource.RLIMIT_MEMLOCK, resource.RLIMIT_NPROC, resource.RLIMIT_CORE)
     ]
     groups, mask, priority = os.getgroups(), os.umask(0o077), os.getpriority(os.PRIO_PROCESS, 0)
     others = [subprocess.Popen(sleeping) for _ in range(3)]
@@ -205,13 +206,13 @@ def another_host(folder: Path) -> Iterator[None]:
     try:
         os.setgroups([12345])
         os.setpriority(os.PRIO_PROCESS, 0, min(19, priority + 3))
-        for each, (_, most) in limits:
-            resource.setrlimit(each, (1000, most))
+        for kind, (_, most) in limits:
+            resource.setrlimit(kind, (1000, most))
         subprocess.run(["sleep", "1.1"], check=True)
         yield
     finally:
-        for each, limit in limits:
-            resource.setrlimit(each, limit)
+        for kind, limit in limits:
+            resource.setrlimit(kind, limit)
         os.setgroups(groups)
         os.umask(mask)
         os.setpriority(os.PRIO_PROCESS, 0, priority)
@@ -498,5 +499,67 @@ def test_an_unknown_call_ends_the_run_with_its_number(binary: Path, tmp_path: Pa
             InfrastructureError, match="on n1 makes the system call 999, which the simulation does not know"
         ):
             run.wait(300 * SECOND_NS)
+    finally:
+        run.stop()
+
+
+DRIFTING = """
+import select, signal, time
+def clocks(): return time.monotonic_ns(), time.time_ns(), time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+began = clocks()
+time.sleep(2)
+select.select([], [], [], 2)
+signal.sigtimedwait([signal.SIGUSR1], 2)
+signal.setitimer(signal.ITIMER_REAL, 2)
+signal.sigwait([signal.SIGALRM])
+print(*(now - then for now, then in zip(clocks(), began)))
+"""
+
+
+@pytest.mark.parametrize("speed", [0.5, 1.0, 4.0])
+def test_waits_follow_the_clock_of_a_node_that_drifts(binary: Path, tmp_path: Path, speed: float) -> None:
+    """Each wait takes its time on the node's own clock, also if the speed changes while it goes on."""
+    code = "import signal; signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGALRM])" + DRIFTING
+    parts = Parts(seed=1, root=tmp_path, nodes=NODES, variables={"PATH": "/usr/bin:/bin"}, shown=[Path("/usr")])
+    run = Controller(binary, parts)
+    try:
+        run.start("n1", [*PYTHON, code], folder="/root", output="/root/output")
+        assert run.wait(SECOND_NS) == []  # within the first wait
+        run.set_speed("n1", round(speed * 1_000_000))
+        (exited,) = run.wait(60 * SECOND_NS)
+        assert exited.number == 0
+        passed = [int(word) for word in run.path_of("n1", "/root/output").read_text().split()]
+        assert all(8 <= time_ns / SECOND_NS < 8.2 for time_ns in passed)
+        assert run.now_ns / SECOND_NS == pytest.approx(1 + 7 / speed, abs=0.3)
+        ahead_s = (run.now_ns - SECOND_NS) * (speed - 1) / SECOND_NS
+        assert run.ahead_ns("n1") / SECOND_NS == pytest.approx(ahead_s, abs=0.01)
+        assert run.ahead_ns("us") == 0
+    finally:
+        run.stop()
+
+
+def test_a_clock_keeps_what_it_gained_when_its_speed_is_right_again(binary: Path, tmp_path: Path) -> None:
+    """Its monotonic clock never goes back, and the wall clock can be set right."""
+    code = "import time\nfor _ in range(5): print(time.monotonic(), time.time(), flush=True); time.sleep(1)"
+    parts = Parts(seed=1, root=tmp_path, nodes=NODES, variables={"PATH": "/usr/bin:/bin"}, shown=[Path("/usr")])
+    run = Controller(binary, parts)
+    try:
+        run.set_speed("n1", 3_000_000)
+        run.start("n1", [*PYTHON, code], folder="/root", output="/root/output")
+        assert run.wait(SECOND_NS) == []
+        run.set_speed("n1", 1_000_000)
+        run.set_clock("n1", 0)
+        assert run.ahead_ns("n1") == 0
+        (exited,) = run.wait(60 * SECOND_NS)
+        assert exited.number == 0
+        lines = [
+            [float(word) for word in line.split()]
+            for line in run.path_of("n1", "/root/output").read_text().splitlines()
+        ]
+        gaps = [after[0] - before[0] for before, after in pairwise(lines)]
+        assert all(1 <= gap < 1.1 for gap in gaps)
+        lead_s = (run.monotonic_ns("n1") - run.monotonic_ns("us")) / SECOND_NS
+        assert lead_s == pytest.approx(2, abs=0.01)
+        assert lines[-1][1] - lines[0][1] == pytest.approx(4 - lead_s, abs=0.2)
     finally:
         run.stop()

@@ -135,7 +135,7 @@ def test_a_page_that_was_not_synced_may_be_lost(tmp_path: Path) -> None:
     for seed in range(1, 13):
         with disk(tmp_path, seed=seed) as lost:
             mapped = lost.lose_power(MAPPED.format(more=""))["mapped"]
-        pages = [mapped[place : place + 4096] for place in range(0, len(mapped), 4096)]
+        pages = [mapped[index : index + 4096] for index in range(0, len(mapped), 4096)]
         assert pages[0] in {SYNCED, b"notced" + bytes(4090)}
         assert pages[1] in {NOT_SYNCED, SYNCED}
         seen.add(tuple(bytes(page[:6]) for page in pages[:3]))
@@ -252,9 +252,9 @@ def test_the_nth_call_on_a_file_fails(
         run = failing.run
         run.fail(7, "n1", DATA, Failing(call=call, pattern=pattern, nth=nth, times=1, error=error))
         *lines, size = failing.output(*PYTHON, CALLS).splitlines()
-        failed = [f"{each.call} {each.number} {each.file}" for each in run.failed(7)]
+        failed = [f"{call.call} {call.number} {call.file}" for call in run.failed(7)]
         assert ([line for line in lines if EIO in line or ENOSPC in line], failed) == expected
-        assert all(each.program.startswith("/usr/bin/python3") for each in run.failed(7))
+        assert all(call.program.startswith("/usr/bin/python3") for call in run.failed(7))
         assert int(size) == (8 if call == "write" and pattern == "*.log" else 12)
         run.mend(7)
         assert failing.output(*PYTHON, CALLS.replace("os.O_CREAT", "os.O_TRUNC | os.O_CREAT")).split()[:-1] == WORKS * 3
@@ -402,7 +402,7 @@ MADE = [
     *(("create", 1), ("write", 2), ("write", 3), ("write", 4)),
     *((SYNCING, 4), ("sync", 0), ("write", 1), ("rename", 2)),
 ]
-COUNTED = [place for place, (call, _) in enumerate(MADE) if call != SYNCING]  # the steps of the kind `any`
+COUNTED = [index for index, (call, _) in enumerate(MADE) if call != SYNCING]  # the steps of the kind `any`
 
 
 def test_the_disk_notes_each_step(tmp_path: Path) -> None:
@@ -441,10 +441,10 @@ def test_a_program_stands_still_after_a_step_and_loses_what_is_chosen(
         number = chosen.run.start("n1", [*PYTHON, STEPS], folder=DATA, output="/root/output")
         (stands,) = chosen.run.wait(chosen.run.now_ns + SECOND_NS)
         assert (stands.kind, stands.id, stands.number) == ("stands", 7, number)
-        place = COUNTED[nth - 1] if call == ANY_STEP else MADE.index((SYNCING, 4))
-        assert step_of(stands.step).call == MADE[place][0]
+        index = COUNTED[nth - 1] if call == ANY_STEP else MADE.index((SYNCING, 4))
+        assert step_of(stands.step).call == MADE[index][0]
         assert chosen.run.wait(chosen.run.now_ns + SECOND_NS) == []
-        assert len(chosen.run.steps()) == place + 1
+        assert len(chosen.run.steps()) == index + 1
         chosen.run.lose_power(number)
         changes = chosen.run.unsynced("n1")
         chosen.run.lose("n1", DATA, lost.format(*changes))
@@ -462,3 +462,34 @@ def test_a_program_goes_on_after_a_step(tmp_path: Path) -> None:
         going.run.resume(number)
         assert going.run.wait(going.run.now_ns + SECOND_NS) == []
         assert (going.data / "renamed").read_bytes() == b"1234"
+
+
+SYNCS = """
+import os, time
+file = os.open("file", os.O_CREAT | os.O_WRONLY)
+for number in range(4):
+    os.write(file, b"x")
+    began = time.monotonic()
+    os.fsync(file)
+    print(time.monotonic() - began)
+    time.sleep(1)
+"""
+
+
+def test_a_slow_disk_makes_syncs_slow_and_says_how_long_they_took(tmp_path: Path) -> None:
+    """What began before the end of the rule takes its time; what begins after it is as fast as before."""
+    with disk(tmp_path) as node:
+        node.run.slow(7, "n1", 400_000_000)
+        node.run.start("n1", [*PYTHON, SYNCS], folder=DATA, output="/root/output")
+        node.run.wait(node.run.now_ns + int(1.6 * SECOND_NS))
+        syncs = node.run.slowed(7)["n1"]
+        node.run.mend(7)
+        assert node.run.slowed(7) == {}
+        (exited,) = node.run.wait(node.run.now_ns + 30 * SECOND_NS)
+        assert exited.number == 0
+        times_s = [float(line) for line in node.run.path_of("n1", "/root/output").read_text().split()]
+    slow = [time_s for time_s in times_s if time_s >= 0.1]
+    assert slow == times_s[: syncs.count]
+    assert 1 <= syncs.count <= 3
+    assert max(slow) >= syncs.longest_ns / SECOND_NS >= 0.1
+    assert max(times_s[syncs.count :]) < 0.1

@@ -30,20 +30,20 @@ OPERATIONS: Final = 5000  # bytes of a history in the middle of a workload
 
 def parents() -> dict[int, tuple[int, str]]:
     """Returns the parent and the name of each process of this machine."""
-    found = {}
+    by_pid = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
             name, _, rest = path.read_text(errors="replace").partition("(")[2].rpartition(")")
-            found[int(path.parent.name)] = (int(rest.split()[1]), name)
-    return found
+            by_pid[int(path.parent.name)] = (int(rest.split()[1]), name)
+    return by_pid
 
 
 def below(pid: int) -> set[int]:
     """Returns the processes below a process."""
-    of, found = parents(), {pid}
-    while more := {each for each, (parent, _) in of.items() if parent in found} - found:
-        found |= more
-    return found - {pid}
+    of, family = parents(), {pid}
+    while more := {child for child, (parent, _) in of.items() if parent in family} - family:
+        family |= more
+    return family - {pid}
 
 
 def space(pid: int) -> str | None:
@@ -77,20 +77,20 @@ def running(folder: Path) -> Iterator[tuple[subprocess.Popen[str], int, set[int]
             ):  # the first one of their namespace, and two of each node
                 time.sleep(0.05)
                 of = parents()
-                found = [
+                pids = [
                     pid
                     for pid in below(labrys.pid)
                     if of.get(pid, (0, ""))[1] == BINARY[:15] and of[pid][0] == labrys.pid
                 ]
-                programs = below(found[0]) if found else set()
+                programs = below(pids[0]) if pids else set()
             while not any(path.stat().st_size > OPERATIONS for path in folder.glob("*/2*/history.jsonl")):
                 assert time.monotonic() < deadline_s, labrys.poll()
                 time.sleep(0.05)
-            mounts = space(found[0])
+            mounts = space(pids[0])
             assert len(programs) >= 5, labrys.poll()
             assert mounts is not None
             assert mounts != space(os.getpid())
-            yield labrys, found[0], {found[0], *below(found[0])}, mounts
+            yield labrys, pids[0], {pids[0], *below(pids[0])}, mounts
         finally:
             labrys.kill()
 

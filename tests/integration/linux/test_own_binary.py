@@ -68,15 +68,15 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_way_from_a_program_to_a_small_run(folder: Path) -> None:
     """The correct program passes; a hunt finds the lost sync, its seed repeats the execution, and a smaller run has it."""
     commands = section("## 3.", RACE)
-    (at,) = [place for place, (line, _) in enumerate(commands) if line.startswith("grep")]
+    (at,) = [index for index, (line, _) in enumerate(commands) if line.startswith("grep")]
     words = [line.split()[1] for line, _ in (*commands[:at], *commands[at + 1 :])]
     assert words == ["test", "hunt", "explain", "replay", "shrink"]
     carry_out(commands[:at], [0, 1, 0, 1])
     line, (shown,) = commands[at]
     printed = subprocess.run(["/bin/bash", "-c", line], capture_output=True, text=True, check=True).stdout
     for text in (shown, printed):
-        first, found, again = text.strip().splitlines()
-        assert first != found == again
+        first, second, again = text.strip().splitlines()
+        assert first != second == again
     (small,) = carry_out(commands[at + 1 :], [1])
     assert "after 1 fault of" in plainly(small)
     assert (folder / "regressions" / "early-answer.toml").is_file()
@@ -109,4 +109,4 @@ def test_the_code_of_the_page_is_that_of_the_example() -> None:
     code = re.findall(r"^```(?:c|python)\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
     assert len(code) == 3
     for block in code:
-        assert any(block in each for each in written), block
+        assert any(block in text for text in written), block

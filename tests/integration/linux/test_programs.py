@@ -108,12 +108,12 @@ def test_a_tool_runs_in_the_time_of_the_run() -> None:
             await asyncio.to_thread(processes.tool, "sleep 100", 10.0)
         return [done.stdout.split(), done.stderr, after_s, loop.time()]
 
-    found, digest = ran(act)
-    (date, drawn), errors, after_s, end_s = found
+    outcome, digest = ran(act)
+    (date, drawn), errors, after_s, end_s = outcome
     assert (date, errors) == ("1700000005", "wrong\n")
     assert 5.0 < after_s < 5.1
     assert 15.0 < end_s < 15.2
-    assert ran(act) == (found, digest)
+    assert ran(act) == (outcome, digest)
     assert ran(act, seed=2)[0][0] != [date, drawn]
 
 
@@ -138,16 +138,16 @@ def test_a_client_program_answers_requests_until_it_ends(tmp_path: Path) -> None
 
     async def act(_: LinuxCluster) -> list[Any]:
         program = ClientProgram(tmp_path / "program", ())
-        found = await asyncio.gather(*(program.ask({"do": word}) for word in ("one", "two")))
+        answers = await asyncio.gather(*(program.ask({"do": word}) for word in ("one", "two")))
         with pytest.raises(NoAnswer, match="no"):
             await program.ask({"do": "fail"})
         with pytest.raises(InfrastructureError, match="ended with status 5"):
             await program.ask({"do": "end"})
-        return found
+        return answers
 
-    (found, digest) = ran(act)
-    assert found == ["one", "two"]
-    assert ran(act) == (found, digest)
+    (answers, digest) = ran(act)
+    assert answers == ["one", "two"]
+    assert ran(act) == (answers, digest)
 
 
 def test_a_client_program_needs_its_library(tmp_path: Path) -> None:

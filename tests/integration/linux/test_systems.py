@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("without_plots")]
 
 KINDS = (
     "kill", "pause", "partition-one-way", "packet-loss", "packet-delay", "packet-duplicate", "packet-corrupt", "packet-reorder",
-    "clock-skew",
+    "clock-skew", "clock-drift", "packet-rate",
 )  # fmt: skip
 
 
@@ -35,12 +35,12 @@ def test_faults_have_their_effect_on_programs(tmp_path: Path) -> None:
             "target": ["n2"],
             "start_s": 1.0 + 2 * number,
             "end_s": 2.6 + 2 * number,
-            "options": {"offset_ms": 5000} if kind == "clock-skew" else {},
+            "options": {"clock-skew": {"offset_ms": 5000}, "clock-drift": {"speed": 1.5}}.get(kind, {}),
         }
         for number, kind in enumerate(KINDS)
     ]
-    path = plan_file(tmp_path, faults, time_limit_s=20)
-    words = ("--system", EXAMPLE, "--plan", str(path), "--rate", "5", "--time-limit", "20", "--seed", "1")
+    path = plan_file(tmp_path, faults, time_limit_s=24)
+    words = ("--system", EXAMPLE, "--plan", str(path), "--rate", "5", "--time-limit", "24", "--seed", "1")
     _, results = invoked(tmp_path, *words)
     unproven = {fault["planned"]["kind"]: fault["error"] for fault in results["faults"] if not is_proven(fault)}
     assert unproven == {}

@@ -137,13 +137,13 @@ class Echo(OneServiceSystem):
                 writer.close()
         except (OSError, TimeoutError, ValueError):
             return ()
-        found = NodeStatus(
+        status = NodeStatus(
             node=node.name,
             role=said["role"],
             term=said["term"],
             details={"clock": said["clock"], "kernel": said["kernel"]},
         )
-        return (found,)
+        return (status,)
 
     async def clock(self, node: Node, timeout_s: float) -> ClockReading | None:
         """Asks the server for its time, as a status has it."""
@@ -155,10 +155,10 @@ class Echo(OneServiceSystem):
         return await asked(ask, source="its answer", resolution_s=self.resolution_s)
 
     async def lead(self, node: Node, timeout_s: float) -> bool:
-        before = [status for status in [await first_status(self, each, 1.0) for each in self.cluster.nodes] if status]
+        before = [status for status in [await first_status(self, other, 1.0) for other in self.cluster.nodes] if status]
         term = max((status.term or 0 for status in before), default=0) + 1
-        for each in self.cluster.nodes:
-            await asyncio.to_thread(self.tell, each, leader=each == node, term=term)
+        for other in self.cluster.nodes:
+            await asyncio.to_thread(self.tell, other, leader=other == node, term=term)
         return True
 
 

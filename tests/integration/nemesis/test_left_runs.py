@@ -55,8 +55,8 @@ def found(cluster: LocalCluster) -> dict[str, tuple[int, ...]]:
 
 def command(cluster: LocalCluster, store: Path, *options: str) -> list[str]:
     """The command line of a run on nodes that stay up."""
-    place = ["--cluster-name", cluster.name, "--store", str(store), "--format", "json"]
-    return [sys.executable, "-m", "cli", "test", *place, "--seed", "11", *options]
+    where = ["--cluster-name", cluster.name, "--store", str(store), "--format", "json"]
+    return [sys.executable, "-m", "cli", "test", *where, "--seed", "11", *options]
 
 
 def in_the_middle(

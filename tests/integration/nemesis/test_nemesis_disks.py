@@ -208,9 +208,9 @@ def test_the_next_start_takes_away_the_volumes_of_a_dead_run(bench: Bench) -> No
     bench.run(bench.conductor().prepare([planned("disk-full", ["n5"])]))
     bench.system.start(node)
     bench.run(bench.conductor().heal())
-    for each in bench.cluster.nodes:
+    for other in bench.cluster.nodes:
         assert "/dev/loop" not in bench.shell(
-            each.name, "cat /proc/mounts; losetup -j /var/lib/labrys/volumes/echo.img"
+            other.name, "cat /proc/mounts; losetup -j /var/lib/labrys/volumes/echo.img"
         )
     bench.assert_clean()
 

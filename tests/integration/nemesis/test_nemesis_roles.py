@@ -115,8 +115,8 @@ class Site:
 
     def pids(self, role: str) -> dict[str, tuple[int, str] | None]:
         """Returns the processes of a role by node."""
-        found = {node.name: self.system.process_states(node, role) for node in self.cluster.nodes}
-        return {name: states[role] for name, states in found.items() if role in states}
+        by_node = {node.name: self.system.process_states(node, role) for node in self.cluster.nodes}
+        return {name: states[role] for name, states in by_node.items() if role in states}
 
     def nices(self, name: str) -> dict[str, int]:
         """Returns the nice value of each process of a node, by role."""
@@ -280,8 +280,8 @@ def test_power_is_lost_by_the_data_of_one_role(site: Site) -> None:
     async def work() -> Proof:
         conductor = Conductor(cluster=site.cluster, system=system)
         await conductor.prepare([fault])
-        for each in site.cluster.nodes:
-            system.start(each)
+        for other in site.cluster.nodes:
+            system.start(other)
         await readiness.until_ready(system, 10)
         remote.run(
             "head -c 50000 /dev/urandom > /srv/pages/front/written; head -c 50000 /dev/urandom > /srv/pages/back/written"
@@ -291,8 +291,8 @@ def test_power_is_lost_by_the_data_of_one_role(site: Site) -> None:
         await conductor.end(fault)
         return proof
 
-    for each in site.cluster.nodes:
-        system.kill(each)
+    for other in site.cluster.nodes:
+        system.kill(other)
     try:
         proof = asyncio.run(work())
         assert proof.effective, proof.reason
@@ -301,12 +301,12 @@ def test_power_is_lost_by_the_data_of_one_role(site: Site) -> None:
         assert remote.run("cmp -s /srv/pages/back/written /srv/pages/front/written", check=False).status != 0
         assert remote.run("stat -c %s /srv/pages/back/written 2>/dev/null || echo 0").stdout.strip() == "0"
     finally:
-        for each in site.cluster.nodes:
-            system.kill(each)
+        for other in site.cluster.nodes:
+            system.kill(other)
         conductor = Conductor(cluster=site.cluster, system=system)
         asyncio.run(conductor.heal())
-        for each in site.cluster.nodes:
-            system.start(each)
+        for other in site.cluster.nodes:
+            system.start(other)
         asyncio.run(readiness.until_ready(system, 10))
     assert "/srv/pages" not in remote.run("cat /proc/mounts").stdout
 
@@ -356,7 +356,7 @@ def test_the_clock_of_one_role_is_set_aside(site: Site) -> None:
     assert abs(float(moved[1])) < 0.1
     assert both.effective, both.reason
     assert set(both.measured["off_s"]) == {"n1 (front)", "n1 (back)"}
-    assert all(float(each) < -4.8 for each in all_moved)
+    assert all(float(moved) < -4.8 for moved in all_moved)
 
 
 def test_the_fault_of_the_docs_works(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,5 +26,5 @@ _SCRIPT = Path(__file__).with_name("layout.js")
 
 def faults_of_layout(browser: Browser) -> list[str]:
     """Returns a sentence for each thing that the open page cuts off, covers or squeezes."""
-    found: list[str] = browser.evaluate(f"({_SCRIPT.read_text(encoding='utf-8')})({LEAST_CHARACTERS})")
-    return found
+    faults: list[str] = browser.evaluate(f"({_SCRIPT.read_text(encoding='utf-8')})({LEAST_CHARACTERS})")
+    return faults

@@ -78,19 +78,21 @@ def with_many_faults(made: RunRecord) -> RunRecord:
 def with_many_lanes(made: RunRecord) -> RunRecord:
     """Returns the run with so many operations at once that the timeline has more lanes than a window has room for."""
     slow = [
-        replace(each, process=1000 + number, end_ns=each.start_ns + 30 * S)
-        for number, each in enumerate(made.operations)
+        replace(operation, process=1000 + number, end_ns=operation.start_ns + 30 * S)
+        for number, operation in enumerate(made.operations)
         if number % 5 == 0
     ]
-    return replace(made, operations=[*(each for number, each in enumerate(made.operations) if number % 5), *slow])
+    return replace(
+        made, operations=[*(operation for number, operation in enumerate(made.operations) if number % 5), *slow]
+    )
 
 
 def unrecovered(made: RunRecord) -> RunRecord:
     """Returns the run with an invalid `recovered`, polls of each node, and errors of the clients with long texts."""
     late = [
-        replace(each, type=OpType.INFO, result=None, error=f"status-504: {HARSH}")
-        for each in made.operations[-200:]
-        if each.end_ns is not None
+        replace(operation, type=OpType.INFO, result=None, error=f"status-504: {HARSH}")
+        for operation in made.operations[-200:]
+        if operation.end_ns is not None
     ]
     first = "\n".join(
         [f"within 30 s, none of 149 operations was answered: {HARSH}", *("--- last lines", HARSH * 3) * 3]
@@ -108,7 +110,7 @@ def unrecovered(made: RunRecord) -> RunRecord:
         )
     )
     times_ns = [second * S for second in range(60)]
-    applied = {node: [min(1601, place * number) for place in range(60)] for number, node in enumerate(NODES, 10)}
+    applied = {node: [min(1601, index * number) for index in range(60)] for number, node in enumerate(NODES, 10)}
     return replace(
         made,
         operations=[*made.operations[:-200], *late],
@@ -157,20 +159,20 @@ def write_transcripts(run: Run, made: RunRecord) -> None:
         lines[node].append(f"{first_s + share * (number + 0.3):.6f} < {json.dumps(told)}")
         lines[other].append(f"{first_s + share * (number + 0.6):.6f} > {json.dumps(told)}")
         lines[node].append(f"{last_s - share * (CLIENTS - number) / CLIENTS:.6f} < {json.dumps(answer)}")
-    for node, found in lines.items():
-        (run.nodes_dir / node / "messages.log").write_text("".join(f"{line}\n" for line in sorted(found)))
+    for node, messages in lines.items():
+        (run.nodes_dir / node / "messages.log").write_text("".join(f"{line}\n" for line in sorted(messages)))
 
 
 def add_run(store: Store, made: RunRecord, name: str) -> Run:
     """Stores a run under this name, with its logs and its messages."""
-    found = replace(made, test=replace(made.test, name=name), timings={**made.timings, WORLD: 0.0})
-    run = store.create_run(name, found.test.started_utc)
-    announce(run, found.test)
-    write_history(run, found)
+    renamed = replace(made, test=replace(made.test, name=name), timings={**made.timings, WORLD: 0.0})
+    run = store.create_run(name, renamed.test.started_utc)
+    announce(run, renamed.test)
+    write_history(run, renamed)
     write_logs(run)
     if made.parts[0].details.get("counterexample"):
-        write_transcripts(run, found)
-    publish(run, found)
+        write_transcripts(run, renamed)
+    publish(run, renamed)
     store.finish(run)
     return run
 
@@ -185,7 +187,7 @@ def copy_of(store: Store, run: Run, name: str, day: int) -> Run:
 def add_suite(store: Store, run: Run, reason: str) -> str:
     """Stores a suite with long names and long reasons, and returns the address of its page."""
     document = suite_document(suite=SUITE)
-    names = {each: f"{CASE}-{each}" for each in "abcd"}
+    names = {letter: f"{CASE}-{letter}" for letter in "abcd"}
     more = {
         "run": str(run.path),
         "why": reason,
@@ -193,7 +195,7 @@ def add_suite(store: Store, run: Run, reason: str) -> str:
     }
     document["cases"] = document["selected"] = list(names.values())
     document["running"] = [names["c"]]
-    document["results"] = {names[each]: {**result, **more} for each, result in document["results"].items()}
+    document["results"] = {names[letter]: {**result, **more} for letter, result in document["results"].items()}
     folder = store.root / "suites" / SUITE / "20260729T000000.000Z"
     folder.mkdir(parents=True)
     (folder / "suite.json").write_text(json.dumps(document))
@@ -288,8 +290,8 @@ def test_a_page_fits(browser: Browser, pages: dict[str, str], page: str, width: 
     assert set(pages) == set(KINDS_OF_PAGES)
     browser.complaints.clear()
     browser.open(pages[page], width=width, height=1000)
-    found = faults_of_layout(browser)
-    if found:
+    faults = faults_of_layout(browser)
+    if faults:
         browser.screenshot(tmp_path / "page.png")
-    assert found == []
+    assert faults == []
     assert browser.complaints == []

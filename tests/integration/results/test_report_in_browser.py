@@ -57,8 +57,8 @@ def canvas(browser: Browser) -> dict[str, Any]:
     # The browser joins a wheel event to a recent scroll of the page, so wait before it.
     browser.evaluate("new Promise(done => setTimeout(done, 300))")
     browser.settle()
-    found: dict[str, Any] = browser.evaluate("document.querySelector('#lanes canvas').getBoundingClientRect().toJSON()")
-    return found
+    box: dict[str, Any] = browser.evaluate("document.querySelector('#lanes canvas').getBoundingClientRect().toJSON()")
+    return box
 
 
 def test_it_opens_without_a_complaint_and_without_a_network(browser: Browser, url: str) -> None:

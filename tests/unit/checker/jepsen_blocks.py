@@ -80,12 +80,12 @@ class Writer:
             self._cached.append(key)
             self.data.append(205)
             return False
-        place = self._cached.index(key)
-        if place < 32:
-            self.data.append(128 + place)
+        index = self._cached.index(key)
+        if index < 32:
+            self.data.append(128 + index)
         else:
             self.data.append(204)
-            self._integer(place)
+            self._integer(index)
         return True
 
     def _tagged(self, value: Op | Entry | Reference) -> None:
@@ -102,10 +102,10 @@ class Writer:
             self._tags.append(tag)
             self.data.append(239)
             return self.write(tag).write(components)
-        place = self._tags.index(tag)
-        self.data += bytes([160 + place]) if place < 16 else b"\xf0"
-        if place >= 16:
-            self._integer(place)
+        index = self._tags.index(tag)
+        self.data += bytes([160 + index]) if index < 16 else b"\xf0"
+        if index >= 16:
+            self._integer(index)
         return self
 
     def _large(self, value: Any) -> None:
@@ -196,8 +196,8 @@ def block_file(ops: list[Any], *, chunk: int = 16_384, version: int = 1, more: d
     if version == 0:
         blocks[1] = block(2, fressian(ops))
     else:
-        blocks |= {number: block(4, fressian(*each)) for number, each in enumerate(chunks, 3)}
-        places = [struct.pack(">qi", chunk * place, place + 3) for place in range(len(chunks))]
+        blocks |= {number: block(4, fressian(*part)) for number, part in enumerate(chunks, 3)}
+        places = [struct.pack(">qi", chunk * index, index + 3) for index in range(len(chunks))]
         blocks[1] = block(5, struct.pack(">q", len(ops)) + b"".join(places))
     return of_blocks(blocks, root=2, version=version)
 
@@ -209,5 +209,5 @@ def of_blocks(blocks: dict[int, bytes], *, root: int, version: int = 1) -> bytes
         places[number] = at
         body += content
         at += len(content)
-    index = struct.pack(">i", root) + b"".join(struct.pack(">iq", *place) for place in places.items())
+    index = struct.pack(">i", root) + b"".join(struct.pack(">iq", *entry) for entry in places.items())
     return b"JEPSEN" + struct.pack(">iq", version, at) + body + block(1, index)

@@ -89,7 +89,7 @@ def test_a_planted_mistake_is_one(make: Callable[[], Subject], place: str) -> No
 
 def test_what_a_window_refutes_is_invalid() -> None:
     """The proof from a few events is sound, and finds some mistakes."""
-    found = 0
+    invalid_count = 0
     for number in range(16):
         subject = AutomatonSubject(f"window {number}")
         random = Random(number)
@@ -100,8 +100,8 @@ def test_what_a_window_refutes_is_invalid() -> None:
         refutes = [refuted(subject.model, states, changed, i) for i in (10, 30)]
         assert not (truth and any(refutes)), changed
         assert not any(refuted(subject.model, states, operations, i) for i in (10, 30) if operations[i].complete_index)
-        found += any(refutes)
-    assert found >= 3
+        invalid_count += any(refutes)
+    assert invalid_count >= 3
 
 
 def test_rows_are_found_by_their_names() -> None:

@@ -61,8 +61,8 @@ def test_analyzers_are_those_of_the_kernel() -> None:
     source = (ROOT / "checker/kernel/src/near/mod.rs").read_text(encoding="utf-8")
     names = set(re.findall(r'=> \("(\w+)"', source)) - {"none"}
     documented = re.findall(r"^\| ((?:`\w+`(?:, )?)+) \| .* \| .* \| .*\|$", TEXT, re.MULTILINE)
-    found = {name for cell in documented for name in re.findall(r"`(\w+)`", cell)}
-    assert names <= found
+    documented_names = {name for cell in documented for name in re.findall(r"`(\w+)`", cell)}
+    assert names <= documented_names
 
 
 def test_the_model_of_the_guide_works(

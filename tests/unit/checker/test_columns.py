@@ -97,9 +97,9 @@ def test_arrays_say_what_operations_say(tmp_path_factory: pytest.TempPathFactory
         assert read.end[row] == (NEVER if operation.type is OpType.INFO else operation.complete_index)
         assert read.start_ns[row] == operation.start_ns
         assert read.end_ns[row] == (-1 if operation.end_ns is None else operation.end_ns)
-        for found, value in ((read.value, operation.value), (read.result, operation.result)):
-            kind = int(found.kind[row])
-            back = _value(kind, int(found.first[row]), int(found.second[row]), read.texts)
+        for column, value in ((read.value, operation.value), (read.result, operation.result)):
+            kind = int(column.kind[row])
+            back = _value(kind, int(column.first[row]), int(column.second[row]), read.texts)
             assert (repr(back), kind == NOTHING) == (repr(value), value is None)
             if type(value) is int and abs(value) < 10**18:
                 assert kind == INTEGER
@@ -202,5 +202,5 @@ def test_bad_rows_are_refused(tmp_path: Path, changed: dict[str, list[Any]], rea
 )
 def test_a_list_of_integers_is_read_without_an_object_for_each(text: str, members: list[int] | None) -> None:
     """Any other text goes to the JSON reader."""
-    found = integers_of(text)
-    assert (None if found is None else found.tolist()) == members
+    integers = integers_of(text)
+    assert (None if integers is None else integers.tolist()) == members

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from checker.decide.history import History
+    from checker.decide.history import Decidable
 
 K = Keyword
 
@@ -353,7 +353,7 @@ def test_a_disagreement_is_an_internal_error(
 ) -> None:
     """It ends with 255, and the history is kept for debugging."""
 
-    def disagree(history: History, _question: object) -> None:
+    def disagree(history: Decidable, _question: object) -> None:
         raise Disagreement("zones says valid, but wgl says invalid", history.operations(0))
 
     monkeypatch.setattr(checker.checking, "decide", disagree)

@@ -61,15 +61,17 @@ def run_folder(path: Path, operations: list[Operation], **test: Any) -> Path:
 def test_a_run_is_judged_by_its_workload(run: Callable[..., Ran], tmp_path: Path) -> None:
     """Verdict, kind, operations, counts and keys are those of the judge's part."""
     code, out, _ = run(run_folder(tmp_path / "r", TWICE), "--format", "json")
-    found = json.loads(out)
-    assert (code, found["valid"], found["workload"], found["analyzer"]) == (1, False, "ids", "ids")
-    assert (found["kind"], found["key"]) == ("twice", "b")
-    assert [op["invoke_index"] for op in found["counterexample"]] == [2, 10]
-    assert found["op"]["invoke_index"] == 10
-    assert found["counts"] == {"ids": 4, "twice": 1}
-    assert found["keys"] == {"total": 2, "valid": 1, "unknown": 0, "invalid": 1}
-    assert found["failures"] == ["b"]
-    assert found["explanation"] == "Key b: The id 7 was given 2 times. 1 of 2 keys is invalid. In all: 4 ids, 1 twice."
+    document = json.loads(out)
+    assert (code, document["valid"], document["workload"], document["analyzer"]) == (1, False, "ids", "ids")
+    assert (document["kind"], document["key"]) == ("twice", "b")
+    assert [op["invoke_index"] for op in document["counterexample"]] == [2, 10]
+    assert document["op"]["invoke_index"] == 10
+    assert document["counts"] == {"ids": 4, "twice": 1}
+    assert document["keys"] == {"total": 2, "valid": 1, "unknown": 0, "invalid": 1}
+    assert document["failures"] == ["b"]
+    assert (
+        document["explanation"] == "Key b: The id 7 was given 2 times. 1 of 2 keys is invalid. In all: 4 ids, 1 twice."
+    )
 
 
 def test_a_person_reads_it(run: Callable[..., Ran], tmp_path: Path) -> None:
@@ -89,11 +91,11 @@ def test_a_person_reads_it(run: Callable[..., Ran], tmp_path: Path) -> None:
 def test_edn_says_it_with_the_names_of_knossos(run: Callable[..., Ran], tmp_path: Path) -> None:
     """`:valid?`, `:op` and `:analyzer` are where tools expect them."""
     _, out, _ = run(run_folder(tmp_path / "r", TWICE), "--format", "edn")
-    found = dict(loads(out).items())
-    assert found[Keyword("valid?")] is False
-    assert found[Keyword("analyzer")] == Keyword("ids")
-    assert dict(found[Keyword("op")].items())[Keyword("index")] == 11
-    assert len(found[Keyword("counterexample")]) == 2
+    result = dict(loads(out).items())
+    assert result[Keyword("valid?")] is False
+    assert result[Keyword("analyzer")] == Keyword("ids")
+    assert dict(result[Keyword("op")].items())[Keyword("index")] == 11
+    assert len(result[Keyword("counterexample")]) == 2
 
 
 @pytest.mark.parametrize(
@@ -112,7 +114,7 @@ def test_options_that_judge_come_from_the_run_and_the_person(
 ) -> None:
     """The user's options take precedence over the run's. Other options of a run do not change the verdict."""
     folder = run_folder(tmp_path / "r", TWICE, options=options)
-    assert run(folder, *(word for each in settings for word in ("--workload-option", each))).code == code
+    assert run(folder, *(word for setting in settings for word in ("--workload-option", setting))).code == code
 
 
 @pytest.mark.parametrize(
@@ -190,12 +192,12 @@ def test_a_table_is_judged_without_objects(
     monkeypatch.setattr("checker.judging.by_judge.read_rows_of", counted)
     monkeypatch.setattr("checker.checking.from_parquet", None)
     _, out, _ = run(path, "--workload", "ids", "--format", "json")
-    found = json.loads(out)
+    document = json.loads(out)
     assert read == [2, 10]
     names = ("valid", "explanation", "kind", "keys", "counts", "failures", "operations", "events")
-    assert {name: found[name] for name in names} == {name: expected[name] for name in names}
-    assert [op["invoke_index"] for op in found["counterexample"]] == [2, 10]
-    assert found["counterexample"][0]["node"] == "n1"
+    assert {name: document[name] for name in names} == {name: expected[name] for name in names}
+    assert [op["invoke_index"] for op in document["counterexample"]] == [2, 10]
+    assert document["counterexample"][0]["node"] == "n1"
 
 
 def test_a_table_that_breaks_a_rule_is_refused(run: Callable[..., Ran], tmp_path: Path) -> None:

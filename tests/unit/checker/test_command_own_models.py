@@ -63,9 +63,9 @@ def test_a_model_of_the_user_decides(run: Callable[..., Ran], file: Callable[...
     """Verdict, name, explanation and exit code are those of the named model."""
     assert run(file(GOOD), "--model", PLACE).code == ExitCode.VALID
     ran = run(file(BAD), "--model", PLACE, "--format", "json")
-    found = json.loads(ran.out)
-    assert (ran.code, found["valid"], found["model"]) == (ExitCode.INVALID, False, "max-register")
-    assert found["explanation"] == (
+    document = json.loads(ran.out)
+    assert (ran.code, document["valid"], document["model"]) == (ExitCode.INVALID, False, "max-register")
+    assert document["explanation"] == (
         "Process 1's read of 0 at 0.003 s is not possible after process 0's max of 5 (0.000 s to 0.001 s): the maximum is 5."
     )
 
@@ -207,7 +207,7 @@ def test_a_mistake_in_a_model_is_an_error_with_its_line(
     with pytest.raises(InputError, match=expected) as caught:
         run(file(BAD), "--model", "own_mistake:Mistake", "--format", form)
     assert caught.value.exit_code == ExitCode.BAD_ARGUMENTS
-    line = next((number for number, each in enumerate(text.splitlines(), 1) if "# here" in each), None)
+    line = next((number for number, text_line in enumerate(text.splitlines(), 1) if "# here" in text_line), None)
     if line is not None:
         assert f"own_mistake.py:{line})" in str(caught.value)
     elif mistake != "no-function":
@@ -248,11 +248,11 @@ def test_a_long_counterexample_is_cut_on_the_terminal(run: Callable[..., Ran], f
     path = file([*pushes, operation(0, "pop", None, 80, 81, 38)])
     lines_ = run(path, "--model", "tests.own_models:Stack").out.splitlines()
     assert lines_[1].endswith("is not possible: the top is 39.")
-    place = lines_.index("These operations alone have no legal order; the last 30 of 41:")
-    assert len(lines_) == place + 31
+    index = lines_.index("These operations alone have no legal order; the last 30 of 41:")
+    assert len(lines_) == index + 31
     assert "  pop " in lines_[-1]
-    found = json.loads(run(path, "--model", "tests.own_models:Stack", "--format", "json").out)
-    assert len(found["counterexample"]) == 41
+    document = json.loads(run(path, "--model", "tests.own_models:Stack", "--format", "json").out)
+    assert len(document["counterexample"]) == 41
 
 
 def test_the_search_is_told_of_in_every_format(run: Callable[..., Ran], file: Callable[..., Path]) -> None:
@@ -263,9 +263,9 @@ def test_the_search_is_told_of_in_every_format(run: Callable[..., Ran], file: Ca
         assert out.count("Checked: 3 operations, 1 of which only observe; 3 classes, ") == len(files)
         assert out.count("Algorithm: jit-dfs; ") == len(files)
         assert "1 operation never returned" in out
-    found = json.loads(run(path, "--model", PLACE, "--explain-model", "--format", "json").out)["search"]
-    assert (found["classes"], found["observers"], found["crashed"]) == (3, 1, {"max of 3": 1})
-    assert found["widest"] == {"operations": 1, "invoke_index": 0}
+    document = json.loads(run(path, "--model", PLACE, "--explain-model", "--format", "json").out)["search"]
+    assert (document["classes"], document["observers"], document["crashed"]) == (3, 1, {"max of 3": 1})
+    assert document["widest"] == {"operations": 1, "invoke_index": 0}
     assert ":search {" in run(path, "--model", PLACE, "--explain-model", "--format", "edn").out
     assert "search" not in json.loads(run(path, "--model", PLACE, "--format", "json").out)
 

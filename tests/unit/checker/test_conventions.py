@@ -33,7 +33,7 @@ from workloads.register import RegisterOptions, RegisterWorkload, Values
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from checker.decide.history import History
+    from checker.decide.history import Decidable
     from harness.op import Operation
 
 ROOT = Path(__file__).parents[3]
@@ -106,11 +106,11 @@ def _shipped() -> list[tuple[str, str, str | None, Path]]:
 @pytest.mark.parametrize("kind", ["small", "knossos", "kv", "console"])
 def test_all_files_of_one_history_give_one_verdict(tmp_path: Path, kind: str) -> None:
     """Every shipped history has the same verdict as JSON lines, EDN and Parquet, key by key."""
-    found = [row for row in _shipped() if row[0] == kind]
-    if not found:
+    rows = [row for row in _shipped() if row[0] == kind]
+    if not rows:
         pytest.skip("these histories are not here")
     seen = set()
-    for _, model, initial, path in found:
+    for _, model, initial, path in rows:
         [history] = read_histories(str(path))
         files = _written(tmp_path, history.operations)
         jsonl, edn, parquet = (_verdicts(file, wanted=Wanted(model=model, initial=initial)) for file in files.values())
@@ -281,7 +281,7 @@ def test_a_kept_history_says_how_it_was_judged(tmp_path: Path, monkeypatch: pyte
     path = tmp_path / "history.edn"
     path.write_text(_edn(None))
 
-    def disagree(history: History, _question: object) -> None:
+    def disagree(history: Decidable, _question: object) -> None:
         raise Disagreement("zones says valid, but wgl says invalid", history.operations(0))
 
     monkeypatch.setattr(checker.checking, "decide", disagree)

@@ -82,6 +82,6 @@ def test_one_failure_is_enough_where_that_is_asked_for() -> None:
     model = SilentMaxRegister()
     bad = encode(model, [operation(0, "max", 5, 0, 1, 5), operation(1, "read", None, 2, 3, 0)])
     good = encode(model, max_history(Random("fast"), 50, wrong=1_000))
-    found = decide_all([Objects(model, (), bad), Objects(model, (), good)], Limits(threads=1), fail_fast=True)
-    assert found[0].verdict == "invalid"
-    assert found[1].unsuited is None
+    outcomes = decide_all([Objects(model, (), bad), Objects(model, (), good)], Limits(threads=1), fail_fast=True)
+    assert outcomes[0].verdict == "invalid"
+    assert outcomes[1].unsuited is None

@@ -84,9 +84,9 @@ def test_any_offset_is_the_same_moment(moment: datetime, minutes: int, digits: i
     there = moment.replace(tzinfo=UTC).astimezone(timezone(timedelta(minutes=minutes)))
     text = there.strftime(f"%Y-%m-%dT%H:%M:%S.{there.microsecond:06d}{'0' * (digits - 6)}").rjust(26 + digits - 6, "0")
     sign, (hours, rest) = "-" if minutes < 0 else "+", divmod(abs(minutes), 60)
-    found = usual("inst", f"{text}{sign}{hours:02d}:{rest:02d}")
-    assert datetime.fromisoformat(found) == moment.replace(tzinfo=UTC)
-    assert usual("inst", found) == found
+    spelled = usual("inst", f"{text}{sign}{hours:02d}:{rest:02d}")
+    assert datetime.fromisoformat(spelled) == moment.replace(tzinfo=UTC)
+    assert usual("inst", spelled) == spelled
 
 
 def test_a_register_has_the_moment_that_was_written() -> None:

@@ -53,10 +53,10 @@ def crashed(process: int, f: str, value: Value, at_ms: int) -> Operation:
 
 def explained(*history: Operation, model: str = "cas-register") -> str:
     """Returns the explanation of an invalid history."""
-    found = analysis(model, history)
-    assert found.valid is Verdict.INVALID
-    assert brute.linearizable(chosen(model), found.counterexample) is False
-    return found.explanation
+    result = analysis(model, history)
+    assert result.valid is Verdict.INVALID
+    assert brute.linearizable(chosen(model), result.counterexample) is False
+    return result.explanation
 
 
 def test_a_stale_read_is_told_by_the_write_that_had_completed() -> None:
@@ -158,8 +158,8 @@ def test_a_value_from_nowhere_says_which_case_it_is(others: list[Operation], exp
 
 def test_a_part_of_a_history_claims_nothing_of_the_rest() -> None:
     """If some operations are missing, the message does not claim that no operation wrote a value."""
-    found = analysis("register", [ok(1, "read", None, 30, 7)], is_part=True)
-    assert found.explanation == (
+    result = analysis("register", [ok(1, "read", None, 30, 7)], is_part=True)
+    assert result.explanation == (
         "Process 1 read 7 at 0.040 s, but no operation that wrote 7 can have taken effect by then."
     )
 
@@ -169,18 +169,18 @@ def test_a_stale_read_beats_what_takes_more_operations() -> None:
     flips = [replace(ok(p, "write", 10 + p, 1), end_ns=90_000_000, complete_index=90 + p) for p in (0, 1)]
     reads = [ok(2, "read", None, at, value) for at, value in ((10, 10), (25, 11), (40, 10), (55, 11))]
     simple = [ok(4, "write", 2, 100), ok(4, "write", 3, 120), ok(5, "read", None, 140, 2)]
-    found = analysis("register", [flips[0], replace(flips[1], invoke_index=2), *reads, *simple])
-    assert found.op == reads[2]
-    assert (found.rank, found.counterexample, found.culprit) == (3, tuple(simple), simple[2])
-    assert found.to_json()["culprit"]["index"] == simple[2].complete_index
+    result = analysis("register", [flips[0], replace(flips[1], invoke_index=2), *reads, *simple])
+    assert result.op == reads[2]
+    assert (result.rank, result.counterexample, result.culprit) == (3, tuple(simple), simple[2])
+    assert result.to_json()["culprit"]["index"] == simple[2].complete_index
 
 
 def test_a_key_without_a_counterexample_is_told_in_short_by_what_the_analyzer_names() -> None:
     """The analyzer knows which cas had replaced the value of a stale read."""
     history = [ok(0, "write", 1, 0), ok(0, "cas", [1, 2], 20), ok(0, "cas", [2, 3], 40), ok(1, "read", None, 60, 1)]
-    found = analysis("cas-register", history, counterexample=False)
-    assert (found.counterexample, found.rank) == ((), None)
-    assert found.explanation == (
+    result = analysis("cas-register", history, counterexample=False)
+    assert (result.counterexample, result.rank) == ((), None)
+    assert result.explanation == (
         "Process 1 read 1 at 0.060 s, but process 0's cas from 1 to 2 had completed at 0.030 s."
     )
 
@@ -193,11 +193,11 @@ def test_what_had_not_returned_is_no_contradiction() -> None:
 
     write, read = txn(0, [["w", "x", 1]], 0, 10), txn(1, [["r", "x", 0]], 20, 40)
     open_read, later = txn(2, [["r", "x", 5]], 25, 100), txn(0, [["w", "x", 5]], 50, 60)
-    found = analysis("multi-register", [write, read, open_read, later])
-    assert found.op == read
-    assert found.counterexample == (write, read)
-    assert found.culprit == read
-    assert "the registers can only have held {x 1}, and no operation that was still open" in found.explanation
+    result = analysis("multi-register", [write, read, open_read, later])
+    assert result.op == read
+    assert result.counterexample == (write, read)
+    assert result.culprit == read
+    assert "the registers can only have held {x 1}, and no operation that was still open" in result.explanation
 
 
 def test_no_operations_are_unknown() -> None:
@@ -248,10 +248,10 @@ def test_every_explained_key_has_a_rank_and_the_first_is_always_explained(
     """The requested number of keys get a counterexample, in order of the violations, while time lasts."""
     history = [
         op
-        for place in range(12)
+        for index in range(12)
         for op in (
-            operation(place, "write", 1, 10 * place, 10 * place + 1, 1, key=f"k{place}"),
-            operation(place, "read", None, 10 * place + 2, 10 * place + 3, key=f"k{place}"),
+            operation(index, "write", 1, 10 * index, 10 * index + 1, 1, key=f"k{index}"),
+            operation(index, "read", None, 10 * index + 2, 10 * index + 3, key=f"k{index}"),
         )
     ]
     by_default, five, hurried = (
@@ -272,10 +272,10 @@ def test_patterns_are_contradictions(draw: Callable[..., Any], unique: bool) -> 
     for number in range(1500):
         options = {"failed_cas": "observe"} if number % 3 == 0 else {}
         model, operations = draw("cas-register", random, longest=10, unique=unique, options=options)
-        found = patterns(encode(model, operations))
-        for pattern in found:
+        all_patterns = patterns(encode(model, operations))
+        for pattern in all_patterns:
             kinds[pattern.kind] += 1
             assert brute.linearizable(model, pattern.operations) is False, (pattern, operations)
-        if found:
-            assert brute.linearizable(model, operations) is False, (found, operations)
+        if all_patterns:
+            assert brute.linearizable(model, operations) is False, (all_patterns, operations)
     assert kinds.keys() == {"phantom", "future", "stale", "lost-update"}

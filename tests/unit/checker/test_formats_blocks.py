@@ -53,16 +53,16 @@ def test_the_events_of_all_chunks_are_read(chunk: int) -> None:
 
 def test_the_file_of_fressians_own_encoder_is_the_history_beside_it() -> None:
     """`encode.clj` wrote both with the libraries that Jepsen uses: each kind of value, and a test with members of each kind."""
-    found = []
+    histories = []
     for name, found_format in (("encoded.jepsen", JEPSEN_FILE), ("encoded.edn", EDN)):
         with (
             (ENCODED / name).open("rb") as file,
             closing(Source("h", file)) as source,
             events_of(found_format, source, keyed=False) as events,
         ):
-            found.append(list(events))
-    assert len(found[0]) == 83
-    assert found[0] == found[1]
+            histories.append(list(events))
+    assert len(histories[0]) == 83
+    assert histories[0] == histories[1]
 
 
 def test_a_file_of_the_first_version_has_maps() -> None:
@@ -169,8 +169,8 @@ def test_what_is_no_fressian_is_refused(data: bytes, problem: str) -> None:
 def test_values_that_come_again_are_bounded() -> None:
     """Each of 31 lists has the one before twice: so many values in 128 bytes are refused at once."""
     data = b"\xcd\xe6\x01\x02"
-    for place in range(31):
-        data += b"\xcd\xe6" + bytes([0x80 + place]) * 2
+    for index in range(31):
+        data += b"\xcd\xe6" + bytes([0x80 + index]) * 2
     reader = FressianReader(data)
     with pytest.raises(ValueError, match="expected values that come again to mean at most 64 values for each byte"):
         list(iter(reader.value, None))
@@ -193,11 +193,11 @@ def test_each_damaged_bit_is_refused_or_unread() -> None:
             case _:
                 del data[at:]
         try:
-            found = list(read(bytes(data)).operations)
+            operations = list(read(bytes(data)).operations)
         except InputError:
             refused += 1
         else:
-            assert found == expected
+            assert operations == expected
     assert refused > DAMAGES / 2
 
 

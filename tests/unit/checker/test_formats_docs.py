@@ -57,11 +57,11 @@ def test_bounds() -> None:
 
 def test_conventions_of_edn() -> None:
     """The documented names and words are those of the reader, and the default is that of EDN."""
-    found = {}
+    documented = {}
     for name, words, missing in rows("Conventions"):
         convention = name.strip("`").removeprefix(":").replace("-", "_")
         if convention != "keyed":
-            found[convention] = tuple(re.findall(r"`:([a-z]+)`", words))
+            documented[convention] = tuple(re.findall(r"`:([a-z]+)`", words))
             assert missing.strip("`").removeprefix(":") == conventions_of(EDN)[convention]
-    assert found == dict(WORDS)
+    assert documented == dict(WORDS)
     assert f"`{MEMBER}`" in {cells[0] for cells in rows("EDN")}

@@ -37,11 +37,11 @@ def as_clojure(some: list[Any]) -> str:
 
 SPELLINGS: dict[str, Callable[[list[Any]], str]] = {
     "lines": lambda some: "\n".join(map(json.dumps, some)),
-    "lines with spaces": lambda some: "".join(json.dumps(each, separators=(" , ", " : ")) + "\r\n" for each in some),
+    "lines with spaces": lambda some: "".join(json.dumps(event, separators=(" , ", " : ")) + "\r\n" for event in some),
     "array": json.dumps,
     "array with spaces": as_clojure,
     "array of lines": lambda some: "[" + ",\n".join(map(json.dumps, some)) + "\n]\n",
-    "objects over several lines": lambda some: "\n".join(json.dumps(each, indent=4) for each in some),
+    "objects over several lines": lambda some: "\n".join(json.dumps(event, indent=4) for event in some),
 }
 
 
@@ -72,8 +72,8 @@ def test_keys_are_detected_as_in_edn(spelling: str) -> None:
     """By the first read of a key and null, whatever the key is; keys of different kinds stay apart."""
     values: list[Any] = [[3, None], ["3", 1], [[1], 2]]
     some = [
-        {"type": "invoke", "process": place, "f": "write" if place else "read", "value": value}
-        for place, value in enumerate(values)
+        {"type": "invoke", "process": index, "f": "write" if index else "read", "value": value}
+        for index, value in enumerate(values)
     ]
     assert [(op.key, op.value) for op in read(SPELLINGS[spelling](some)).operations] == [
         ("3", None),

@@ -32,19 +32,21 @@ HEADER = {"format": "labrys-history", "version": 1}
 def events(thing: str, *, of_all: bool, transactional: bool) -> list[Fields]:
     """Returns the events of two operations in which something is missing: in one completion, or wherever it may be."""
     value = WRITE if transactional else 5
-    found: list[Fields] = [
+    all_events: list[Fields] = [
         {"index": index, "time": index, "type": kind, "process": process, "f": "txn", "value": value, "key": "k"}
         for index, (kind, process) in enumerate([("invoke", 0), ("ok", 0), ("invoke", 1), ("ok", 1)])
     ]
     if thing == COMPLETION:
-        return found[:-1]
+        return all_events[:-1]
     if thing == INVOKE:
-        return [event | {"index": event["index"] - (event["index"] > 2)} for event in found[:2] + found[3:]]
+        return [event | {"index": event["index"] - (event["index"] > 2)} for event in all_events[:2] + all_events[3:]]
     name = MEMBERS[thing]
     # Both events of an operation have its key, and its process.
-    last = found[-2:] if thing == PROCESS and transactional else found[-1:]
-    lacking = found if of_all or thing == KEY else last
-    return [{each: of for each, of in event.items() if each != name or event not in lacking} for event in found]
+    last = all_events[-2:] if thing == PROCESS and transactional else all_events[-1:]
+    lacking = all_events if of_all or thing == KEY else last
+    return [
+        {member: of for member, of in event.items() if member != name or event not in lacking} for event in all_events
+    ]
 
 
 def edn(value: Any) -> str:
@@ -76,7 +78,9 @@ def of_log(some: list[Fields], prefix: str = "") -> str:
 def of_blocks(some: list[Fields]) -> bytes:
     """Returns events as maps of a test.jepsen."""
     names = {"type", "f"}
-    return block_file([{Name(each): Name(of) if each in names else of for each, of in event.items()} for event in some])
+    return block_file(
+        [{Name(member): Name(of) if member in names else of for member, of in event.items()} for event in some]
+    )
 
 
 def of_text(some: list[Fields]) -> str:
@@ -84,9 +88,9 @@ def of_text(some: list[Fields]) -> str:
     if some[-1].get("type") == "invoke":
         return ""
     return "".join(
-        f"w(1,{event['value'][0][2] if 'value' in event else ''},{event.get('process', '')},{place})\n"
-        for place, event in enumerate(some)
-        if event.get("type", ("invoke", "ok")[place % 2]) == "ok"
+        f"w(1,{event['value'][0][2] if 'value' in event else ''},{event.get('process', '')},{index})\n"
+        for index, event in enumerate(some)
+        if event.get("type", ("invoke", "ok")[index % 2]) == "ok"
     )
 
 
@@ -116,7 +120,7 @@ WRITERS: dict[str, Callable[[list[Fields]], str | bytes]] = {
     "JSON Lines of other tools": lines,
     "JSON array": lambda some: json.dumps(some, indent=1),
     "EDN": lambda some: "\n".join(
-        "{" + " ".join(f":{each} {edn(of)}" for each, of in event.items()) + "}" for event in some
+        "{" + " ".join(f":{member} {edn(of)}" for member, of in event.items()) + "}" for event in some
     ),
     "logs of Jepsen, `history.txt`": of_log,
     "`test.jepsen`": of_blocks,

@@ -184,23 +184,23 @@ def edn(ops: list[Op], random: Random, path: Path) -> bytes:
 
 def damaged(text: bytes, random: Random) -> bytes:
     """Returns a text with a few changed, missing or doubled parts."""
-    found = text.decode()
+    changed = text.decode()
     for _ in range(random.randint(1, 2)):
-        at = random.randint(0, len(found))
+        at = random.randint(0, len(changed))
         match random.randint(0, 4):
             case 0:
-                found = found[:at] + random.choice(SIGNS) + found[at + 1 :]
+                changed = changed[:at] + random.choice(SIGNS) + changed[at + 1 :]
             case 1:
-                found = found[:at] + random.choice(SIGNS) + found[at:]
+                changed = changed[:at] + random.choice(SIGNS) + changed[at:]
             case 2:
-                found = found[:at] + found[at + random.randint(1, 4) :]
+                changed = changed[:at] + changed[at + random.randint(1, 4) :]
             case 3:
-                rows = found.splitlines(keepends=True)
+                rows = changed.splitlines(keepends=True)
                 row = random.randrange(len(rows)) if rows else 0
-                found = "".join([*rows[:row], *rows[row + random.choice([0, 1]) :], *rows[row : row + 1]])
+                changed = "".join([*rows[:row], *rows[row + random.choice([0, 1]) :], *rows[row : row + 1]])
             case _:
-                found = found[:at]
-    return found.encode()
+                changed = changed[:at]
+    return changed.encode()
 
 
 class Pipe(io.BytesIO):
@@ -303,9 +303,9 @@ def test_long_pipes_are_read_as_files(
     if not ends_well:
         with pytest.raises(InputError) as expected:
             read_source(whole)
-        with pytest.raises(InputError) as found, closing(Source("h", piped)) as source:
+        with pytest.raises(InputError) as refused, closing(Source("h", piped)) as source:
             read_source(source)
-        assert str(found.value) == str(expected.value)
+        assert str(refused.value) == str(expected.value)
         return
     with closing(Source("h", piped)) as source:
         [history_] = read_source(source)
@@ -341,15 +341,15 @@ def test_a_check_from_arrays_says_what_objects_say(
         operations = [
             replace(
                 operation,
-                process=10 * place + operation.process,
+                process=10 * index + operation.process,
                 key=key,
-                invoke_index=len(keys) * operation.invoke_index + place,
-                complete_index=len(keys) * operation.complete_index + place,
+                invoke_index=len(keys) * operation.invoke_index + index,
+                complete_index=len(keys) * operation.complete_index + index,
             )
-            for place, key in enumerate(keys)
+            for index, key in enumerate(keys)
             for operation in draw(name, random, unique=random.random() < 0.5)[1]
         ]
-        events = [op._replace(index=place) for place, op in enumerate(events_of(operations))]
+        events = [op._replace(index=index) for index, op in enumerate(events_of(operations))]
         write_history(path, events) if suffix == "edn" else path.write_bytes(lines(events, random))
         asked = Request(
             wanted=Wanted(model=name),

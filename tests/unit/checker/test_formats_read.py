@@ -130,7 +130,7 @@ def test_an_operation_has_its_members_where_they_belong() -> None:
     pairing = Pairing(partial(BadHistory, "x"))
     pairing.add(Event(1, invoke))
     pairing.add(Event(2, Op(4, 20, OpType.OK, 7, "cas", [1, 3], "k", "n2", "odd", 6, None)))
-    [found] = pairing.finish()
+    [paired] = pairing.finish()
     expected = Operation(
         process=7,
         f="cas",
@@ -147,8 +147,8 @@ def test_an_operation_has_its_members_where_they_belong() -> None:
         scheduled_ns=5,
         phase="final",
     )
-    assert found == expected
-    assert repr(found) == repr(expected)
+    assert paired == expected
+    assert repr(paired) == repr(expected)
 
 
 @pytest.mark.parametrize("odd", ["", "é", "\u2028", "x" * 5000, "x" * 100_000])
@@ -158,13 +158,13 @@ def test_lines_come_the_same_however_they_are_buffered(tmp_path: Path, odd: str)
     path = tmp_path / "lines"
     path.write_bytes(text.encode())
     with opened(str(path)) as source:
-        found: list[str] = []
+        lines: list[str] = []
         while piece := source.readline(1 << 16):
-            if source.line > len(found):
-                found.append("")
-            found[-1] += piece
-    assert "".join(found) == text
-    assert [line.removesuffix("\n") for line in found] == text.split("\n")
+            if source.line > len(lines):
+                lines.append("")
+            lines[-1] += piece
+    assert "".join(lines) == text
+    assert [line.removesuffix("\n") for line in lines] == text.split("\n")
 
 
 def test_indexes_and_times_of_edn(tmp_path: Path) -> None:
@@ -312,14 +312,14 @@ def test_our_own_formats_agree(tmp_path: Path) -> None:
     expected = pair(ops)
     write_operations(table, expected, run="r")
     write_history(edn, ops)
-    found = {}
+    by_format = {}
     for path in (jsonl, table, edn):
         (history,) = read_histories(str(path))
-        found[history.format] = history
+        by_format[history.format] = history
         assert history.operations == expected
         assert history.timed
         assert history.keyed
-    assert set(found) == {JSONL, PARQUET, EDN}
+    assert set(by_format) == {JSONL, PARQUET, EDN}
     assert [op for op in ops if op.process != "nemesis"] == events_of(expected)
 
 

@@ -28,8 +28,8 @@ TOLD = "1 fail completions have another value than their invoke, the first in li
 
 def read(text: str, *, keyed: bool | None = None) -> History:
     """Reads a history event by event."""
-    [found] = read_source(Source("h", io.BytesIO(text.encode())), keyed=keyed)
-    return found
+    [history] = read_source(Source("h", io.BytesIO(text.encode())), keyed=keyed)
+    return history
 
 
 def lines(*events: dict[str, Any], own: bool = False) -> str:
@@ -72,15 +72,15 @@ INFO  jepsen.util - 1\t:ok\t:read\t0
 )
 def test_a_failed_operation_may_carry_its_reason(text: str, format_: str, begins: str) -> None:
     """In each format: the value of the invoke counts, one warning tells it, and the kernel reads the same."""
-    found = read(text)
-    failed = found.operations[0]
+    history = read(text)
+    failed = history.operations[0]
     assert (failed.type, failed.f, failed.value, failed.result) == (OpType.FAIL, "cas", [0, 3], None)
-    assert found.operations[1].result == 0
-    assert [TOLD in warning for warning in found.warnings].count(True) == 1
+    assert history.operations[1].result == 0
+    assert [TOLD in warning for warning in history.warnings].count(True) == 1
     assert text.startswith(begins)
     plain = read_plain(format_, Source("h", io.BytesIO(text.encode())), keyed=None)
     assert plain is not None
-    assert (list(plain.operations), plain.warnings) == (list(found.operations), found.warnings)
+    assert (list(plain.operations), plain.warnings) == (list(history.operations), history.warnings)
 
 
 @pytest.mark.parametrize("kind", ["fail", "info"])
@@ -94,8 +94,8 @@ def test_a_keyed_operation_may_carry_its_reason(kind: str, value: Any) -> None:
         '{:type :invoke :f :read :value ["a" nil] :process 0} {:type :ok :f :read :value ["a" 1] :process 0}\n'
         f'{{:type :invoke :f :write :value ["a" 2] :process 0}} {{:type :{kind} :f :write :value {written} :process 0}}'
     )
-    for found in (read(text, keyed=True), read(edn)):
-        last = found.operations[-1]
+    for history in (read(text, keyed=True), read(edn)):
+        last = history.operations[-1]
         assert (last.type, last.key, last.value) == (OpType(kind), "a", 2)
 
 
@@ -155,11 +155,11 @@ CAS_OF_THREE_EDN = """
 )
 def test_a_cas_may_have_its_key_beside_both_values(text: str, keyed: bool | None) -> None:
     """`[key expected new]` is `[key [expected new]]`; in EDN it shows that the history is keyed."""
-    found = read(text, keyed=keyed)
-    assert [(each.key, each.value) for each in found.operations] == [
+    history = read(text, keyed=keyed)
+    assert [(operation.key, operation.value) for operation in history.operations] == [
         ("b", [None, "v1"]), ("a", ["v8", "v9"]), ("a", ["v9", "v7"]),
     ]  # fmt: skip
-    assert not found.warnings or "--keyed" not in " ".join(found.warnings)
+    assert not history.warnings or "--keyed" not in " ".join(history.warnings)
 
 
 def test_a_cas_of_three_without_keys_names_the_option() -> None:
@@ -200,12 +200,12 @@ DUP = (
 def test_the_words_of_a_reason_are_kept(text: str, format_: str, kind: str) -> None:
     """They are the error of the operation, with the text that `:error [:dup "x y"]` has; the kernel reads the same."""
     text = text.replace("KIND", kind)
-    found = read(text)
-    assert [op.error for op in found.operations] == ["dup: x y", None]
-    assert (found.operations[0].type, found.operations[0].value) == (OpType(kind), 7)
+    history = read(text)
+    assert [op.error for op in history.operations] == ["dup: x y", None]
+    assert (history.operations[0].type, history.operations[0].value) == (OpType(kind), 7)
     plain = read_plain(format_, Source("h", io.BytesIO(text.encode())), keyed=None)
     assert plain is not None
-    assert list(plain.operations) == list(found.operations)
+    assert list(plain.operations) == list(history.operations)
     assert plain.operations[0].error == "dup: x y"
 
 

@@ -178,8 +178,8 @@ def test_a_doubled_key_in_a_value_of_parquet(tmp_path: Path) -> None:
     path = tmp_path / "operations.parquet"
     write_operations(path, [GOOD], run="r")
     table = parquet.read_table(path)
-    place = table.schema.get_field_index("value")
-    parquet.write_table(table.set_column(place, table.schema.field(place), pa.array(['{"a":1,"a":2}'])), path)
+    index = table.schema.get_field_index("value")
+    parquet.write_table(table.set_column(index, table.schema.field(index), pa.array(['{"a":1,"a":2}'])), path)
     with pytest.raises(BadHistory, match=r"row 1: .*the key 'a' is a duplicate"):
         read_histories(str(path))
 
@@ -193,7 +193,7 @@ def test_a_wrong_number_of_rows_is_refused(tmp_path: Path, place: int) -> None:
     assert len(read_histories(str(path))[0].operations) == ROWS
     data = path.read_bytes()
     footer = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
-    counts = [found.start() for found in re.finditer(re.escape(varint(ROWS)), data[footer:])]
+    counts = [match.start() for match in re.finditer(re.escape(varint(ROWS)), data[footer:])]
     at = footer + counts[place]
     path.write_bytes(data[:at] + varint(ROWS - 1) + data[at + 2 :])
     for read in (

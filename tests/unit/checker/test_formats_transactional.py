@@ -36,10 +36,10 @@ def decided(tmp_path: Any, text: str, workload: str = "list-append", *options: s
     file = tmp_path / "history"
     file.write_text(text, encoding="utf-8")
     wanted = Wanted(model=None, workload=workload, settings=options, by_place=True)
-    [found] = check_file(str(file), Request(wanted=wanted))
-    assert not isinstance(found, Refused)
-    assert isinstance(found, Judged)
-    return found
+    [result] = check_file(str(file), Request(wanted=wanted))
+    assert not isinstance(result, Refused)
+    assert isinstance(result, Judged)
+    return result
 
 
 def edn(value: Any) -> str:
@@ -67,9 +67,9 @@ def test_completions_alone_have_only_edges_of_data(tmp_path: Any, form: str) -> 
     assert history.operations[2].value == [["r", "x", None], ["r", "y", None]]
     assert [op.process for op in history.operations] == [0, 1, 2]
     assert list(history.lacks) == ["process", "realtime"]
-    found = decided(tmp_path, text)
-    assert found.verdict is Verdict.INVALID
-    figures = found.to_json()["figures"][""]
+    result = decided(tmp_path, text)
+    assert result.verdict is Verdict.INVALID
+    figures = result.to_json()["figures"][""]
     assert figures["anomaly-types"] == ["G2-item"]
     assert figures["lacking-edges"] == ["process", "realtime"]
     weaker = decided(tmp_path, text, "list-append", "consistency-model=strong-session-snapshot-isolation")
@@ -86,9 +86,9 @@ def test_the_order_of_a_process_needs_no_invokes(tmp_path: Any) -> None:
     """A process that misses its own append contradicts its session, and no edge of real time is needed."""
     events = [{"type": "ok", "process": 3, "value": [value]} for value in (["append", "x", 1], ["r", "x", None])]
     events.append({"type": "ok", "process": 4, "value": [["r", "x", [1]]]})
-    found = decided(tmp_path, json.dumps(events), "list-append", "consistency-model=strong-session-serializable")
-    assert list(found.to_json()["counts"]) == ["transactions", "G-single-item-process"]
-    assert found.history.lacks == ("realtime",)
+    result = decided(tmp_path, json.dumps(events), "list-append", "consistency-model=strong-session-serializable")
+    assert list(result.to_json()["counts"]) == ["transactions", "G-single-item-process"]
+    assert result.history.lacks == ("realtime",)
 
 
 def test_softer_rules_are_told(tmp_path: Any) -> None:
@@ -121,7 +121,7 @@ def test_reads_of_an_info_count_if_it_happened(tmp_path: Any, *, alone: bool) ->
     events: list[dict[str, Any]] = []
     if alone:
         events = [
-            {"type": kind, "process": place, "f": "txn", "value": mops} for place, (kind, mops) in enumerate(several)
+            {"type": kind, "process": index, "f": "txn", "value": mops} for index, (kind, mops) in enumerate(several)
         ]
     else:
         for kind, mops in several:
@@ -130,14 +130,14 @@ def test_reads_of_an_info_count_if_it_happened(tmp_path: Any, *, alone: bool) ->
                 {"type": type_, "process": len(events) // 2, "f": "txn", "value": some}
                 for type_, some in (("invoke", asked), (kind, mops))
             ]
-    found = decided(tmp_path, json.dumps(events), "list-append", "consistency-model=serializable")
-    assert found.part.verdict is Verdict.VALID
-    told = " ".join(found.history.warnings)
+    result = decided(tmp_path, json.dumps(events), "list-append", "consistency-model=serializable")
+    assert result.part.verdict is Verdict.VALID
+    told = " ".join(result.history.warnings)
     assert "1 transactions without an answer show results of reads, and another one read what they wrote" in told
     assert "1 transactions without an answer show results of reads, but nobody read" in told
     events[0 if alone else 1]["value"][0][2] = [1, 2]
-    found = decided(tmp_path, json.dumps(events), "list-append", "consistency-model=serializable")
-    assert list(found.to_json()["counts"]) == ["transactions", "garbage-read"]
+    result = decided(tmp_path, json.dumps(events), "list-append", "consistency-model=serializable")
+    assert list(result.to_json()["counts"]) == ["transactions", "garbage-read"]
 
 
 def test_a_function_that_is_no_text_is_no_read() -> None:
@@ -162,8 +162,8 @@ def test_the_text_of_micro_operations(tmp_path: Any) -> None:
         (4, OpType.OK, [["r", 1, None]]),
     ]
     assert history.operations[2].result == [["r", 2, 5], ["r", 1, None]]
-    found = decided(tmp_path, TEXT, "rw-register")
-    assert set(found.to_json()["counts"]) == {"transactions", "G-single-item", "G1a"}
+    result = decided(tmp_path, TEXT, "rw-register")
+    assert set(result.to_json()["counts"]) == {"transactions", "G-single-item", "G1a"}
 
 
 def test_a_first_transaction_may_write_the_initial_value(tmp_path: Any) -> None:
@@ -221,10 +221,10 @@ def test_clients_with_names_are_numbered(tmp_path: Any) -> None:
         "{:type :invoke :process 4 :value [[:append x 1]]}{:type :ok :process 4 :value [[:append x 1]]}"
         '{:type :ok :process "c1" :value [[:r x [1]]]}{:type :ok :process "c1" :value [[:r x nil]]}'
     )
-    found = decided(tmp_path, text)
-    assert list(found.to_json()["counts"]) == ["transactions", "G-single-item-process"]
-    assert "numbers: 5 is 'c1'" in " ".join(found.history.warnings)
-    assert "transactions of process 5" in found.part.reason
+    result = decided(tmp_path, text)
+    assert list(result.to_json()["counts"]) == ["transactions", "G-single-item-process"]
+    assert "numbers: 5 is 'c1'" in " ".join(result.history.warnings)
+    assert "transactions of process 5" in result.part.reason
 
 
 @pytest.mark.parametrize("value", [3, [["w", "x", 1]]])
@@ -311,7 +311,7 @@ def test_an_info_without_a_process_does_not_end_the_others() -> None:
     """A transaction that may have happened, one that failed, and one that is only an answer."""
     values = edn([["append", "x", 1]]), edn([["append", "x", 2]]), edn([["r", "x", [1]]])
     events = [(":invoke", 0), (":info", 0), (":invoke", 1), (":fail", 1), (":ok", 2)]
-    history = read("\n".join(f"{{:type {kind}, :value {values[place]}}}" for kind, place in events))
+    history = read("\n".join(f"{{:type {kind}, :value {values[number]}}}" for kind, number in events))
     assert [str(op.type) for op in history.operations] == ["info", "fail", "ok"]
     assert history.lacks == ("process", "realtime")
 

@@ -64,10 +64,10 @@ def json_lines(operations: list[Operation]) -> bytes:
     return ("\n".join(lines) + "\n").encode()
 
 
-def plain(found: str, text: bytes, workload: str) -> Plain | None:
+def plain(format_name: str, text: bytes, workload: str) -> Plain | None:
     """Returns the history as arrays; None if the kernel leaves it to Python."""
     with closing(Source("history", io.BytesIO(text))) as source:
-        return read_plain(found, source, keyed=False, transactions=workload)
+        return read_plain(format_name, source, keyed=False, transactions=workload)
 
 
 def with_keys(operations: list[Operation], names: list[Any]) -> list[Operation]:
@@ -88,10 +88,10 @@ def test_both_readers_give_the_same(workload: str, keys: str) -> None:
     read_by_kernel = 0
     for _ in range(HISTORIES):
         operations = with_keys(random_history(random, most=8, lists=workload == "list-append"), KEYS[keys])
-        for found, text in [(JSONL, json_lines(operations)), (EDN, edn(operations))]:
+        for format_name, text in [(JSONL, json_lines(operations)), (EDN, edn(operations))]:
             with closing(Source("history", io.BytesIO(text))) as source:
                 [expected] = read_source(source, keyed=False)
-            history = plain(found, text, workload)
+            history = plain(format_name, text, workload)
             if history is None:
                 continue
             read_by_kernel += 1

@@ -104,12 +104,12 @@ def appends(processes: int) -> list[Operation]:
 
 def first(model_: Model | str, operations: list[Operation], **options: Any) -> Hardness:
     """Returns the first reason why a check reached its limit."""
-    found = analysis(model_, operations, time_limit=LIMIT_S, threads=1, **options)
-    assert (found.valid, found.cause) == (Verdict.UNKNOWN, "timeout")
-    assert found.hardness[0].sentence in found.explanation
-    assert found.hardness[0].advice in found.explanation
-    assert found.to_json()["hardness"][0]["reason"] == found.hardness[0].reason
-    return found.hardness[0]
+    result = analysis(model_, operations, time_limit=LIMIT_S, threads=1, **options)
+    assert (result.valid, result.cause) == (Verdict.UNKNOWN, "timeout")
+    assert result.hardness[0].sentence in result.explanation
+    assert result.hardness[0].advice in result.explanation
+    assert result.to_json()["hardness"][0]["reason"] == result.hardness[0].reason
+    return result.hardness[0]
 
 
 def is_decided(model_: Model | str, operations: list[Operation]) -> bool:
@@ -119,34 +119,34 @@ def is_decided(model_: Model | str, operations: list[Operation]) -> bool:
 
 def test_operations_that_crashed() -> None:
     """A user's model: the reason has the count and the function. With two such operations, it is decided."""
-    found = first(Sum(), crashed_adds(60))
-    assert found.reason == "crashed"
-    assert found.figures == {"operations": 60, "classes": 60}
-    assert found.sentence.startswith("60 operations that may change the state never returned")
-    assert found.sentence.endswith("60 of add.")
+    hardness = first(Sum(), crashed_adds(60))
+    assert hardness.reason == "crashed"
+    assert hardness.figures == {"operations": 60, "classes": 60}
+    assert hardness.sentence.startswith("60 operations that may change the state never returned")
+    assert hardness.sentence.endswith("60 of add.")
     assert is_decided(Sum(), crashed_adds(2))
 
 
 def test_increments_of_different_amounts() -> None:
     """A built-in counter: the condition of its analyzer comes first, and the crashed operations second."""
-    found = first("counter", crashed_adds(60))
-    assert (found.reason, found.figures) == ("unequal-increments", {"amounts": 61})
+    hardness = first("counter", crashed_adds(60))
+    assert (hardness.reason, hardness.figures) == ("unequal-increments", {"amounts": 61})
     assert is_decided("counter", crashed_adds(60, same=True))
 
 
 def test_operations_that_overlap() -> None:
     """The number of concurrent operations, and its frequency. With three processes, it is decided."""
-    found = first(Sum(), wide_adds(40))
-    assert found.reason == "overlap"
-    assert found.figures["at_once"] == 40
+    hardness = first(Sum(), wide_adds(40))
+    assert hardness.reason == "overlap"
+    assert hardness.figures["at_once"] == 40
     assert is_decided(Sum(), wide_adds(3))
 
 
 def test_a_model_with_many_states() -> None:
     """The operations overlap slightly, but the state keeps their order. Without overlap there is one order."""
-    found = first(Log(), appends(4))
-    assert found.reason == "states"
-    assert found.figures["states"] > 1000
+    hardness = first(Log(), appends(4))
+    assert hardness.reason == "states"
+    assert hardness.figures["states"] > 1000
     assert is_decided(Log(), appends(1))
 
 
@@ -154,9 +154,9 @@ def test_a_long_history_with_little_time() -> None:
     """Nothing in it is hard. With more time, it is decided."""
     operations = [operation(0, "add", 1, 2 * i, 2 * i + 1) for i in range(3000)]
     operations.append(operation(0, "read", None, 9000, 9001, 3000))
-    found = analysis(Sum(), operations, time_limit=1e-6, threads=1)
-    assert [each.reason for each in found.hardness] == ["length"]
-    assert found.hardness[0].figures["operations"] == 3001
+    result = analysis(Sum(), operations, time_limit=1e-6, threads=1)
+    assert [hardness.reason for hardness in result.hardness] == ["length"]
+    assert result.hardness[0].figures["operations"] == 3001
     assert is_decided(Sum(), operations)
 
 
@@ -234,9 +234,9 @@ def test_the_condition_of_an_analyzer(
     encoded = encode(object_, operations)
     [outcome] = solve([encoded.problem], Limits(algorithm="zones"))
     assert outcome.unsuited in _CONDITIONS
-    [found, *_] = of_objects(object_, encoded, stopped(outcome))
-    assert (found.reason, found.figures) == (reason, figures)
-    assert "{" not in found.text
+    [hardness, *_] = of_objects(object_, encoded, stopped(outcome))
+    assert (hardness.reason, hardness.figures) == (reason, figures)
+    assert "{" not in hardness.text
 
 
 def test_a_value_is_shown_as_the_operations_have_it() -> None:
@@ -245,8 +245,8 @@ def test_a_value_is_shown_as_the_operations_have_it() -> None:
     object_ = model("register")
     encoded = encode(object_, operations)
     [outcome] = solve([encoded.problem], Limits())
-    [found, *_] = of_objects(object_, encoded, stopped(outcome))
-    assert found.sentence == "The value seven is written 3 times. Values that are written more than once: 1."
+    [hardness, *_] = of_objects(object_, encoded, stopped(outcome))
+    assert hardness.sentence == "The value seven is written 3 times. Values that are written more than once: 1."
 
 
 def test_conditions_are_those_of_the_kernel() -> None:
@@ -269,9 +269,9 @@ def test_it_takes_less_than_a_second() -> None:
     encoded = encode(Sum(), operations)
     [outcome] = solve([encoded.problem], Limits(time_limit_s=1e-6, threads=1))
     began_s = time.thread_time()
-    found = of_objects(Sum(), encoded, stopped(outcome, op=len(encoded.codes) - 1))
+    hardness = of_objects(Sum(), encoded, stopped(outcome, op=len(encoded.codes) - 1))
     assert time.thread_time() - began_s < 1
-    assert found[0].reason == "crashed"
+    assert hardness[0].reason == "crashed"
 
 
 def test_the_guide_has_all_reasons() -> None:
@@ -295,12 +295,12 @@ def test_arrays_and_files_say_the_same(tmp_path: Path) -> None:
     table = read_table(path, "table", object_)
     assert table is not None
     limits = Limits(time_limit_s=1e-6, threads=1)
-    (found,) = decide(table, Question(model=object_, limits=limits)).keys.values()
+    (result,) = decide(table, Question(model=object_, limits=limits)).keys.values()
     encoded = encode(object_, [*writes, *reads])
     [outcome] = solve([encoded.problem], limits)
-    assert found.cause == outcome.cause == "timeout"
-    by_reason = {each.reason: each for each in of_objects(object_, encoded, outcome)}
-    assert found.hardness[0] == by_reason["repeated-values"]
-    assert "is written 5 times" in found.explanation
-    assert [each.reason for each in found.hardness] == list(by_reason)
-    assert result_map(found)[Keyword("explanation")] == found.explanation
+    assert result.cause == outcome.cause == "timeout"
+    by_reason = {hardness.reason: hardness for hardness in of_objects(object_, encoded, outcome)}
+    assert result.hardness[0] == by_reason["repeated-values"]
+    assert "is written 5 times" in result.explanation
+    assert [hardness.reason for hardness in result.hardness] == list(by_reason)
+    assert result_map(result)[Keyword("explanation")] == result.explanation

@@ -151,21 +151,21 @@ def follows(object_: Model, operations: Sequence[Operation]) -> bool:
 def hold(object_: Model, operations: Sequence[Operation]) -> Verdict | None:
     """Asserts that the result for a small history with hints equals brute force; returns whether the hints agree."""
     truth = Verdict.VALID if brute.linearizable(object_, operations) else Verdict.INVALID
-    found = analysis(object_, operations, certificate=True, counterexample=False)
-    assert found.valid is truth, operations
+    result = analysis(object_, operations, certificate=True, counterexample=False)
+    assert result.valid is truth, operations
     if truth is Verdict.VALID:
-        assert found.certificate is not None
-        replay(object_, operations, found.certificate)
+        assert result.certificate is not None
+        replay(object_, operations, result.certificate)
     encoded = encode(object_, operations)
     if all(op.order is None for op in encoded.operations):
-        assert found.order_agrees is None
-        assert not found.order_reason
+        assert result.order_agrees is None
+        assert not result.order_reason
         return None
     legal = follows(object_, operations)
-    assert found.order_agrees is (Verdict.VALID if legal else Verdict.INVALID), (found.order_reason, operations)
-    assert found.order_reason.endswith(".")
-    assert (found.analyzer == "hints") is legal
-    return found.order_agrees
+    assert result.order_agrees is (Verdict.VALID if legal else Verdict.INVALID), (result.order_reason, operations)
+    assert result.order_reason.endswith(".")
+    assert (result.analyzer == "hints") is legal
+    return result.order_agrees
 
 
 def ordered(order: Sequence[Operation], random: Random, *, share: float) -> dict[int, int]:
@@ -235,16 +235,16 @@ def test_the_kernel_follows_an_order_as_the_search_for_places_does(draw: Callabl
         chain = checker.decide.hints._steps(object_, encoded, places)
         if not chain or checker.decide.hints._against_time(encoded, chain) is not None:
             continue
-        found = follow(object_, encoded, chain, Allowance.of(5.0))
-        if found is None:
+        placed = follow(object_, encoded, chain, Allowance.of(5.0))
+        if placed is None:
             continue
         other = place(object_, encoded, chain, Allowance.of(5.0))
-        assert found.exhausted
+        assert placed.exhausted
         assert other.exhausted
-        assert (found.order is None) is (other.order is None), operations
-        if found.order is not None:
-            replay(object_, operations, [encoded.operations[i] for i in found.order])
-        seen[found.order is None] += 1
+        assert (placed.order is None) is (other.order is None), operations
+        if placed.order is not None:
+            replay(object_, operations, [encoded.operations[i] for i in placed.order])
+        seen[placed.order is None] += 1
     assert min(seen[True], seen[False]) > 10
 
 
@@ -288,11 +288,11 @@ def test_what_would_need_two_at_once_is_found_in_a_later_round() -> None:
     adds = [_operation(i, "add", OpType.INFO, i, 100, value=10**i) for i in range(7)]
     for needed in ([0], [1, 3], [0, 1, 2, 4, 6], range(7)):
         total = sum(10**i for i in needed)
-        found = analysis(Sum(), [*adds, _operation(9, "read", OpType.OK, 20, 30, result=total, order=4)])
-        assert (found.valid, found.analyzer, found.order_agrees) == (Verdict.VALID, "hints", Verdict.VALID)
-    found = analysis(Sum(), [*adds, _operation(9, "read", OpType.OK, 20, 30, result=2, order=4)])
-    assert (found.valid, found.order_agrees) == (Verdict.INVALID, Verdict.INVALID)
-    assert "read 2, but the sum is" in found.order_reason
+        result = analysis(Sum(), [*adds, _operation(9, "read", OpType.OK, 20, 30, result=total, order=4)])
+        assert (result.valid, result.analyzer, result.order_agrees) == (Verdict.VALID, "hints", Verdict.VALID)
+    result = analysis(Sum(), [*adds, _operation(9, "read", OpType.OK, 20, 30, result=2, order=4)])
+    assert (result.valid, result.order_agrees) == (Verdict.INVALID, Verdict.INVALID)
+    assert "read 2, but the sum is" in result.order_reason
 
 
 WRITES = [
@@ -306,14 +306,14 @@ def test_an_order_against_real_time_names_both_operations_and_decides_nothing() 
     """Two sequential writes with exchanged numbers: valid, but not in the system's own order."""
     first = _operation(0, "write", OpType.OK, 0, 10, value=1, order=8)
     second = _operation(1, "write", OpType.OK, 20, 30, value=2, order=-3)
-    found = analysis("register", [first, second])
-    assert (found.valid, found.order_agrees) == (Verdict.VALID, Verdict.INVALID)
-    assert found.analyzer != "hints"
-    assert found.order_reason == (
+    result = analysis("register", [first, second])
+    assert (result.valid, result.order_agrees) == (Verdict.VALID, Verdict.INVALID)
+    assert result.analyzer != "hints"
+    assert result.order_reason == (
         "The system's own order is not a legal one: it puts process 1's write of 2 (0.00000002 s to 0.00000003 s) at -3 before "
         "process 0's write of 1 (0.00000000 s to 0.00000001 s) at 8, which ended before the first one began."
     )
-    assert found.to_json()["order_agrees"] is False
+    assert result.to_json()["order_agrees"] is False
 
 
 def test_an_answer_that_the_order_makes_impossible_is_named_with_the_models_reason() -> None:
@@ -323,11 +323,11 @@ def test_an_answer_that_the_order_makes_impossible_is_named_with_the_models_reas
         _operation(1, "max", OpType.OK, 1, 11, value=7, order=2),
         _operation(2, "read", OpType.OK, 2, 12, result=3, order=3),
     ]
-    found = analysis(MaxRegister(), history)
-    assert (found.valid, found.order_agrees) == (Verdict.VALID, Verdict.INVALID)
-    assert found.order_reason.endswith("is not possible: the maximum is 7.")
-    assert "after 2 operations, process 2's read of 3" in found.order_reason
-    assert "at 3" in found.order_reason
+    result = analysis(MaxRegister(), history)
+    assert (result.valid, result.order_agrees) == (Verdict.VALID, Verdict.INVALID)
+    assert result.order_reason.endswith("is not possible: the maximum is 7.")
+    assert "after 2 operations, process 2's read of 3" in result.order_reason
+    assert "at 3" in result.order_reason
     right = [history[0], history[1], replace(history[2], order=1)]
     assert analysis(MaxRegister(), right).order_agrees is Verdict.VALID
 
@@ -337,11 +337,11 @@ def test_an_algorithm_that_is_asked_for_decides_and_the_order_is_told_beside_it(
     subject = MaxRegisterSubject(60)
     model, history = subject.model, subject.history(count=200, processes=4, crashed=0, seed="max", ordered=True)
     for algorithm in ("wgl", "linear", "search"):
-        found = analysis(model, history, algorithm=algorithm)
-        assert (found.valid, found.order_agrees) == (Verdict.VALID, Verdict.VALID)
-        assert found.analyzer != "hints"
-    found = analysis(model, history, cross_check=True)
-    assert (found.valid, found.analyzer) == (Verdict.VALID, "hints")
+        result = analysis(model, history, algorithm=algorithm)
+        assert (result.valid, result.order_agrees) == (Verdict.VALID, Verdict.VALID)
+        assert result.analyzer != "hints"
+    result = analysis(model, history, cross_check=True)
+    assert (result.valid, result.analyzer) == (Verdict.VALID, "hints")
 
 
 def test_an_invalid_history_is_invalid_whatever_the_system_says() -> None:
@@ -357,11 +357,11 @@ def test_an_invalid_history_is_invalid_whatever_the_system_says() -> None:
     assert plain.valid is Verdict.INVALID
     for _ in range(5):
         numbers = [random.choice([None, random.randint(-5, 5), -(2**63), 2**63 - 1]) for _ in wrong]
-        found = analysis(model, [replace(op, order=number) for op, number in zip(wrong, numbers, strict=True)])
-        assert (found.valid, found.order_agrees) == (Verdict.INVALID, Verdict.INVALID)
-        assert found.op is not None
+        result = analysis(model, [replace(op, order=number) for op, number in zip(wrong, numbers, strict=True)])
+        assert (result.valid, result.order_agrees) == (Verdict.INVALID, Verdict.INVALID)
+        assert result.op is not None
         assert plain.op is not None
-        assert found.op.invoke_index == plain.op.invoke_index
+        assert result.op.invoke_index == plain.op.invoke_index
 
 
 def test_a_history_that_the_search_cannot_decide_is_decided_by_its_order() -> None:
@@ -373,10 +373,10 @@ def test_a_history_that_the_search_cannot_decide_is_decided_by_its_order() -> No
         cases = [case for case in hinted_cases(name) if case.name.endswith("valid, order told")]
         assert cases
         for model, history in ((case.model, case.histories[0]) for case in cases):
-            found = analysis(model, history, certificate=True, time_limit=60)
-            assert (found.valid, found.analyzer) == (Verdict.VALID, "hints")
-            assert found.certificate is not None
-            replay(model, history, found.certificate)
+            result = analysis(model, history, certificate=True, time_limit=60)
+            assert (result.valid, result.analyzer) == (Verdict.VALID, "hints")
+            assert result.certificate is not None
+            replay(model, history, result.certificate)
             plain = analysis(model, without_hints(history), time_limit=time_limit)
             assert (plain.valid, plain.cause, plain.order_agrees) == (*expected, None)
 
@@ -387,10 +387,10 @@ def test_a_budget_that_ends_says_so_and_leaves_time_for_the_verdict(allowance: A
     subject = BankSubject()
     model, history = subject.model, subject.history(count=500, processes=20, crashed=50, seed="bank", ordered=True)
     encoded = encode(model, history)
-    found = examine(model, history, encoded, allowance)
-    assert found is not None
-    assert found.agrees is Verdict.UNKNOWN
-    assert found.reason.startswith("It is not known whether the system's own order is a legal one: the budget ended")
+    hints = examine(model, history, encoded, allowance)
+    assert hints is not None
+    assert hints.agrees is Verdict.UNKNOWN
+    assert hints.reason.startswith("It is not known whether the system's own order is a legal one: the budget ended")
     register = [_operation(0, "write", OpType.OK, 0, 1, value=1, order=5)]
     [only] = [examine(MaxRegister(), without_hints(register), encode(MaxRegister(), []), Allowance.of(0.0))]
     assert only is None
@@ -417,9 +417,9 @@ def test_an_order_that_is_hard_to_follow_takes_no_time_from_an_easy_verdict() ->
     subject = MaxRegisterSubject(60)
     ordered = subject.history(count=20_000, processes=20, crashed=0, seed="max-register", ordered=True)
     for history, verdict in ((ordered, Verdict.VALID), (subject.with_mistake(ordered, 0.5), Verdict.INVALID)):
-        found = analysis(subject.model, history, counterexample=False, time_limit=8)
-        assert found.valid is verdict
-        assert found.order_agrees in {Verdict.UNKNOWN, verdict}
+        result = analysis(subject.model, history, counterexample=False, time_limit=8)
+        assert result.valid is verdict
+        assert result.order_agrees in {Verdict.UNKNOWN, verdict}
 
 
 def test_each_key_is_held_to_its_own_order_and_the_worst_one_decides() -> None:
@@ -429,9 +429,9 @@ def test_each_key_is_held_to_its_own_order_and_the_worst_one_decides() -> None:
         return _operation(process, "write", OpType.OK, start, start + 1, value=process, key=key, order=order)
 
     agrees = [write("a", 0, 0, 1), write("a", 1, 10, 2), write("c", 4, 40, None)]
-    found = check_keys("register", agrees)
-    assert found.order_agrees is Verdict.VALID
-    part = order_part(found)
+    result = check_keys("register", agrees)
+    assert result.order_agrees is Verdict.VALID
+    part = order_part(result)
     assert part is not None
     assert (part.name, part.verdict, part.details) == (
         ORDER_PART,
@@ -439,11 +439,11 @@ def test_each_key_is_held_to_its_own_order_and_the_worst_one_decides() -> None:
         {"valid": 1, "unknown": 0, "invalid": 0},
     )
     assert part.reason == "The system's own order is a legal one on all keys whose operations carry one: 1 of 2 keys."
-    found = check_keys("register", [*agrees, write("b", 2, 20, 4), write("b", 3, 30, 3)])
-    assert (found.valid, found.order_agrees) == (Verdict.VALID, Verdict.INVALID)
-    assert found.order_reason.startswith("Key b: The system's own order is not a legal one: ")
-    assert found.to_json()["order_agrees"] is False
-    part = order_part(found)
+    result = check_keys("register", [*agrees, write("b", 2, 20, 4), write("b", 3, 30, 3)])
+    assert (result.valid, result.order_agrees) == (Verdict.VALID, Verdict.INVALID)
+    assert result.order_reason.startswith("Key b: The system's own order is not a legal one: ")
+    assert result.to_json()["order_agrees"] is False
+    part = order_part(result)
     assert part is not None
     assert (part.verdict, part.details["keys"]) == (Verdict.INVALID, ["b"])
     nothing = check_keys("register", without_hints(agrees))
@@ -466,7 +466,7 @@ def test_every_way_in_and_out_tells_of_the_order(tmp_path: Path, monkeypatch: py
             json.loads(as_json(list(check_file(str(tmp_path / f"{name}.{suffix}"), REQUEST))))
             for name in ("right", "wrong")
         ]
-        assert [(found["valid"], found["order_agrees"]) for found in agrees] == [(True, True), (True, False)], suffix
+        assert [(answer["valid"], answer["order_agrees"]) for answer in agrees] == [(True, True), (True, False)], suffix
         assert agrees[0]["analyzer"] == "hints"
         assert agrees[1]["order_reason"].startswith(
             "The system's own order is not a legal one: it puts process 1's write"
@@ -499,5 +499,5 @@ def test_a_mistake_is_found_whether_or_not_the_order_is_told(make: Callable[[], 
     assert analysis(subject.model, ordered).order_agrees is Verdict.VALID
     wrong = subject.with_mistake(ordered, 0.5)
     for history, order in ((wrong, Verdict.INVALID), (without_hints(wrong), None)):
-        found = analysis(subject.model, history, counterexample=False)
-        assert (found.valid, found.order_agrees) == (Verdict.INVALID, order)
+        result = analysis(subject.model, history, counterexample=False)
+        assert (result.valid, result.order_agrees) == (Verdict.INVALID, order)

@@ -15,14 +15,14 @@ from harness.verdict import Verdict
 
 
 def operation(
-    place: int, f: str, value: Value, result: Value, *, key: str | None, kind: OpType = OpType.OK
+    index: int, f: str, value: Value, result: Value, *, key: str | None, kind: OpType = OpType.OK
 ) -> Operation:
-    """Returns an operation with the events 2 * place and the next, in second `place`."""
+    """Returns an operation with the events 2 * place and the next, in second `index`."""
     done = kind is not OpType.INFO
     return Operation(
-        process=place, f=f, value=value, result=result, type=kind, start_ns=place * S,
-        end_ns=place * S + S // 2 if done else None, invoke_index=2 * place,
-        complete_index=2 * place + 1 if done else None, key=key,
+        process=index, f=f, value=value, result=result, type=kind, start_ns=index * S,
+        end_ns=index * S + S // 2 if done else None, invoke_index=2 * index,
+        complete_index=2 * index + 1 if done else None, key=key,
     )  # fmt: skip
 
 
@@ -105,8 +105,8 @@ def test_further_rules_are_joined_with_a_judgement(
     """A broken rule makes an object invalid. Both reasons are told if both are wrong, the anomaly of the rule first."""
     lost = [LOST] if inner is Verdict.INVALID else []
     judgement = Judgement(verdict=inner, reason="So.", counts={"ok": 3}, anomalies=lost, cause=UNPROMISED)
-    found = joined(
+    whole = joined(
         [Rule(kind="back", anomalies=lambda: [BACK])], {"back": broken}, judgement, broken="Back.", more="More."
     )
-    assert (found.verdict, found.reason, [each.kind for each in found.anomalies]) == (verdict, reason, kinds)
-    assert (found.counts, found.cause) == ({"ok": 3, "back": broken}, UNPROMISED)
+    assert (whole.verdict, whole.reason, [anomaly.kind for anomaly in whole.anomalies]) == (verdict, reason, kinds)
+    assert (whole.counts, whole.cause) == ({"ok": 3, "back": broken}, UNPROMISED)

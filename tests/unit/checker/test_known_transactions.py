@@ -110,9 +110,9 @@ def test_types_are_those_of_elle(folder: Path, workload: str, rows: int) -> None
             columns[file] = _columns(folder, file, workload)
         history = columns[file]
         sources = [SOURCES.get(name, name) for name in options.split()]
-        found = judge(history, workload=workload, model=model, sources=sources)
-        verdict = str(found.verdict.as_json).lower()
-        types = set(found.figures.get("anomaly-types", ()))
+        judgement = judge(history, workload=workload, model=model, sources=sources)
+        verdict = str(judgement.verdict.as_json).lower()
+        types = set(judgement.figures.get("anomaly-types", ()))
         named["Elle"].append(_told(row["valid"], row["anomaly_types"]))
         named["adya"].append(  # where it differs from Elle
             _told(row["adya_valid"], row["adya_anomaly_types"]) if row["adya_valid"] else named["Elle"][-1]
@@ -133,24 +133,26 @@ def test_types_are_those_of_elle(folder: Path, workload: str, rows: int) -> None
         compared += 1
         if verdict == "false" and expected != "false":
             # No option of Elle's orders these versions, but the model does; or other keys than that of the value show it.
-            reason = "model" if "implied-orders" in found.figures and "left out" not in found.reason else "twice"
+            reason = (
+                "model" if "implied-orders" in judgement.figures and "left out" not in judgement.reason else "twice"
+            )
             assert reason == "model" or (deviation is not None and deviation["kind"] == "written-twice"), case
             beyond[reason] += 1
             continue
         assert (verdict, types - OURS) == (expected, wanted - UNKNOWN_TYPES), case
         if deviation is None and case not in DIFFERENT and verdict == "false":
             ruled_out = {SAME_NAME.get(name, name) for name in row["not"].split()}
-            there = {*types, *found.figures["allowed-anomaly-types"]}
+            there = {*types, *judgement.figures["allowed-anomaly-types"]}
             more = {"snapshot-isolation"} if OURS & there else set()
             if "G-single-item" in there:
                 more.add("parallel-snapshot-isolation")  # Elle's allows it, against the definition
-            assert ruled_out <= set(found.figures["not"]) <= ruled_out | more, case
+            assert ruled_out <= set(judgement.figures["not"]) <= ruled_out | more, case
     assert seen == {case for case in DIFFERENT if case[0].startswith(workload)}
     assert compared == rows
     assert beyond == BEYOND[workload]
     lines = [
-        f"| {name} | {' | '.join(str(sum(name in each for each in told)) for told in named.values())} |"
-        for name in sorted({name for told in named.values() for each in told for name in each})
+        f"| {name} | {' | '.join(str(sum(name in kinds for kinds in told)) for told in named.values())} |"
+        for name in sorted({name for told in named.values() for kinds in told for name in kinds})
     ]
     table = "\n".join([f"| `{workload}` | {' | '.join(named)} |", "|---|---|---|---|", *lines])
     assert f"\n{table}\n" in PAGE.read_text(encoding="utf-8"), (

@@ -48,17 +48,17 @@ def test_small_histories_are_decided_as_knossos_decides_them(name: str, algorith
     """Verdict, failing operation and the ok before it are those of knossos, for all 60 histories of each of its models."""
     knossos = model(name, initial=INITIAL.get(name), nil_read="any", crashed_dequeue="never")
     for row in SMALL[name]:
-        found = analysis(
+        result = analysis(
             knossos,
             _operations(DATA / "small" / row["file"]),
             algorithm=algorithm,
             certificate=True,
             counterexample=False,
         )
-        before = found.previous_ok
+        before = result.previous_ok
         actual = (
-            str(found.valid.as_json).lower(),
-            "" if found.op is None else str(found.op.complete_index),
+            str(result.valid.as_json).lower(),
+            "" if result.op is None else str(result.op.complete_index),
             "" if before is None else str(before.complete_index),
         )
         assert actual == (row["valid"], row["op_index"], row["previous_ok_index"]), row["file"]
@@ -71,9 +71,9 @@ def test_registers_of_real_systems_are_decided_as_knossos_decides_them(path: Pat
     register = model("cas-register", initial=initial, nil_read="any")
     operations = _operations(path)
     for algorithm in ("auto", "linear", "wgl"):
-        found = analysis(register, operations, algorithm=algorithm, counterexample=False)
-        assert found.valid is (Verdict.VALID if path.parent.name == "good" else Verdict.INVALID)
-        index = None if found.op is None else found.op.complete_index
+        result = analysis(register, operations, algorithm=algorithm, counterexample=False)
+        assert result.valid is (Verdict.VALID if path.parent.name == "good" else Verdict.INVALID)
+        index = None if result.op is None else result.op.complete_index
         assert index == FIRST_FAILURE.get(path.stem)
 
 
@@ -90,8 +90,8 @@ def test_transactions_over_two_registers_are_decided_as_knossos_decides_them(alg
 def test_key_value_histories_are_decided_as_porcupine_decides_them(path: Path, algorithm: str) -> None:
     """The file's name has the verdict."""
     [history] = read_histories(str(path))
-    found = check_keys("kv", history.operations, algorithm=algorithm, certificate=True)
-    assert found.valid is (Verdict.VALID if path.stem.endswith("-ok") else Verdict.INVALID)
+    result = check_keys("kv", history.operations, algorithm=algorithm, certificate=True)
+    assert result.valid is (Verdict.VALID if path.stem.endswith("-ok") else Verdict.INVALID)
 
 
 @pytest.mark.skipif(not LOGS, reason="the logs have no licence and are not here")
@@ -102,6 +102,6 @@ def test_logs_of_porcupine_are_decided_as_porcupine_decides_them(path: Path, fai
     register = model("cas-register", failed_cas=failed_cas)
     operations = _operations(path)
     expected = Verdict.VALID if int(path.stem[-3:]) in VALID else Verdict.INVALID
-    found = [analysis(register, operations, algorithm=a, counterexample=False) for a in ("auto", "linear")]
-    assert [one.valid for one in found] == [expected, expected]
-    assert found[0].op == found[1].op
+    results = [analysis(register, operations, algorithm=a, counterexample=False) for a in ("auto", "linear")]
+    assert [one.valid for one in results] == [expected, expected]
+    assert results[0].op == results[1].op

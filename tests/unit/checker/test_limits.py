@@ -37,18 +37,18 @@ def endless(operation: Callable[..., Operation]) -> list[Operation]:
 def test_the_time_limit_makes_a_verdict_unknown(endless: list[Operation], algorithm: str) -> None:
     """The result has the cause, and the limit is kept."""
     began = time.monotonic()
-    found = analysis("counter", endless, algorithm=algorithm, time_limit=0.2)
-    assert (found.valid, found.cause) == (Verdict.UNKNOWN, "timeout")
+    result = analysis("counter", endless, algorithm=algorithm, time_limit=0.2)
+    assert (result.valid, result.cause) == (Verdict.UNKNOWN, "timeout")
     assert time.monotonic() - began < 5
-    assert found.op == endless[-2]
-    assert found.explanation.startswith("The time limit ended the search; it got as far as process 100's read of")
+    assert result.op == endless[-2]
+    assert result.explanation.startswith("The time limit ended the search; it got as far as process 100's read of")
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_the_memory_limit_makes_a_verdict_unknown(endless: list[Operation], algorithm: str) -> None:
     """The result has the cause."""
-    found = analysis("counter", endless, algorithm=algorithm, memory_limit=8 << 20, time_limit=60)
-    assert (found.valid, found.cause) == (Verdict.UNKNOWN, "out-of-memory")
+    result = analysis("counter", endless, algorithm=algorithm, memory_limit=8 << 20, time_limit=60)
+    assert (result.valid, result.cause) == (Verdict.UNKNOWN, "out-of-memory")
 
 
 class _Sum(Model):
@@ -84,8 +84,8 @@ def test_another_thread_can_cancel_a_search(endless: list[Operation]) -> None:
     """The verdict is unknown then."""
     cancellation = _kernel.Cancellation()
     threading.Timer(0.1, cancellation.cancel).start()
-    found = analysis("counter", endless, time_limit=60, cancellation=cancellation)
-    assert (found.valid, found.cause) == (Verdict.UNKNOWN, "cancelled")
+    result = analysis("counter", endless, time_limit=60, cancellation=cancellation)
+    assert (result.valid, result.cause) == (Verdict.UNKNOWN, "cancelled")
 
 
 def test_other_python_code_runs_during_a_search(endless: list[Operation]) -> None:
@@ -152,9 +152,9 @@ def test_options_without_sense_are_refused(options: dict[str, Any], message: str
 def test_an_algorithm_that_does_not_apply_says_so(operation: Callable[..., Operation]) -> None:
     """Zones need unique values. Requested by name, they give no verdict without them, and no other algorithm takes over."""
     history = [operation(0, "write", 1, 0, 1), operation(0, "write", 1, 2, 3)]
-    found = analysis("register", history, algorithm="zones")
-    assert (found.valid, found.cause) == (Verdict.UNKNOWN, "unsuited")
-    assert "a value is written twice" in found.explanation
+    result = analysis("register", history, algorithm="zones")
+    assert (result.valid, result.cause) == (Verdict.UNKNOWN, "unsuited")
+    assert "a value is written twice" in result.explanation
 
 
 def test_a_counter_that_may_leave_64_bits_is_refused(operation: Callable[..., Operation]) -> None:

@@ -48,17 +48,17 @@ def test_every_algorithm_says_what_the_brute_force_says(
         truth = Verdict.VALID if brute.linearizable(model, operations) else Verdict.INVALID
         seen.add(truth)
         for algorithm in ("auto", "search", "linear", "wgl"):
-            found = analysis(model, operations, algorithm=algorithm, certificate=True, counterexample=number % 10 == 0)
+            result = analysis(model, operations, algorithm=algorithm, certificate=True, counterexample=number % 10 == 0)
             if not operations:
-                assert found.valid is Verdict.UNKNOWN
+                assert result.valid is Verdict.UNKNOWN
                 continue
-            assert found.valid is truth, f"{algorithm} ({found.analyzer}) says {found.valid}: {operations}"
+            assert result.valid is truth, f"{algorithm} ({result.analyzer}) says {result.valid}: {operations}"
             if truth is Verdict.VALID:
-                assert found.certificate is not None, operations
+                assert result.certificate is not None, operations
             elif number % 10 == 0:
-                assert found.op is not None
-                assert found.explanation
-                assert brute.linearizable(model, found.counterexample) is False, operations
+                assert result.op is not None
+                assert result.explanation
+                assert brute.linearizable(model, result.counterexample) is False, operations
     assert Verdict.VALID in seen
     assert name == "noop" or Verdict.INVALID in seen
 

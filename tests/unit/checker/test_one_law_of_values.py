@@ -91,9 +91,9 @@ def shapes(operations: list[Operation]) -> list[str]:
 
 def verdict(path: Path) -> str:
     """Returns the verdict of `labrys check` for a register."""
-    (found,) = check_file(str(path), Request(wanted=Wanted(model="register")))
-    assert isinstance(found, Checked), found
-    return str(found.verdict)
+    (result,) = check_file(str(path), Request(wanted=Wanted(model="register")))
+    assert isinstance(result, Checked), result
+    return str(result.verdict)
 
 
 def assert_taken_everywhere(value: Value, *, key: str | None) -> None:
@@ -147,7 +147,7 @@ def test_each_form_tells_values_apart_alike(values: list[Value]) -> None:
         table, edn = path.with_name("operations.parquet"), path.with_name("history.edn")
         write_operations(table, pair(stale), run="a/b")
         write_history(edn, stale)
-        assert {verdict(each) for each in (path, table, edn)} == {"invalid"}
+        assert {verdict(file) for file in (path, table, edn)} == {"invalid"}
 
 
 class Colour(StrEnum):

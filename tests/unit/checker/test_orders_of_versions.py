@@ -64,20 +64,25 @@ def contradicted(history: Sequence[Operation]) -> set[str]:
 
 def stronger(*names: str) -> set[str]:
     """Returns some models and all that imply one of them."""
-    found = set(names)
+    models = set(names)
     for _ in MODELS:
-        found |= {model.name for model in MODELS if found & set(model.implies)}
-    return found
+        models |= {model.name for model in MODELS if models & set(model.implies)}
+    return models
 
 
 def test_a_process_orders_what_it_wrote() -> None:
     """Sessions and real time order the writers; a model without them allows the stale read."""
     bad = {"strong-session-snapshot-isolation", "strong-session-serializable", "strong-snapshot-isolation"}
     assert contradicted(SEQUENTIAL) == bad | {"strict-serializable"}
-    found = judged(SEQUENTIAL, "strong-session-serializable")
-    assert found.counts == {"transactions": 3, "G2-item-process": 1}
-    assert found.figures["implied-orders"] == ["writes-follow-reads", "process", "dependencies", "atomic-visibility"]
-    [anomaly] = found.anomalies
+    judgement = judged(SEQUENTIAL, "strong-session-serializable")
+    assert judgement.counts == {"transactions": 3, "G2-item-process": 1}
+    assert judgement.figures["implied-orders"] == [
+        "writes-follow-reads",
+        "process",
+        "dependencies",
+        "atomic-visibility",
+    ]
+    [anomaly] = judgement.anomalies
     assert "Of k, 1 precedes 2: T3 (process 0, events 0-1) and T2 are transactions of process 0, in this order." in (
         anomaly.explanation
     )
@@ -90,8 +95,8 @@ def test_a_transaction_sees_all_of_those_that_it_reads_from() -> None:
     assert contradicted(operations(*late)) == stronger(
         "monotonic-atomic-view", "monotonic-view", "monotonic-snapshot-read"
     )
-    found = judged(operations(*VISIBLE), "read-atomic")
-    assert found.counts == {"transactions": 3, "fractured-read": 1}
+    judgement = judged(operations(*VISIBLE), "read-atomic")
+    assert judgement.counts == {"transactions": 3, "fractured-read": 1}
 
 
 def test_a_path_orders_the_versions() -> None:
@@ -106,8 +111,8 @@ def test_a_path_orders_the_versions() -> None:
 
 def test_both_orders_may_contradict() -> None:
     """No order is forced, and none is possible: of x, either version comes first."""
-    found = judged(operations(*EITHER), "read-atomic")
-    assert found.verdict is Verdict.INVALID
+    judgement = judged(operations(*EITHER), "read-atomic")
+    assert judgement.verdict is Verdict.INVALID
     assert contradicted(operations(*EITHER)) >= stronger("read-atomic")
 
 
@@ -115,12 +120,12 @@ def test_both_orders_may_contradict() -> None:
 def test_a_value_that_was_written_twice_leaves_the_other_keys(write: str) -> None:
     """A cycle on other keys is still one; else the verdict is unknown, with both places."""
     history = operations("wy1", write, *PATH, "ry1")
-    found = judged(history, "serializable")
-    assert found.verdict is Verdict.INVALID
-    assert ("Event 1, micro-operation 1 writes 1 to the key 'y' again, after event 0" in found.reason) is (
+    judgement = judged(history, "serializable")
+    assert judgement.verdict is Verdict.INVALID
+    assert ("Event 1, micro-operation 1 writes 1 to the key 'y' again, after event 0" in judgement.reason) is (
         write == "wy1"
     )
-    for text in (found.reason, found.basis):  # the second one stands in the text of an invalid verdict
+    for text in (judgement.reason, judgement.basis):  # the second one stands in the text of an invalid verdict
         assert ("So 1 read that may show several writes was left out." in text) is (write == "wy1")
     valid = judged(operations("wy1", write, *PATH[:3], "ry1"), "serializable")
     assert valid.verdict is (Verdict.UNKNOWN if write == "wy1" else Verdict.VALID)
@@ -134,9 +139,9 @@ OTHER_VALUES: Final = ("wx1 wy1", "rx1 wx2", "rx2 wy2", "ry2 rx1")
 def test_the_other_values_of_a_key_are_evidence(doubled: tuple[str, ...]) -> None:
     """A cycle of the values of a key contradicts the model, whatever write a read of a doubled value of the key shows."""
     assert judged(operations(*OTHER_VALUES), "serializable").verdict is Verdict.INVALID
-    found = judged(operations(*OTHER_VALUES, *doubled), "serializable")
-    assert found.verdict is Verdict.INVALID
-    [anomaly] = found.anomalies
+    judgement = judged(operations(*OTHER_VALUES, *doubled), "serializable")
+    assert judgement.verdict is Verdict.INVALID
+    [anomaly] = judgement.anomalies
     assert set(anomaly.rows) <= {0, 1, 2, 3}
 
 
@@ -161,9 +166,9 @@ def test_a_read_that_may_show_several_writes_is_left_out(
     history: tuple[str, ...], verdict: Verdict, reason: str
 ) -> None:
     """A read that shows one write counts, also of a doubled value; only without others is the verdict one of the whole."""
-    found = judged(operations(*history), "serializable")
-    assert (found.verdict, reason in found.reason) == (verdict, True), found.reason
-    assert ("left out" in found.reason) is (verdict is Verdict.UNKNOWN)
+    judgement = judged(operations(*history), "serializable")
+    assert (judgement.verdict, reason in judgement.reason) == (verdict, True), judgement.reason
+    assert ("left out" in judgement.reason) is (verdict is Verdict.UNKNOWN)
 
 
 def test_nil_is_a_value_like_others_beside_another_initial_value() -> None:
@@ -194,28 +199,28 @@ def test_the_text_says_which_orders_a_verdict_used(
     tmp_path: Path, transactions: tuple[str, ...], setting: str | None, verdict: Verdict, orders: str
 ) -> None:
     """At the end of the line with the reason, whatever the verdict is; a report shows the same line."""
-    found = checked(tmp_path / "h.edn", operations(*transactions), "rw-register", setting)
-    assert found.verdict is verdict
-    assert as_text([found]).splitlines()[1].endswith(f" Orders of versions used: {orders}.")
-    assert found.part.reason.endswith(f" Orders of versions used: {orders}.")
+    result = checked(tmp_path / "h.edn", operations(*transactions), "rw-register", setting)
+    assert result.verdict is verdict
+    assert as_text([result]).splitlines()[1].endswith(f" Orders of versions used: {orders}.")
+    assert result.part.reason.endswith(f" Orders of versions used: {orders}.")
 
 
 def test_the_text_says_which_orders_of_lists_a_verdict_used(tmp_path: Path) -> None:
     """The lists that were read are one, and the assumed orders are others."""
     history = [transaction(0, OpType.OK, [["append", "x", 1]], start=0, end=1)]
     history.append(transaction(0, OpType.OK, [["r", "x", [1]]], start=2, end=3))
-    found = checked(tmp_path / "h.edn", history, "list-append", "sequential-keys=true")
-    assert found.verdict is Verdict.VALID
-    assert as_text([found]).endswith("Orders of versions used: the lists that were read; assumed: sequential-keys.")
+    result = checked(tmp_path / "h.edn", history, "list-append", "sequential-keys=true")
+    assert result.verdict is Verdict.VALID
+    assert as_text([result]).endswith("Orders of versions used: the lists that were read; assumed: sequential-keys.")
 
 
 def checked(path: Path, history: Sequence[Operation], workload: str, setting: str | None) -> Judged:
     """Returns the result of `labrys check` for a history."""
     write_history(path, events_of(history))
     wanted = Wanted(workload=workload, settings=[] if setting is None else [setting])
-    [found] = check_file(str(path), Request(wanted=wanted))
-    assert isinstance(found, Judged)
-    return found
+    [result] = check_file(str(path), Request(wanted=wanted))
+    assert isinstance(result, Judged)
+    return result
 
 
 def test_the_kernel_is_tested_with_the_models_of_the_checker() -> None:

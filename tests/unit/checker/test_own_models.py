@@ -58,16 +58,16 @@ def test_an_own_model_is_decided_as_the_brute_force_does(make: Callable[[], Mode
         operations = draw(model, random)
         if not operations:
             continue
-        found = analysis(model, operations, certificate=True)
+        result = analysis(model, operations, certificate=True)
         truth = Verdict.VALID if brute.linearizable(model, operations) else Verdict.INVALID
         seen.add(truth)
-        assert found.valid is truth, operations
+        assert result.valid is truth, operations
         if truth is Verdict.INVALID:
             plain = analysis(model, operations, algorithm="linear", counterexample=False)
-            assert found.op == plain.op, operations
-            assert found.culprit == found.op
-            assert brute.linearizable(model, found.counterexample) is False, operations
-            assert found.explanation
+            assert result.op == plain.op, operations
+            assert result.culprit == result.op
+            assert brute.linearizable(model, result.counterexample) is False, operations
+            assert result.explanation
     assert seen == {Verdict.VALID, Verdict.INVALID}
 
 
@@ -97,8 +97,8 @@ def test_states_that_another_search_has_seen_are_reached_anew() -> None:
     stack = [("push", 1, None), ("push", 0, None), ("pop", None, 0), ("push", 1, None), ("pop", None, 1)]
     spans = [(200, 401), (502, 703), (804, 805), (506, 907), (1008, 1209)]
     operations = [
-        operation(place % 2, f, value, start, end, result)
-        for place, ((f, value, result), (start, end)) in enumerate(zip(stack, spans, strict=True))
+        operation(index % 2, f, value, start, end, result)
+        for index, ((f, value, result), (start, end)) in enumerate(zip(stack, spans, strict=True))
     ]
     operations.sort(key=lambda op: op.invoke_index)
     model = BoundedStack()
@@ -134,13 +134,13 @@ def test_what_must_hold_holds_in_every_valid_history(draw: Callable[..., Any], n
         else:
             model = getattr(own_models, name)()
             operations = own_models.draw(model, random)
-        found = lack(model, encode(model, operations))
-        if found is not None:
-            kinds.add(found.kind)
+        lacking = lack(model, encode(model, operations))
+        if lacking is not None:
+            kinds.add(lacking.kind)
             assert brute.linearizable(model, operations) is False, operations
             encoded = encode(model, operations)
-            end = encoded.ends[found.op]
-            assert found.op in found.core
+            end = encoded.ends[lacking.op]
+            assert lacking.op in lacking.core
             until = [i for i, start in enumerate(encoded.starts) if start <= end]
             [outcome] = solve([encoded.part(until, end)], Limits(algorithm="linear"))
             assert outcome.verdict == "invalid", operations
@@ -158,10 +158,10 @@ def test_each_condition_names_the_operations_that_show_it() -> None:
         ([put, pop, again], "duplicate", "needs 1", "by then it had been taken as often as it can have been made."),
     ]
     for operations, kind, *texts in cases:
-        found = analysis(BoundedStack(), operations)
-        assert (found.valid, found.analyzer, found.kind) == (Verdict.INVALID, "flow", kind)
+        result = analysis(BoundedStack(), operations)
+        assert (result.valid, result.analyzer, result.kind) == (Verdict.INVALID, "flow", kind)
         for text in texts[1:] if kind == "phantom" else texts:
-            assert text in found.explanation
+            assert text in result.explanation
 
 
 def test_an_earlier_contradiction_goes_before_a_lack() -> None:
@@ -171,10 +171,10 @@ def test_an_earlier_contradiction_goes_before_a_lack() -> None:
         operation(1, "read", None, 2, 3, 0),
         operation(1, "read", None, 4, 5, 99),
     ]
-    found = analysis(MaxRegister(), operations)
-    assert (found.valid, found.op) == (Verdict.INVALID, operations[1])
-    assert "is not possible after process 0's max of 5" in found.explanation
-    assert found.explanation.endswith("the maximum is 5.")
+    result = analysis(MaxRegister(), operations)
+    assert (result.valid, result.op) == (Verdict.INVALID, operations[1])
+    assert "is not possible after process 0's max of 5" in result.explanation
+    assert result.explanation.endswith("the maximum is 5.")
 
 
 def test_the_history_of_the_issue_is_refuted_and_explained_at_once() -> None:
@@ -182,12 +182,12 @@ def test_the_history_of_the_issue_is_refuted_and_explained_at_once() -> None:
     operations = max_history(Random("issue"), 2_000, wrong=1_000)
     [wrong] = [op for op in operations if op.f == "read" and op.result == 0 and op.invoke_index > 500]
     for model in (MaxRegister(), SilentMaxRegister()):
-        found = check_keys(model, operations, time_limit=200).worst
-        assert found is not None
-        assert (found.valid, found.op, found.culprit) == (Verdict.INVALID, wrong, wrong)
-        assert len(found.counterexample) <= 3
-        assert brute.linearizable(model, found.counterexample) is False
-        assert "the maximum is" in found.explanation
+        result = check_keys(model, operations, time_limit=200).worst
+        assert result is not None
+        assert (result.valid, result.op, result.culprit) == (Verdict.INVALID, wrong, wrong)
+        assert len(result.counterexample) <= 3
+        assert brute.linearizable(model, result.counterexample) is False
+        assert "the maximum is" in result.explanation
 
 
 def test_a_reason_that_needs_the_order_of_releases_begins_late() -> None:
@@ -197,10 +197,10 @@ def test_a_reason_that_needs_the_order_of_releases_begins_late() -> None:
         operations.append(operation(0, "acquire", None, 10 * token, 10 * token + 1, token))
         operations.append(operation(0, "release", token, 10 * token + 4, 10 * token + 5))
     operations += [operation(0, "acquire", None, 1000, 1001, 40), operation(1, "acquire", None, 1002, 1003, 41)]
-    found = analysis(LeaseLock(), operations)
-    assert found.valid is Verdict.INVALID
-    assert len(found.counterexample) < 10
-    assert "is not possible" in found.explanation
+    result = analysis(LeaseLock(), operations)
+    assert result.valid is Verdict.INVALID
+    assert len(result.counterexample) < 10
+    assert "is not possible" in result.explanation
 
 
 def test_a_flow_that_step_contradicts_is_refused() -> None:
@@ -226,10 +226,10 @@ def test_an_operation_that_no_state_allows_is_found_before_any_search() -> None:
         operation(2, "read", None, 3, 5, 1),
         operation(3, "read", None, 6, None),
     ]
-    found = analysis(Halves(), operations)
-    assert (found.valid, found.analyzer, found.kind) == (Verdict.INVALID, "flow", "impossible")
-    assert (found.op, found.counterexample) == (operations[2], (operations[2],))
-    assert found.explanation == "Process 2's read of 1 at 0.005 s is possible in no state: all values are even."
+    result = analysis(Halves(), operations)
+    assert (result.valid, result.analyzer, result.kind) == (Verdict.INVALID, "flow", "impossible")
+    assert (result.op, result.counterexample) == (operations[2], (operations[2],))
+    assert result.explanation == "Process 2's read of 1 at 0.005 s is possible in no state: all values are even."
     assert analysis(Halves(), operations[:1]).valid is Verdict.VALID
     with pytest.raises(ModelError, match="by its `step` it can; correct `impossible`"):
         analysis(Halves(1), [operation(0, "read", None, 0, 1, 1)])
@@ -243,12 +243,12 @@ def test_the_effort_of_the_slowest_key() -> None:
         operation(2, "max", 7, 2, None),
         operation(1, "read", None, 5, 6, 5),
     ]
-    found = check_keys(MaxRegister(), operations, explain_model=True).search
-    assert found is not None
-    assert (found.operations, found.classes, found.observers, found.widest) == (4, 3, 2, 2)
-    assert found.widest_at == operations[1]
-    assert found.crashed == {"max of 7": 1}
-    reported = "\n".join(found.lines())
+    effort = check_keys(MaxRegister(), operations, explain_model=True).search
+    assert effort is not None
+    assert (effort.operations, effort.classes, effort.observers, effort.widest) == (4, 3, 2, 2)
+    assert effort.widest_at == operations[1]
+    assert effort.crashed == {"max of 7": 1}
+    reported = "\n".join(effort.lines())
     assert "4 operations, 2 of which only observe; 3 classes" in reported
     assert "1 operation never returned and may take effect at any later time: 1 of max of 7." in reported
     assert check_keys(MaxRegister(), operations).search is None

@@ -129,26 +129,26 @@ def test_a_rule_says_what_the_brute_force_and_the_search_say(kind: str) -> None:
         object_, operations = small(kind, random)
         encoded = encode(object_, operations)
         truth = brute.linearizable(object_, operations)
-        found = ruled(object_, encoded)
-        if found is None:
+        outcome = ruled(object_, encoded)
+        if outcome is None:
             assert not truth or kind in {"reads", "copies"}, operations
             seen["lacking"] += 1
             continue
-        seen[found.verdict] += 1
-        assert found.verdict == ("valid" if truth else "invalid"), operations
+        seen[outcome.verdict] += 1
+        assert outcome.verdict == ("valid" if truth else "invalid"), operations
         if truth:
-            assert found.order is not None
-            replay(object_, operations, [encoded.operations[i] for i in positions(found.order)])
+            assert outcome.order is not None
+            replay(object_, operations, [encoded.operations[i] for i in positions(outcome.order)])
             continue
         [searched] = solve([encoded.problem], Limits(algorithm="search", threads=1))
         # With reads of the whole set, an element may fail later than the set.
-        assert found.op is not None
+        assert outcome.op is not None
         assert searched.op is not None
-        assert encoded.ends[found.op] >= encoded.ends[searched.op]
-        assert kind == "reads" or found.op == searched.op, operations
-        if found.core:
-            end = encoded.operations[found.op].complete_index
-            [part] = solve([encoded.part(found.core, end)], Limits(algorithm="search", threads=1))
+        assert encoded.ends[outcome.op] >= encoded.ends[searched.op]
+        assert kind == "reads" or outcome.op == searched.op, operations
+        if outcome.core:
+            end = encoded.operations[outcome.op].complete_index
+            [part] = solve([encoded.part(outcome.core, end)], Limits(algorithm="search", threads=1))
             assert part.verdict == "invalid", operations
     assert seen["lacking"] > 0
     assert seen["valid"] > 0 or kind == "reads"
@@ -167,8 +167,8 @@ def test_a_queue_up_to_a_return_is_what_the_search_says_of_it() -> None:
         until = random.choice(ends)
         kept = [i for i, start in enumerate(encoded.starts) if start <= until[0]]
         [searched] = solve([encoded.part(kept, until[0])], Limits(algorithm="search", threads=1))
-        found = Queue(encoded.events, range(len(encoded.codes)), until).search(Budget())
-        assert found.valid is (searched.verdict == "valid"), operations
+        walked = Queue(encoded.events, range(len(encoded.codes)), until).search(Budget())
+        assert walked.valid is (searched.verdict == "valid"), operations
 
 
 @pytest.mark.parametrize("at", [None, 0.02, 0.5, 0.98])
@@ -190,11 +190,11 @@ def test_long_histories_are_decided(
     operations = simulated(object_, random, draw, answer, count=LONG, processes=8)
     if at is not None:
         operations = spoiled(operations, at, wrong)
-    found = analysis(object_, operations, time_limit=60, threads=1, counterexample=at == 0.02)
-    assert found.analyzer in analyzers
-    assert found.valid is not Verdict.UNKNOWN
+    result = analysis(object_, operations, time_limit=60, threads=1, counterexample=at == 0.02)
+    assert result.analyzer in analyzers
+    assert result.valid is not Verdict.UNKNOWN
     if at is None:
-        assert found.valid is Verdict.VALID
+        assert result.valid is Verdict.VALID
 
 
 def test_a_wrong_order_of_repeated_elements_is_shown() -> None:
@@ -209,10 +209,10 @@ def test_a_wrong_order_of_repeated_elements_is_shown() -> None:
     changed = [operations[first].result, operations[second].result]
     operations[first : first + 1] = spoiled([operations[first]], 0, lambda _: changed[1])
     operations[second : second + 1] = spoiled([operations[second]], 0, lambda _: changed[0])
-    found = analysis(object_, operations, threads=1)
-    assert found.valid is Verdict.INVALID
-    assert brute.linearizable(object_, found.counterexample, bound=200_000) is False
-    assert len(found.counterexample) < len(operations) / 4
+    result = analysis(object_, operations, threads=1)
+    assert result.valid is Verdict.INVALID
+    assert brute.linearizable(object_, result.counterexample, bound=200_000) is False
+    assert len(result.counterexample) < len(operations) / 4
 
 
 def test_a_dequeue_that_starts_early_may_wait_for_an_empty_answer() -> None:
@@ -228,9 +228,9 @@ def test_a_dequeue_that_starts_early_may_wait_for_an_empty_answer() -> None:
     ]
     object_ = model("fifo-queue")
     assert brute.linearizable(object_, operations)
-    found = by_walk(encode(object_, operations).events, LIMITS, want_order=False)
-    assert found is not None
-    assert found.verdict == "valid"
+    outcome = by_walk(encode(object_, operations).events, LIMITS, want_order=False)
+    assert outcome is not None
+    assert outcome.verdict == "valid"
 
 
 def test_a_walk_hears_a_cancellation() -> None:
@@ -244,5 +244,5 @@ def test_a_walk_hears_a_cancellation() -> None:
     walked = Queue(events, range(len(events.members))).search(Budget(allowance=Allowance(cancellation=cancellation)))
     assert walked.valid is None
     assert walked.steps < 1_000
-    found = analysis("fifo-queue", operations, cancellation=cancellation)
-    assert (found.valid, found.cause) == (Verdict.UNKNOWN, "cancelled")
+    result = analysis("fifo-queue", operations, cancellation=cancellation)
+    assert (result.valid, result.cause) == (Verdict.UNKNOWN, "cancelled")

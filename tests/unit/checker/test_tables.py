@@ -78,15 +78,15 @@ def _keyed(
     names = random.choice(choices) if name != "counter" else {}
     merged: list[Operation] = []
     object_ = model(name, **options)
-    for place in range(keys):
+    for index in range(keys):
         object_, operations = draw(name, random, unique=random.random() < 0.5, options=options)
         merged += [
             replace(
                 operation,
-                process=10 * place + operation.process,
-                key=f"k{place}" if keys > 1 else None,
-                invoke_index=keys * operation.invoke_index + place,
-                complete_index=keys * operation.complete_index + place,
+                process=10 * index + operation.process,
+                key=f"k{index}" if keys > 1 else None,
+                invoke_index=keys * operation.invoke_index + index,
+                complete_index=keys * operation.complete_index + index,
                 value=_renamed(operation.value, names),
                 result=_renamed(operation.result, names),
             )
@@ -114,17 +114,17 @@ def test_arrays_say_what_objects_say(
         monkeypatch.setattr(excerpts, "OBJECTS", 2 if number % 3 == 0 else 100)
         table = tables.read_table(path, "table", object_)
         assert table is not None
-        found = decide(table, Question(model=object_, cross_check=number % 5 == 0))
+        result = decide(table, Question(model=object_, cross_check=number % 5 == 0))
         expected = check_keys(object_, operations)
-        seen.add(found.valid)
-        assert (found.valid, found.worst_key, found.operations) == (
+        seen.add(result.valid)
+        assert (result.valid, result.worst_key, result.operations) == (
             expected.valid,
             expected.worst_key,
             expected.operations,
         )
-        assert list(found.keys) == list(expected.keys)
+        assert list(result.keys) == list(expected.keys)
         for key, of_key in expected.keys.items():
-            mine = found.keys[key]
+            mine = result.keys[key]
             assert (mine.valid, mine.op, mine.operations) == (of_key.valid, of_key.op, of_key.operations)
             assert mine.explanation
             if of_key.valid is Verdict.INVALID:
@@ -231,18 +231,18 @@ def test_a_part_of_a_history_is_told_like_the_whole(
     monkeypatch.setattr(excerpts, "OBJECTS", 100)
     operations = _register(1000)
     operations[901] = replace(operations[901], result=value)
-    for place, change in changes.items():
+    for index, change in changes.items():
         made = [-1, value] if change.get("f") == "cas" else value
-        operations[place] = replace(operations[place], value=made, **change)
+        operations[index] = replace(operations[index], value=made, **change)
         if change.get("type", OpType.OK) is not OpType.OK:
-            operations[place + 1] = replace(operations[place + 1], result=place - 2)
+            operations[index + 1] = replace(operations[index + 1], result=index - 2)
         else:
-            operations[place + 1] = replace(operations[place + 1], result=value)
-    found = _checked(long, operations, wanted=Wanted(model="cas-register")).analysis.worst
+            operations[index + 1] = replace(operations[index + 1], result=value)
+    result = _checked(long, operations, wanted=Wanted(model="cas-register")).analysis.worst
     expected = check_keys(model("cas-register"), operations).worst
     assert expected is not None
-    assert (found.op, found.explanation) == (expected.op, expected.explanation)
-    assert found.op == operations[901]
+    assert (result.op, result.explanation) == (expected.op, expected.explanation)
+    assert result.op == operations[901]
 
 
 @pytest.mark.parametrize(
@@ -301,7 +301,7 @@ def test_files_of_several_runs(long: Path) -> None:
         write_operations(long, _register(150), run=run)
         parts.append(parquet.read_table(long))
     parquet.write_table(pa.concat_tables(parts), long)
-    both = [found for found in check_file(str(long), Request(**ASKED)) if isinstance(found, Checked)]
+    both = [result for result in check_file(str(long), Request(**ASKED)) if isinstance(result, Checked)]
     assert [json.dumps(checked.history.name.rpartition("#")[2]) for checked in both] == ['"a"', '"b"']
     assert all(checked.analysis.operations == 150 for checked in both)
 

@@ -50,10 +50,10 @@ SOURCES: Sequence[Sequence[str]] = ((), ("writes-follow-reads",), ("linearizable
 def begun(operations: Sequence[Operation], initial: Any) -> list[Operation]:
     """Returns the same answers of registers that begin with a value in place of nil."""
     return [
-        replace(each, result=[[f, key, initial if value is None else value] for f, key, value in each.result])
-        if each.type is OpType.OK and isinstance(each.result, list)
-        else each
-        for each in operations
+        replace(operation, result=[[f, key, initial if value is None else value] for f, key, value in operation.result])
+        if operation.type is OpType.OK and isinstance(operation.result, list)
+        else operation
+        for operation in operations
     ]
 
 
@@ -73,17 +73,21 @@ def test_another_initial_value_changes_nothing(initial: Any, *, shows: bool) -> 
         operations = random_history(random, most=6, lists=False, shows=shows)
         model, sources = MODELS[number % 5], SOURCES[number % 4]
         expected = judged(operations, model, sources, None)
-        found = judged(begun(operations, initial), model, sources, initial)
-        assert (found.verdict, found.counts, found.reason) == (expected.verdict, expected.counts, expected.reason)
-        assert dict(found.figures) == dict(expected.figures)
-        assert [(each.kind, each.subject, each.rows) for each in found.anomalies] == [
-            (each.kind, each.subject, each.rows) for each in expected.anomalies
+        judgement = judged(begun(operations, initial), model, sources, initial)
+        assert (judgement.verdict, judgement.counts, judgement.reason) == (
+            expected.verdict,
+            expected.counts,
+            expected.reason,
+        )
+        assert dict(judgement.figures) == dict(expected.figures)
+        assert [(anomaly.kind, anomaly.subject, anomaly.rows) for anomaly in judgement.anomalies] == [
+            (anomaly.kind, anomaly.subject, anomaly.rows) for anomaly in expected.anomalies
         ]
-        verdicts.add(found.verdict)
-        for each, other in zip(found.anomalies, expected.anomalies, strict=True):
-            assert "nil" not in each.explanation
+        verdicts.add(judgement.verdict)
+        for anomaly, other in zip(judgement.anomalies, expected.anomalies, strict=True):
+            assert "nil" not in anomaly.explanation
             assert initial is not None
-            assert other.explanation.count("nil") <= each.explanation.count(_words(initial))
+            assert other.explanation.count("nil") <= anomaly.explanation.count(_words(initial))
     assert {Verdict.VALID, Verdict.INVALID} <= verdicts
 
 
@@ -93,13 +97,13 @@ def _words(value: Any) -> str:
 
 def test_nil_is_a_value_like_any_other() -> None:
     """Nobody wrote it, if the registers begin with another value; then the verdict names no option."""
-    found = judged(
+    judgement = judged(
         [transaction(0, OpType.OK, [["r", "x", None], ["w", "x", 1]], start=0, end=1)], "serializable", (), 0
     )
-    assert found.verdict is Verdict.INVALID
-    assert found.counts == {"transactions": 1, "garbage-read": 1}
-    assert "read x as nil, but no transaction wrote nil." in found.anomalies[0].explanation
-    assert "--initial" not in found.anomalies[0].explanation
+    assert judgement.verdict is Verdict.INVALID
+    assert judgement.counts == {"transactions": 1, "garbage-read": 1}
+    assert "read x as nil, but no transaction wrote nil." in judgement.anomalies[0].explanation
+    assert "--initial" not in judgement.anomalies[0].explanation
 
 
 def test_a_value_that_nobody_wrote_may_be_the_initial_one() -> None:
@@ -110,8 +114,8 @@ def test_a_value_that_nobody_wrote_may_be_the_initial_one() -> None:
     other = transaction(1, OpType.OK, [["r", "y", "none yet"]], start=2, end=3)
     [anomaly] = judged([other], "serializable", (), None).anomalies
     assert """say so with --initial '"none yet"'.""" in anomaly.explanation
-    for each in judged([first, other], "serializable", (), None).anomalies:
-        assert "--initial" not in each.explanation
+    for garbage in judged([first, other], "serializable", (), None).anomalies:
+        assert "--initial" not in garbage.explanation
     listed = transaction(0, OpType.OK, [["r", "x", [0]]], start=0, end=1)
     [anomaly] = judge(of_operations([listed]), workload="list-append", model="serializable").anomalies
     assert "--initial" not in anomaly.explanation
@@ -123,17 +127,19 @@ def test_a_write_of_the_initial_value_is_not_decided() -> None:
         transaction(0, OpType.OK, [["w", "x", 1], ["w", "y", 0]], start=0, end=1),
         transaction(1, OpType.OK, [["r", "y", 0]], start=2, end=3),
     ]
-    found = judged(operations, "serializable", (), 0)
-    assert (found.verdict, found.cause) == (Verdict.UNKNOWN, "unsuited")
-    assert found.reason.startswith("Event 0, micro-operation 2 writes 0 to the key 'y', which is the initial value;")
+    judgement = judged(operations, "serializable", (), 0)
+    assert (judgement.verdict, judgement.cause) == (Verdict.UNKNOWN, "unsuited")
+    assert judgement.reason.startswith(
+        "Event 0, micro-operation 2 writes 0 to the key 'y', which is the initial value;"
+    )
 
 
 def checked(path: Path, *, settings: Sequence[str] = (), initial: str | None = None) -> Judged:
     """Checks a file of registers."""
     wanted = Wanted(workload="rw-register", settings=settings, initial=initial)
-    [found] = check_file(str(path), Request(wanted=wanted))
-    assert isinstance(found, Judged)
-    return found
+    [result] = check_file(str(path), Request(wanted=wanted))
+    assert isinstance(result, Judged)
+    return result
 
 
 @pytest.mark.parametrize("text", [EDN, JSONL, f"[{','.join(map(json.dumps, ZERO))}]"])

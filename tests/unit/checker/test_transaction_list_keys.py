@@ -49,15 +49,15 @@ def test_a_stale_read_of_a_key_contradicts_the_assumption(source: str, reader: i
         transaction(2, OpType.OK, [["r", "x", [1]]], start=4, end=5),
     ]
     assert judged(operations).verdict is Verdict.VALID
-    found = judged(operations, source)
-    assert found.verdict is Verdict.INVALID
-    [anomaly] = found.anomalies
+    judgement = judged(operations, source)
+    assert judgement.verdict is Verdict.INVALID
+    [anomaly] = judgement.anomalies
     assert anomaly.kind == "cyclic-versions"
     assert how in anomaly.explanation
     assert "contradicts the lists. T1 (process 0, events 0-1), which appended 1, " in anomaly.explanation
     assert "But what T2 read lacks 1." in anomaly.explanation
     assert anomaly.edges == ((0, 1, "1 before nil"),)
-    assert found.figures["assumed-orders"] == [source]
+    assert judgement.figures["assumed-orders"] == [source]
 
 
 def test_an_append_before_an_older_one_contradicts_the_assumption() -> None:

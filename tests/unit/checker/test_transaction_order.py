@@ -31,15 +31,15 @@ STALE = ("wx1@5", "wx2 wy1@7", "ry1 rx1")
 
 def operations(*transactions: str) -> list[Operation]:
     """Returns transactions of registers that overlap: `wx1 rx2 ry@7`, with `!` failed, `?` unknown, and the order after `@`."""
-    found = []
+    listed = []
     for number, text in enumerate(transactions):
         words, _, order = text.partition("@")
         mops = [[word[0], word[1], int(word[2:]) if word[2:] else None] for word in words.strip("!?").split()]
         type_ = OpType.FAIL if text[0] == "!" else OpType.INFO if text[0] == "?" else OpType.OK
         end = None if type_ is OpType.INFO else 100 + number
         one = transaction(number, type_, mops, start=number, end=end)
-        found.append(replace(one, order=int(order) if order else None))
-    return found
+        listed.append(replace(one, order=int(order) if order else None))
+    return listed
 
 
 def judged(*transactions: str, sources: Sequence[str] = (SOURCE,), model: str = "serializable") -> Judgement:
@@ -51,11 +51,11 @@ def test_it_shows_what_no_other_source_shows() -> None:
     """A stale read of a register is found by the order alone; the result and the words name it."""
     others = ["writes-follow-reads", "sequential-keys", "linearizable-keys"]
     assert judged(*STALE, sources=others).verdict is Verdict.VALID
-    found = judged(*STALE)
-    assert found.counts == {"transactions": 3, "G-single-item": 1}
-    assert "wrote 2 after that (the system says that it committed 1 before 2)" in found.anomalies[0].explanation
-    assert found.figures["assumed-orders"] == [SOURCE]
-    assert found.reason.endswith("This assumes that the versions of each key follow the system's own commit order.")
+    judgement = judged(*STALE)
+    assert judgement.counts == {"transactions": 3, "G-single-item": 1}
+    assert "wrote 2 after that (the system says that it committed 1 before 2)" in judgement.anomalies[0].explanation
+    assert judgement.figures["assumed-orders"] == [SOURCE]
+    assert judgement.reason.endswith("This assumes that the versions of each key follow the system's own commit order.")
     assert judged("wx1@7", "wx2 wy1@5", "ry1 rx1").verdict is Verdict.VALID
 
 
@@ -69,16 +69,16 @@ def test_only_the_order_counts_not_the_numbers() -> None:
 def test_an_order_says_that_a_transaction_without_an_answer_happened() -> None:
     """Its version stands between those of others, though nobody read it."""
     assert judged("wx1 wz1@5", "?wx2 rz wy1@6", "wx3 ry wu1@7", "ru1 rx1").verdict is Verdict.INVALID
-    found = judged("wx1@5", "?wx2 wy1", "ry1 rx1")
-    assert found.verdict is Verdict.VALID
-    assert found.reason.endswith("1 of 2 transactions that may have written have no place in it.")
+    judgement = judged("wx1@5", "?wx2 wy1", "ry1 rx1")
+    assert judgement.verdict is Verdict.VALID
+    assert judgement.reason.endswith("1 of 2 transactions that may have written have no place in it.")
 
 
 def test_contradictions_with_what_was_read_are_found() -> None:
     """A transaction read a version and wrote the next one, but the order has them the other way round."""
     wrong = ("wx1@7", "rx1 wx2@5")
-    found = judged(*wrong)
-    assert found.counts["G1c"] == 1
+    judgement = judged(*wrong)
+    assert judgement.counts["G1c"] == 1
     assert judged(*wrong, sources=()).verdict is Verdict.VALID
     both = judged(*wrong, sources=("writes-follow-reads", SOURCE))
     assert both.counts["cyclic-versions"] == 1
@@ -87,9 +87,9 @@ def test_contradictions_with_what_was_read_are_found() -> None:
 
 def test_one_order_for_two_writers_of_a_key_is_unknown() -> None:
     """The reason names both, the key and the order; two writers of other keys may share one."""
-    found = judged("wx1@5", "wx2@5", "rx1")
-    assert found.verdict is Verdict.UNKNOWN
-    assert found.reason.startswith(
+    judgement = judged("wx1@5", "wx2@5", "rx1")
+    assert judgement.verdict is Verdict.UNKNOWN
+    assert judgement.reason.startswith(
         "Event 1 writes the key 'x' with the order 5, and so does event 0; expected another order"
     )
     assert judged("wx1@5", "wy2@5", "rx1 ry2").verdict is Verdict.VALID
@@ -98,9 +98,9 @@ def test_one_order_for_two_writers_of_a_key_is_unknown() -> None:
 
 def test_without_any_order_nothing_is_shown() -> None:
     """Then it is unknown; what the data shows is still invalid."""
-    found = judged("wx1", "rx1", "rx1@4")
-    assert found.verdict is Verdict.UNKNOWN
-    assert "No transaction that wrote has an order, so transaction-order shows nothing." in found.reason
+    judgement = judged("wx1", "rx1", "rx1@4")
+    assert judgement.verdict is Verdict.UNKNOWN
+    assert "No transaction that wrote has an order, so transaction-order shows nothing." in judgement.reason
     assert judged("!wx1", "rx1").verdict is Verdict.INVALID
 
 
@@ -108,8 +108,8 @@ def test_files_keep_it(tmp_path: Path, run: Callable[..., Ran]) -> None:
     """EDN, JSON Lines and Parquet give the same verdict; a file of two batches has orders in one of them alone."""
     edn = tmp_path / "history.edn"
     lines = []
-    for each, end in zip(operations(*STALE), (0, 1, 2), strict=True):
-        for type_, mops, order in (("invoke", each.value, None), ("ok", each.result, each.order)):
+    for operation, end in zip(operations(*STALE), (0, 1, 2), strict=True):
+        for type_, mops, order in (("invoke", operation.value, None), ("ok", operation.result, operation.order)):
             text = " ".join(f"[:{f} :{key} {'nil' if value is None else value}]" for f, key, value in mops)
             more = "" if order is None else f" :order {order}"
             lines.append(f"{{:type :{type_} :process {end} :f :txn :value [{text}]{more}}}")

@@ -52,9 +52,9 @@ def drawn(seed: int, workload: str) -> tuple[list[Operation], str, list[str]]:
     return operations, model, [name for name in SOURCES if random.random() < 0.5]
 
 
-def types(found: Judgement) -> tuple[Verdict, dict[str, int]]:
+def types(judgement: Judgement) -> tuple[Verdict, dict[str, int]]:
     """Returns the verdict and the number of each type."""
-    return found.verdict, dict(found.counts)
+    return judgement.verdict, dict(judgement.counts)
 
 
 def _seeds(first: int) -> range:
@@ -83,9 +83,9 @@ def test_names_change_nothing(workload: str, first: int) -> None:
     keys = {"x": [1, {"a": "]"}], "y": "x"}
     for seed in _seeds(first):
         operations, model, sources = drawn(seed, workload)
-        renamed = [_mapped(each, keys, lambda process: 40 - process) for each in operations]
-        found = types(judged(operations, workload, model, sources))
-        assert found == types(judged(renamed, workload, model, sources)), (seed, model, sources)
+        renamed = [_mapped(operation, keys, lambda process: 40 - process) for operation in operations]
+        expected = types(judged(operations, workload, model, sources))
+        assert expected == types(judged(renamed, workload, model, sources)), (seed, model, sources)
 
 
 def _later(operation: Operation) -> Operation:
@@ -97,8 +97,8 @@ def _later(operation: Operation) -> Operation:
 def unseen(operations: Sequence[Operation], workload: str) -> dict[str, Operation]:
     """Returns operations that no other one sees, by what they are."""
     write = "append" if workload == "list-append" else "w"
-    last = max(each.complete_index or each.invoke_index for each in operations)
-    first = min(each.invoke_index for each in operations)
+    last = max(operation.complete_index or operation.invoke_index for operation in operations)
+    first = min(operation.invoke_index for operation in operations)
 
     def one(type_: OpType, mop: list[Any], *, start: int, end: int | None) -> Operation:
         return transaction(UNSEEN, type_, [mop], start=start, end=end)
@@ -123,12 +123,12 @@ def test_an_operation_that_nobody_sees_makes_no_verdict_worse(workload: str, fir
     """Neither does it make one better: what is invalid stays invalid."""
     for seed in _seeds(first):
         operations, model, sources = drawn(seed, workload)
-        operations = [_later(each) for each in operations]
+        operations = [_later(operation) for operation in operations]
         before = judged(operations, workload, model, sources)
         for what, more in unseen(operations, workload).items():
-            both = sorted([*operations, more], key=lambda each: each.invoke_index)
+            both = sorted([*operations, more], key=lambda operation: operation.invoke_index)
             after = judged(both, workload, model, sources)
-            is_invalid = [each.verdict is Verdict.INVALID for each in (before, after)]
+            is_invalid = [judgement.verdict is Verdict.INVALID for judgement in (before, after)]
             assert is_invalid[0] is is_invalid[1], (seed, model, sources, what, before.counts, after.counts)
 
 
@@ -162,13 +162,13 @@ def test_a_valid_history_has_an_order_that_is_replayed(workload: str, model: str
         assert order is not None, seed
         assert len(order) == len(operations), seed
         rows = [operations[row] for row in order]
-        happened = [each for each in rows if is_list or each.order is not None or each.type is not OpType.INFO]
-        assert is_replayed([each for each in happened if each.type is not OpType.FAIL]), seed
+        happened = [row for row in rows if is_list or row.order is not None or row.type is not OpType.INFO]
+        assert is_replayed([row for row in happened if row.type is not OpType.FAIL]), seed
         if model == "strict-serializable":
             latest = -1
-            for each in rows:
-                assert each.type is OpType.FAIL or each.complete_index is None or each.complete_index > latest, seed
-                latest = max(latest, each.invoke_index)
+            for row in rows:
+                assert row.type is OpType.FAIL or row.complete_index is None or row.complete_index > latest, seed
+                latest = max(latest, row.invoke_index)
         replayed += 1
     assert replayed > HISTORIES / 10
 
@@ -177,10 +177,13 @@ def order_of(operations: Sequence[Operation], workload: str, extra: str) -> list
     """Returns an order of the rows that all dependencies agree with; None if there is none."""
     columns = of_operations(operations)
     number = {
-        each: place for place, each in enumerate(sorted(each.order for each in operations if each.order is not None))
+        order: index
+        for index, order in enumerate(
+            sorted(operation.order for operation in operations if operation.order is not None)
+        )
     }
     is_list = workload == "list-append"
-    found = transactions(
+    findings = transactions(
         workload,
         kind=columns.type,
         process=columns.process,
@@ -194,7 +197,9 @@ def order_of(operations: Sequence[Operation], workload: str, extra: str) -> list
         sources=[] if is_list else ["transaction-order"],
         position=None
         if is_list
-        else np.array([number[each.order] if each.order is not None else -1 for each in operations], np.int64),
+        else np.array(
+            [number[operation.order] if operation.order is not None else -1 for operation in operations], np.int64
+        ),
     )
-    assert isinstance(found, TransactionFindings)
-    return found.order
+    assert isinstance(findings, TransactionFindings)
+    return findings.order

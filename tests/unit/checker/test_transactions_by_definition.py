@@ -65,8 +65,8 @@ def test_lists_are_decided_as_by_every_order(model: str, first: int) -> None:
     for seed in _seeds(first):
         operations = random_history(Random(seed), most=5, lists=True)
         legal = decide(operations)
-        found = judged(operations, model)
-        assert (found.verdict is not Verdict.INVALID) is legal, (seed, found.reason, found.counts)
+        judgement = judged(operations, model)
+        assert (judgement.verdict is not Verdict.INVALID) is legal, (seed, judgement.reason, judgement.counts)
         verdicts[legal] += 1
     assert min(verdicts.values()) > sum(verdicts.values()) / 20, "both verdicts occur often"
 
@@ -79,9 +79,12 @@ def test_no_verdict_on_elements_that_were_appended_twice_is_wrong(model: str, fi
     for seed in _seeds(first):
         random = Random(seed)
         operations = doubled(random, random_history(random, most=5, lists=True))
-        found = judged(operations, model)
-        assert not contradicts(found, legal=BY_ORDERS[model](operations), demand=NOT_WRONG), (seed, found.reason)
-        verdicts[found.verdict] += 1
+        judgement = judged(operations, model)
+        assert not contradicts(judgement, legal=BY_ORDERS[model](operations), demand=NOT_WRONG), (
+            seed,
+            judgement.reason,
+        )
+        verdicts[judgement.verdict] += 1
     assert min(verdicts.values()) > sum(verdicts.values()) / 20, "all verdicts occur often"
 
 
@@ -96,10 +99,12 @@ def test_reads_of_transactions_without_an_answer_bind_if_they_happened(model: st
         operations = random_history(Random(seed), most=4, lists=lists, shows=True)
         legal = decide(operations)
         workload = "list-append" if lists else "rw-register"
-        found = judge(of_operations(happened(operations)), workload=workload, model=model)
-        is_legal = found.verdict is not Verdict.INVALID
-        assert is_legal is legal if lists else is_legal or not legal, (seed, found.reason, found.counts)
-        blind = [replace(each, result=None) if each.type is OpType.INFO else each for each in operations]
+        judgement = judge(of_operations(happened(operations)), workload=workload, model=model)
+        is_legal = judgement.verdict is not Verdict.INVALID
+        assert is_legal is legal if lists else is_legal or not legal, (seed, judgement.reason, judgement.counts)
+        blind = [
+            replace(operation, result=None) if operation.type is OpType.INFO else operation for operation in operations
+        ]
         only_by_them += (not is_legal) and judge(of_operations(blind), workload=workload, model=model).verdict is not (
             Verdict.INVALID
         )
@@ -111,16 +116,16 @@ def test_appends_that_nobody_reads_may_have_no_order() -> None:
     mops: list[list[Any]] = [
         [["r", "yx"[number // 2], None], ["append", "xy"[number // 2], number]] for number in range(4)
     ]
-    operations = [transaction(number, OpType.OK, each, start=number, end=9) for number, each in enumerate(mops)]
+    operations = [transaction(number, OpType.OK, own, start=number, end=9) for number, own in enumerate(mops)]
     assert not is_snapshot_isolated(operations, any_order)
-    found = judged(operations, "snapshot-isolation")
-    assert found.verdict is Verdict.INVALID
-    assert found.counts == {"transactions": 4, "G-SI": 1}
-    (anomaly,) = found.anomalies
+    judgement = judged(operations, "snapshot-isolation")
+    assert judgement.verdict is Verdict.INVALID
+    assert judgement.counts == {"transactions": 4, "G-SI": 1}
+    (anomaly,) = judgement.anomalies
     assert sorted(anomaly.rows) == [0, 1, 2, 3]
     assert sorted(anomaly.edges) == [(0, 1, "apart x"), (1, 0, ""), (2, 3, "apart y"), (3, 2, "")]
     for left_out in range(4):
-        rest = [each for each in operations if each.process != left_out]
+        rest = [operation for operation in operations if operation.process != left_out]
         assert is_snapshot_isolated(rest, any_order)
         assert judged(rest, "snapshot-isolation").verdict is Verdict.VALID
 
@@ -152,7 +157,7 @@ def clauses(count: int, some: Sequence[tuple[int, ...]]) -> list[Operation]:
             precedes(copies[-1][0], first)
         for one, other in zip(copies, [*copies[1:], copies[0]], strict=True):
             precedes(one[1], other[0])
-    return [transaction(number, OpType.OK, each, start=number, end=10_000) for number, each in enumerate(mops)]
+    return [transaction(number, OpType.OK, own, start=number, end=10_000) for number, own in enumerate(mops)]
 
 
 @pytest.mark.parametrize("variables", [2, 3])
@@ -165,20 +170,20 @@ def test_the_order_of_unread_appends_decides_clauses(variables: int) -> None:
     verdicts = {True: 0, False: 0}
     for number in range(12):
         some = [
-            tuple(random.choice([-1, 1]) * (1 + each) for each in random.sample(range(variables), variables))
+            tuple(random.choice([-1, 1]) * (1 + number) for number in random.sample(range(variables), variables))
             for _ in range(2 + number % 8 if variables == 2 else 2 + number)
         ]
         satisfied = any(
             all(any((literal > 0) is values[abs(literal) - 1] for literal in clause) for clause in some)
             for values in product([False, True], repeat=variables)
         )
-        found = judged(clauses(variables, some), "snapshot-isolation")
-        if variables > 2 and found.verdict is Verdict.UNKNOWN:
-            assert found.figures["undecided-anomaly-types"] == ["G-SI"]
-            assert "reached its limit" in found.reason
-            assert found.cause == STEP_LIMIT
+        judgement = judged(clauses(variables, some), "snapshot-isolation")
+        if variables > 2 and judgement.verdict is Verdict.UNKNOWN:
+            assert judgement.figures["undecided-anomaly-types"] == ["G-SI"]
+            assert "reached its limit" in judgement.reason
+            assert judgement.cause == STEP_LIMIT
             continue
-        assert found.verdict is (Verdict.VALID if satisfied else Verdict.INVALID), (some, found.reason)
+        assert judgement.verdict is (Verdict.VALID if satisfied else Verdict.INVALID), (some, judgement.reason)
         verdicts[satisfied] += 1
     assert min(verdicts.values()) > 1 or variables > 2, "both verdicts occur often"
 
@@ -189,11 +194,11 @@ def test_read_committed_is_decided_as_by_every_order(first: int) -> None:
     verdicts = {True: 0, False: 0}
     for seed in _seeds(first):
         operations = random_history(Random(seed), most=5, lists=True)
-        found = judged(operations, "read-committed")
-        if "internal" in found.figures.get("allowed-anomaly-types", ()):
+        judgement = judged(operations, "read-committed")
+        if "internal" in judgement.figures.get("allowed-anomaly-types", ()):
             continue
         legal = is_read_committed(operations, any_order)
-        assert (found.verdict is not Verdict.INVALID) is legal, (seed, found.reason, found.counts)
+        assert (judgement.verdict is not Verdict.INVALID) is legal, (seed, judgement.reason, judgement.counts)
         verdicts[legal] += 1
     assert min(verdicts.values()) > sum(verdicts.values()) / 30, "both verdicts occur often"
 
@@ -274,20 +279,21 @@ def test_atomic_visibility_orders_what_a_transaction_saw(model: str, first: int)
     outcomes: Counter[tuple[bool, bool]] = Counter()
     for seed in _seeds(first):
         operations = random_history(Random(seed), most=4, lists=False)
-        read = {(key, value) for each in operations for f, key, value in each.result or () if f == "r"}
+        read = {(key, value) for operation in operations for f, key, value in operation.result or () if f == "r"}
         rows = [
             row
-            for row, each in enumerate(operations)
-            if each.type is OpType.OK or any(f == "w" and (key, value) in read for f, key, value in each.value)
+            for row, operation in enumerate(operations)
+            if operation.type is OpType.OK
+            or any(f == "w" and (key, value) in read for f, key, value in operation.value)
         ]
         legal = any(
-            POSITIONED[model]([replace(each, order=order.get(row)) for row, each in enumerate(operations)])
+            POSITIONED[model]([replace(operation, order=order.get(row)) for row, operation in enumerate(operations)])
             for order in (dict(zip(rows, some, strict=True)) for some in permutations(range(len(rows))))
         )
-        found = judge(of_operations(operations), workload="rw-register", model=model, sources=["atomic-visibility"])
-        is_invalid = found.verdict is Verdict.INVALID
-        assert not (legal and is_invalid), (seed, found.reason)
-        assert model != "read-atomic" or legal is not is_invalid, (seed, found.reason)
+        judgement = judge(of_operations(operations), workload="rw-register", model=model, sources=["atomic-visibility"])
+        is_invalid = judgement.verdict is Verdict.INVALID
+        assert not (legal and is_invalid), (seed, judgement.reason)
+        assert model != "read-atomic" or legal is not is_invalid, (seed, judgement.reason)
         outcomes[legal, is_invalid] += 1
     assert outcomes[False, True] > outcomes[False, False]
 
@@ -300,10 +306,15 @@ def test_registers_with_the_systems_order_are_decided_as_lists(first: int) -> No
     for seed in _seeds(first):
         operations = positioned_history(Random(seed), most=4)
         for model in (names[seed % len(names)], names[seed // 2 % len(names)]):
-            found = of_positions(operations, model)
-            demand = demanded_of_registers(operations, found, model)
+            judgement = of_positions(operations, model)
+            demand = demanded_of_registers(operations, judgement, model)
             legal = POSITIONED[model](operations)
-            assert not contradicts(found, legal=legal, demand=demand), (seed, model, found.reason, found.counts)
+            assert not contradicts(judgement, legal=legal, demand=demand), (
+                seed,
+                model,
+                judgement.reason,
+                judgement.counts,
+            )
             verdicts[demand, legal] = verdicts.get((demand, legal), 0) + 1
     assert verdicts[EXACT, False] > sum(verdicts.values()) / 20, "both verdicts occur often"
 

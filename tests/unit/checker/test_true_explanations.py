@@ -65,15 +65,15 @@ def states_before(model: Model, operations: Sequence[Operation], op: Operation) 
     """Returns the states of all orders of what began before `op` returned, without `op`, by identity: every order is tried."""
     until = end_of(op)
     kept = [
-        each
-        for each in operations
-        if each is not op
-        and each.invoke_index <= until
-        and (each.type is not OpType.FAIL or each.f in model.keeps_failed)
+        operation
+        for operation in operations
+        if operation is not op
+        and operation.invoke_index <= until
+        and (operation.type is not OpType.FAIL or operation.f in model.keeps_failed)
     ]
-    calls = [model.call(each) for each in kept]
-    must = frozenset(i for i, each in enumerate(kept) if end_of(each) < until)
-    found: dict[Any, Any] = {}
+    calls = [model.call(operation) for operation in kept]
+    must = frozenset(i for i, operation in enumerate(kept) if end_of(operation) < until)
+    states: dict[Any, Any] = {}
     seen = set()
 
     def go_on(done: frozenset[int], state: Any) -> None:
@@ -81,7 +81,7 @@ def states_before(model: Model, operations: Sequence[Operation], op: Operation) 
             return
         seen.add((done, identity(state)))
         if must <= done:
-            found[identity(state)] = state
+            states[identity(state)] = state
         due = min((end_of(kept[i]) for i in must - done), default=FOREVER)
         for i in range(len(kept)):
             if i not in done and kept[i].invoke_index <= due:
@@ -90,16 +90,16 @@ def states_before(model: Model, operations: Sequence[Operation], op: Operation) 
                     go_on(done | {i}, after)
 
     go_on(frozenset(), model.initial)
-    return found
+    return states
 
 
 def is_legal(model: Model, operations: Sequence[Operation], op: Operation, may: Sequence[Operation] = ()) -> bool:
     """Returns whether operations have an order until `op` returned; others may take effect at any time, each once or never."""
     until = end_of(op)
-    kept = [each for each in operations if each.invoke_index <= until]
-    starts = [each.invoke_index for each in kept] + [-1] * len(may)
-    calls = [model.call(each) for each in (*kept, *may)]
-    must = frozenset(i for i, each in enumerate(kept) if end_of(each) <= until)
+    kept = [operation for operation in operations if operation.invoke_index <= until]
+    starts = [operation.invoke_index for operation in kept] + [-1] * len(may)
+    calls = [model.call(operation) for operation in (*kept, *may)]
+    must = frozenset(i for i, operation in enumerate(kept) if end_of(operation) <= until)
     seen = set()
 
     def go_on(done: frozenset[int], state: Any) -> bool:
@@ -121,7 +121,9 @@ def is_legal(model: Model, operations: Sequence[Operation], op: Operation, may: 
 
 def known_operations(model: Model, operations: Sequence[Operation]) -> list[Operation]:
     """Returns the operations that mean something to the model."""
-    return [each for each in operations if each.type is not OpType.FAIL or each.f in model.keeps_failed]
+    return [
+        operation for operation in operations if operation.type is not OpType.FAIL or operation.f in model.keeps_failed
+    ]
 
 
 def listed(text: str) -> tuple[set[str], int]:
@@ -138,8 +140,8 @@ def check_reasons(model: Model, whole: dict[Any, Any], op: Operation, explanatio
         after = model.step(state, model.call(op))
         assert isinstance(after, Inconsistent), (state, op)
         truth.add(after.message or f"the state is {_state_text({'state': state})}")
-    _, found, text = explanation.rpartition(" is not possible")
-    assert found, explanation
+    _, separator, text = explanation.rpartition(" is not possible")
+    assert separator, explanation
     text, _, rest = text.partition(": ")[2].partition(". ")
     reasons, counted = listed(text.rstrip("."))
     there = re.match(r"In other orders of all operations: (.*?)\.( |$)", rest)
@@ -154,35 +156,37 @@ def check_reasons(model: Model, whole: dict[Any, Any], op: Operation, explanatio
 
 def check_own(model: Model, operations: Sequence[Operation]) -> str | None:
     """Asserts that all is true that is said of a history of a user's own model; returns the kind of what is shown."""
-    found = analysis(model, operations)
-    if found.valid is not Verdict.INVALID:
+    result = analysis(model, operations)
+    if result.valid is not Verdict.INVALID:
         return None
-    op, shown = found.culprit, found.counterexample
+    op, shown = result.culprit, result.counterexample
     assert op is not None
-    assert found.op is op
+    assert result.op is op
     assert op in shown
-    assert all(any(each is other for other in operations) for each in shown)
+    assert all(any(operation is other for other in operations) for operation in shown)
     assert not is_legal(model, shown, op), "the shown operations contradict each other"
     whole = states_before(model, operations, op)
     assert whole, "there is an order until then"
-    if found.analyzer == "flow" and found.kind != "search":
+    if result.analyzer == "flow" and result.kind != "search":
         return "flow"
-    if RARE in found.explanation:
+    if RARE in result.explanation:
         return "rare"
-    check_reasons(model, whole, op, found.explanation)
-    beside = found.explanation.partition(" is not possible")[2].partition(": ")[0]
+    check_reasons(model, whole, op, result.explanation)
+    beside = result.explanation.partition(" is not possible")[2].partition(": ")[0]
     if beside.startswith(" after "):
-        assert all(end_of(each) < op.invoke_index for each in shown if each is not op)
+        assert all(end_of(operation) < op.invoke_index for operation in shown if operation is not op)
     alone = states_before(model, shown, op)
     if alone and alone.keys() <= whole.keys():
         return "faithful"
     others = [
-        each for each in known_operations(model, operations) if each not in shown and each.invoke_index <= end_of(op)
+        operation
+        for operation in known_operations(model, operations)
+        if operation not in shown and operation.invoke_index <= end_of(op)
     ]
     if not is_legal(model, shown, op, others):
         return "whatever else"
-    changing = {id(each) for each in others if not model.observes(model.call(each))}
-    assert not changing, (found.explanation, shown)
+    changing = {id(other) for other in others if not model.observes(model.call(other))}
+    assert not changing, (result.explanation, shown)
     return "without observers"
 
 
@@ -212,22 +216,22 @@ def test_the_property_looks_at_enough(make: Callable[[], Model]) -> None:
 def test_the_states_that_a_built_in_model_is_said_to_have_are_all(name: str, random: Random) -> None:
     """The shown operations contradict each other; "can only have held" has all states that the whole history leads to."""
     model, operations = draw_history(name, random)
-    found = analysis(model, operations)
-    if found.valid is not Verdict.INVALID:
+    result = analysis(model, operations)
+    if result.valid is not Verdict.INVALID:
         return
-    assert found.op is not None
-    assert found.culprit is not None
-    assert not is_legal(model, known_operations(model, found.counterexample), found.culprit)
+    assert result.op is not None
+    assert result.culprit is not None
+    assert not is_legal(model, known_operations(model, result.counterexample), result.culprit)
     held = _STATE.get(model.name)
-    if held is None or held not in found.explanation:
+    if held is None or held not in result.explanation:
         return
-    whole = states_before(model, operations, found.op)
+    whole = states_before(model, operations, result.op)
     truth = {_state_text(model.describe(state)) for state in whole.values()}
-    text = re.split(r", and no operation|\.$", found.explanation.partition(held)[2])[0]
+    text = re.split(r", and no operation|\.$", result.explanation.partition(held)[2])[0]
     text, _, more = text.partition(" or one of ")
     said = set(text.split(" or "))
-    assert said <= truth, (found.explanation, truth)
-    assert len(said) + int(more.partition(" ")[0] or 0) == len(truth), (found.explanation, truth)
+    assert said <= truth, (result.explanation, truth)
+    assert len(said) + int(more.partition(" ")[0] or 0) == len(truth), (result.explanation, truth)
 
 
 def stack(*calls: tuple[str, int], crashed: Sequence[tuple[str, int]] = ()) -> list[Operation]:
@@ -242,10 +246,10 @@ def stack(*calls: tuple[str, int], crashed: Sequence[tuple[str, int]] = ()) -> l
 def test_what_took_effect_is_not_left_out_of_a_stack() -> None:
     """The pushes below the wrong pop are shown, and the reason is the top of the whole history."""
     operations = stack(("push", 1), ("push", 2), ("push", 3), ("pop", 3), ("pop", 1))
-    found = analysis(own_models.Stack(), operations)
-    assert found.counterexample == (operations[0], operations[1], operations[4])
-    assert found.explanation.endswith(": the top is 2.")
-    assert " is not possible after process 0's push of 1 (" in found.explanation
+    result = analysis(own_models.Stack(), operations)
+    assert result.counterexample == (operations[0], operations[1], operations[4])
+    assert result.explanation.endswith(": the top is 2.")
+    assert " is not possible after process 0's push of 1 (" in result.explanation
 
 
 def test_the_example_of_the_guide() -> None:
@@ -263,19 +267,19 @@ def test_the_example_of_the_guide() -> None:
 
 def test_reasons_that_differ_between_orders_are_told_apart() -> None:
     """First the reason after the shown operations, then those after other orders; at most three of each."""
-    found = analysis(own_models.Stack(), stack(("push", 1), ("pop", 7), crashed=[("push", 2), ("push", 3)]))
-    assert found.explanation.endswith(
+    result = analysis(own_models.Stack(), stack(("push", 1), ("pop", 7), crashed=[("push", 2), ("push", 3)]))
+    assert result.explanation.endswith(
         ": the top is 1. In other orders of all operations: the top is 2 or the top is 3."
     )
     many = [("push", value) for value in range(2, 7)]
-    found = analysis(own_models.Stack(), stack(("push", 1), ("pop", 9), crashed=many))
-    assert found.explanation.endswith("the top is 2 or the top is 3 or the top is 4 or another of 2 reasons.")
+    result = analysis(own_models.Stack(), stack(("push", 1), ("pop", 9), crashed=many))
+    assert result.explanation.endswith("the top is 2 or the top is 3 or the top is 4 or another of 2 reasons.")
 
 
 def test_a_model_without_reasons_is_explained_by_its_states() -> None:
     """An empty reason is replaced by the state."""
-    found = analysis(own_models.Laconic(), stack(("push", 1), ("push", 2), ("pop", 1)))
-    assert found.explanation.endswith(": the state is [1 2].")
+    result = analysis(own_models.Laconic(), stack(("push", 1), ("push", 2), ("pop", 1)))
+    assert result.explanation.endswith(": the state is [1 2].")
 
 
 def leases(count: int) -> list[Operation]:
@@ -292,22 +296,22 @@ def leases(count: int) -> list[Operation]:
 def test_two_leases_are_shown_without_the_forty_before_them() -> None:
     """If a faithful part is long, operations that contradict each other whatever the others do are shown instead."""
     operations = leases(40)
-    found = analysis(own_models.LeaseLock(), operations)
-    assert found.counterexample == tuple(operations[-2:])
-    assert found.explanation.endswith(": it is leased with token 40.")
+    result = analysis(own_models.LeaseLock(), operations)
+    assert result.counterexample == tuple(operations[-2:])
+    assert result.explanation.endswith(": it is leased with token 40.")
 
 
 def test_a_machine_that_is_busy_with_other_work_shows_the_same_operations() -> None:
     """The budgets are processor time, so a wait costs nothing. In wall time, the computation of states ends after 0.3 s."""
     operations = leases(12)
-    found = analysis(own_models.waiting(own_models.LeaseLock, 0.002), operations)
-    assert found.counterexample == tuple(operations[-2:])
+    result = analysis(own_models.waiting(own_models.LeaseLock, 0.002), operations)
+    assert result.counterexample == tuple(operations[-2:])
 
 
 def test_a_key_that_is_told_in_short_has_a_true_reason() -> None:
     """Without a counterexample, the reasons are those of states that the search has reached, and may not be all."""
-    found = analysis(own_models.Stack(), stack(("push", 1), ("push", 2), ("pop", 1)), counterexample=False)
-    assert found.explanation == (
+    result = analysis(own_models.Stack(), stack(("push", 1), ("push", 2), ("pop", 1)), counterexample=False)
+    assert result.explanation == (
         "Process 0's pop that returned 1 at 0.015 s is not possible: the top is 2. No other order of all operations makes it "
         "possible."
     )

@@ -50,15 +50,15 @@ def fault(number: int, start_s: float, end_s: float, *, effective: bool = True) 
 
 def places(operations: list[Operation], *faults: FaultRecord) -> list[tuple[str | None, When, tuple[int, ...]]]:
     """Returns the violations in order: key, time, and the active faults."""
-    found = ranked(of_keys(check_keys("cas-register", operations, explaining=Explaining(most=10))), faults)
-    return [(violation.key, violation.when, violation.faults) for violation in found]
+    violations = ranked(of_keys(check_keys("cas-register", operations, explaining=Explaining(most=10))), faults)
+    return [(violation.key, violation.when, violation.faults) for violation in violations]
 
 
 def test_a_document_has_the_beginnings_of_large_values() -> None:
     """Texts, lists and objects of any size, nested or not, make no large results.json; small values stay as they are."""
     text = "y" * (2 << 20)
     many: Value = [[text] * 50 for _ in range(50)]
-    for value in (text, [text], many, {text: text}, {str(each): many for each in range(300)}, [10**4000] * 100_000):
+    for value in (text, [text], many, {text: text}, {str(number): many for number in range(300)}, [10**4000] * 100_000):
         read = operation(0, "read", None, key="k", start_s=0, result=value)
         write = operation(2, "write", value, key="k", start_s=1)
         violation = Violation(
@@ -66,8 +66,10 @@ def test_a_document_has_the_beginnings_of_large_values() -> None:
         )
         assert len(json.dumps(violation.to_json())) < 400_000
     small: Value = [1, "x" * 1000, {"a": [None, 0.5, True]}, []]
-    found = operation(0, "write", small, key="k", start_s=0)
-    document = Violation(key="k", kind=None, explanation="", operations=[found], decisive=None, subject=small).to_json()
+    written = operation(0, "write", small, key="k", start_s=0)
+    document = Violation(
+        key="k", kind=None, explanation="", operations=[written], decisive=None, subject=small
+    ).to_json()
     assert document["subject"] == small
     assert isinstance(document["operations"], list)
     assert document["operations"][0]["value"] == small
@@ -112,15 +114,15 @@ def test_a_late_read_comes_after_what_is_less_simple() -> None:
         Violation(key=None, kind=kind, explanation=kind, operations=stale("k", 0, 13)[:size], decisive=None)
         for kind, size in (("stale", 2), ("lost", 3))
     )
-    assert [each.kind for each in ranked([late, lost], [])] == ["lost", "stale"]
+    assert [violation.kind for violation in ranked([late, lost], [])] == ["lost", "stale"]
 
 
 def test_counts_add_up() -> None:
     """The form of results.json, which suites read."""
     operations = [*stale("a", 0, 1), *stale("b", 10, 13), *stale("c", 20, 14), *stale("d", 30, 40)]
-    found = ranked(of_keys(check_keys("cas-register", operations)), [fault(0, 12, 15)])
-    assert count(found) == {"total": 4, "during_faults": 2, "after_faults": 1, "before_faults": 1}
-    assert found[0].to_json()["faults"] == [0]
+    violations = ranked(of_keys(check_keys("cas-register", operations)), [fault(0, 12, 15)])
+    assert count(violations) == {"total": 4, "during_faults": 2, "after_faults": 1, "before_faults": 1}
+    assert violations[0].to_json()["faults"] == [0]
 
 
 def test_a_valid_history_has_none() -> None:

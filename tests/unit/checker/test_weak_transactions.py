@@ -43,12 +43,12 @@ def test_weak_models_are_decided_by_definition(model: str, first: int) -> None:
     verdicts = {True: 0, False: 0}
     for seed in range(first * HISTORIES, HISTORIES + first * IN_A_NIGHT):
         operations = drawn(seed, most=4)
-        found = judged(operations, model)
-        demand = demanded(operations, found, model)
+        judgement = judged(operations, model)
+        demand = demanded(operations, judgement, model)
         if demand == LEFT_OUT:
             continue
         legal = WEAK[model](operations)
-        assert not contradicts(found, legal=legal, demand=demand), (seed, found.reason, found.counts)
+        assert not contradicts(judgement, legal=legal, demand=demand), (seed, judgement.reason, judgement.counts)
         verdicts[legal] += demand == EXACT
     assert min(verdicts.values()) > 1, "both verdicts occur"
 
@@ -140,9 +140,9 @@ def test_each_weak_model_has_its_anomaly(kind: str) -> None:
     model, weaker = WEAKEST[kind]
     for name in weaker:
         assert judged(operations, name).verdict is Verdict.VALID, name
-    found = judged(operations, model)
-    (anomaly,) = found.anomalies
-    assert found.counts == {"transactions": len(operations), kind: 1}
+    judgement = judged(operations, model)
+    (anomaly,) = judgement.anomalies
+    assert judgement.counts == {"transactions": len(operations), kind: 1}
     assert anomaly.kind == kind
     assert len(anomaly.edges) == len(anomaly.rows) == LENGTH.get(kind, 3)
     assert all(
@@ -155,12 +155,12 @@ def test_a_reader_with_writers_is_an_update_cycle() -> None:
     """Three transactions that write and one that only reads have a cycle together; two readers need both."""
     long_fork = _history(*EXAMPLES["G-prefix"])
     assert judged(long_fork, "update-serializable").verdict is Verdict.VALID
-    found = judged(
+    judgement = judged(
         _history([["r", "z", []], ["append", "x", 1]], [["append", "z", 1]], [["r", "z", [1]], ["r", "x", []]]),
         "update-serializable",
     )
-    assert found.counts == {"transactions": 3, "G-update": 1}
-    assert len(found.anomalies[0].edges) == 3
+    assert judgement.counts == {"transactions": 3, "G-update": 1}
+    assert len(judgement.anomalies[0].edges) == 3
 
 
 def test_a_cycle_of_any_length_is_found_among_many() -> None:
@@ -172,9 +172,9 @@ def test_a_cycle_of_any_length_is_found_among_many() -> None:
     missed = [*several, [["r", count - 1, [count - 1]], ["r", 0, []]]]
     assert judged(_history(*fine), "causal-cerone").verdict is Verdict.VALID
     assert judged(_history(*missed), "read-atomic").verdict is Verdict.VALID
-    found = judged(_history(*missed), "causal-cerone")
-    assert found.counts["G-causal"] == 1
-    assert f"a cycle of {count + 1} transactions" in found.anomalies[0].explanation
+    judgement = judged(_history(*missed), "causal-cerone")
+    assert judgement.counts["G-causal"] == 1
+    assert f"a cycle of {count + 1} transactions" in judgement.anomalies[0].explanation
 
 
 def test_only_what_a_model_needs_is_searched() -> None:

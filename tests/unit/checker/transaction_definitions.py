@@ -25,8 +25,8 @@ Elements = tuple[Any, ...]
 
 def possible(operations: Sequence[Operation]) -> Iterator[list[Operation]]:
     """Yields the transactions that happened: those that succeeded, and some of those without an answer."""
-    sure = [each for each in operations if each.type is OpType.OK]
-    perhaps = [each for each in operations if each.type is OpType.INFO]
+    sure = [operation for operation in operations if operation.type is OpType.OK]
+    perhaps = [operation for operation in operations if operation.type is OpType.INFO]
     for some in chain.from_iterable(combinations(perhaps, count) for count in range(len(perhaps) + 1)):
         yield [*sure, *some]
 
@@ -61,7 +61,7 @@ def weak_history(random: Random, *, most: int) -> list[Operation]:
         plans.append(plan)
     age = random.choice([0.2, 0.5, 0.8])
     lists: dict[Any, list[Elements]] = {key: [()] for key in keys}
-    found = []
+    transactions = []
     for number, plan in enumerate(plans):
         own: dict[Any, Elements] = {}
         first: dict[Any, Elements] = {}
@@ -78,34 +78,34 @@ def weak_history(random: Random, *, most: int) -> list[Operation]:
         for key, some in own.items():
             lists[key].append(lists[key][-1] + some)
         end = None if types[number] is OpType.INFO else 2 * number + 3
-        found.append(transaction(number, types[number], answer, start=2 * number, end=end, request=plan))
-    return found
+        transactions.append(transaction(number, types[number], answer, start=2 * number, end=end, request=plan))
+    return transactions
 
 
 def appends_of(operation: Operation) -> dict[Any, Elements]:
     """Returns the appended elements by key."""
-    found: dict[Any, Elements] = {}
+    appended: dict[Any, Elements] = {}
     for f, key, value in mops_of(operation):
         if f != "r":
-            found[key] = (*found.get(key, ()), value)
-    return found
+            appended[key] = (*appended.get(key, ()), value)
+    return appended
 
 
 def reads_of(operation: Operation) -> list[tuple[Any, Elements, Elements]]:
     """Returns each read with a result: the key, the list, and what the transaction appended to the key before."""
     own: dict[Any, Elements] = {}
-    found = []
+    reads = []
     for f, key, value in mops_of(operation):
         if f != "r":
             own[key] = (*own.get(key, ()), value)
         elif operation.type is OpType.OK:
-            found.append((key, tuple(value or ()), own.get(key, ())))
-    return found
+            reads.append((key, tuple(value or ()), own.get(key, ())))
+    return reads
 
 
 def list_after(order: Sequence[Operation], key: Any) -> Elements:
     """Returns the list of a key after some transactions, one after the other."""
-    return tuple(chain.from_iterable(appends_of(each).get(key, ()) for each in order))
+    return tuple(chain.from_iterable(appends_of(operation).get(key, ()) for operation in order))
 
 
 def is_read_uncommitted(operations: Sequence[Operation], before: Before) -> bool:
@@ -115,7 +115,7 @@ def is_read_uncommitted(operations: Sequence[Operation], before: Before) -> bool
     nothing. Source: PL-1 of A. Adya, *Weak consistency*, MIT, 1999, section 3.1: the write dependencies have no cycle.
     """
     everything = {pair for operation in operations for some in _all_appends(operation).values() for pair in some}
-    lists = [[(key, each) for each in value] for operation in operations for key, value, _ in reads_of(operation)]
+    lists = [[(key, element) for element in value] for operation in operations for key, value, _ in reads_of(operation)]
     if any(len(set(value)) < len(value) or not set(value) <= everything for value in lists):
         return False
     return any(
@@ -127,24 +127,26 @@ def is_read_uncommitted(operations: Sequence[Operation], before: Before) -> bool
 
 def _all_appends(operation: Operation) -> dict[Any, Elements]:
     """Returns elements with their keys, which makes those of different keys different."""
-    return {key: tuple((key, each) for each in some) for key, some in appends_of(operation).items()}
+    return {key: tuple((key, element) for element in some) for key, some in appends_of(operation).items()}
 
 
 def _appends_in(order: Sequence[Operation], operations: Sequence[Operation]) -> bool:
-    place = {pair: at for at, each in enumerate(order) for some in _all_appends(each).values() for pair in some}
+    positions = {
+        pair: at for at, operation in enumerate(order) for some in _all_appends(operation).values() for pair in some
+    }
     for key in {key for operation in operations for key, _, _ in reads_of(operation)}:
         longest = longest_list(operations, key)
-        lost = [each for each in longest if (key, each) not in place]
+        lost = [element for element in longest if (key, element) not in positions]
         failed = [
-            each
+            element
             for operation in operations
             if operation.type is OpType.FAIL
-            for each in appends_of(operation).get(key, ())
+            for element in appends_of(operation).get(key, ())
         ]
         if not set(lost) <= set(failed):
             return False  # the list shows that the transaction happened
-        at = [place[key, each] for each in longest if (key, each) in place]
-        unread = [where for (of, each), where in place.items() if of == key and each not in longest]
+        at = [positions[key, element] for element in longest if (key, element) in positions]
+        unread = [where for (of, element), where in positions.items() if of == key and element not in longest]
         if any(one > other for one, other in pairwise(at)) or (at and unread and min(unread) < at[-1]):
             return False
     return True
@@ -187,19 +189,19 @@ def is_visible(
     def search(left: list[Operation], order: list[Operation], seen: list[frozenset[int]]) -> bool:
         if not left:
             return True
-        for each in left:
-            rest = [other for other in left if other is not each]
+        for candidate in left:
+            rest = [other for other in left if other is not candidate]
             for visible in _sets(len(order), prefix=prefix):
-                if transitive and not all(seen[place] <= visible for place in visible):
+                if transitive and not all(seen[index] <= visible for index in visible):
                     continue
                 if apart and any(
-                    place not in visible and appends_of(order[place]).keys() & appends_of(each).keys()
-                    for place in range(len(order))
+                    index not in visible and appends_of(order[index]).keys() & appends_of(candidate).keys()
+                    for index in range(len(order))
                 ):
                     continue
-                if _sees(each, order, visible) and search(rest, [*order, each], [*seen, visible]):
+                if _sees(candidate, order, visible) and search(rest, [*order, candidate], [*seen, visible]):
                     return True
-                if each.type is not OpType.OK and not apart:
+                if candidate.type is not OpType.OK and not apart:
                     break  # it reads nothing, so to see more does not help
         return False
 
@@ -208,7 +210,7 @@ def is_visible(
 
 def _sets(count: int, *, prefix: bool) -> Iterator[frozenset[int]]:
     if prefix:
-        yield from (frozenset(range(each)) for each in range(count + 1))
+        yield from (frozenset(range(size)) for size in range(count + 1))
         return
     for size in range(count + 1):
         yield from map(frozenset, combinations(range(count), size))
@@ -224,7 +226,7 @@ def _sees(operation: Operation, order: Sequence[Operation], visible: frozenset[i
             if value != list_after(order, key) + own:
                 return False
             continue
-        writers = [place for place in visible if key in appends_of(order[place])]
+        writers = [index for index in visible if key in appends_of(order[index])]
         if value != base or value != list_after(order[: max(writers, default=-1) + 1], key):
             return False
     return True
@@ -244,17 +246,17 @@ def is_monotonic_atomic(operations: Sequence[Operation]) -> bool:
                 if value != list_after(order, key) + own:
                     return False
                 continue
-            places = [place for place in range(-1, len(order)) if place < 0 or key in appends_of(order[place])]
-            fitting = [place for place in places if value == list_after(order[: place + 1], key)]
-            if not fitting or any(place > fitting[0] for place in needed if key in appends_of(order[place])):
+            places = [index for index in range(-1, len(order)) if index < 0 or key in appends_of(order[index])]
+            fitting = [index for index in places if value == list_after(order[: index + 1], key)]
+            if not fitting or any(index > fitting[0] for index in needed if key in appends_of(order[index])):
                 return False
-            needed |= {place for place in fitting if place >= 0}
+            needed |= {index for index in fitting if index >= 0}
         return True
 
     def search(left: list[Operation], order: list[Operation]) -> bool:
         return not left or any(
-            sees(each, order) and search([other for other in left if other is not each], [*order, each])
-            for each in left
+            sees(candidate, order) and search([other for other in left if other is not candidate], [*order, candidate])
+            for candidate in left
         )
 
     return any(search(some, []) for some in possible(operations))
@@ -292,10 +294,10 @@ def _orders(some: Sequence[Operation], operations: Sequence[Operation]) -> Itera
     chains = []
     for key in keys:
         longest = longest_list(operations, key)
-        of_elem = {each: at for at, operation in enumerate(some) for each in appends_of(operation).get(key, ())}
+        of_elem = {element: at for at, operation in enumerate(some) for element in appends_of(operation).get(key, ())}
         if not set(longest) <= of_elem.keys():
             return  # a read shows a transaction that is not among them
-        known = list(dict.fromkeys(of_elem[each] for each in longest))
+        known = list(dict.fromkeys(of_elem[element] for element in longest))
         unread = sorted(set(of_elem.values()) - set(known))
         chains.append([[*known, *more] for more in permutations(unread)])
     for orders in product(*chains):
@@ -345,7 +347,7 @@ def has_unordered_appends(operations: Sequence[Operation]) -> bool:
         for key, some in appends_of(operation).items() if operation.type is not OpType.FAIL else ():
             if not set(some) <= set(longest_list(operations, key)):
                 writers.setdefault(key, set()).add(id(operation))
-    return any(len(each) > 1 for each in writers.values())
+    return any(len(writer) > 1 for writer in writers.values())
 
 
 def is_snapshot_read(operations: Sequence[Operation]) -> bool:
@@ -359,25 +361,25 @@ def is_snapshot_read(operations: Sequence[Operation]) -> bool:
 
 def _is_ordered(operations: Sequence[Operation]) -> bool:
     def search(places: tuple[int, ...], state: dict[Any, Elements]) -> bool:
-        if all(place > len(mops_of(each)) for place, each in zip(places, operations, strict=True)):
+        if all(position > len(mops_of(operation)) for position, operation in zip(places, operations, strict=True)):
             return True
-        for at, each in enumerate(operations):
-            place, after = places[at], state
-            if place == len(mops_of(each)):
-                after = state | {key: state.get(key, ()) + some for key, some in appends_of(each).items()}
-            elif place > len(mops_of(each)) or not _fits_state(each, place, state):
+        for at, operation in enumerate(operations):
+            position, after = places[at], state
+            if position == len(mops_of(operation)):
+                after = state | {key: state.get(key, ()) + some for key, some in appends_of(operation).items()}
+            elif position > len(mops_of(operation)) or not _fits_state(operation, position, state):
                 continue
-            if search((*places[:at], place + 1, *places[at + 1 :]), after):
+            if search((*places[:at], position + 1, *places[at + 1 :]), after):
                 return True
         return False
 
     return search((0,) * len(operations), {})
 
 
-def _fits_state(operation: Operation, place: int, state: dict[Any, Elements]) -> bool:
+def _fits_state(operation: Operation, position: int, state: dict[Any, Elements]) -> bool:
     """Returns whether a micro-operation is no read, or one after an own append, or reads a state."""
-    f, key, value = mops_of(operation)[place]
-    own = any(each[0] != "r" and each[1] == key for each in mops_of(operation)[:place])
+    f, key, value = mops_of(operation)[position]
+    own = any(mop[0] != "r" and mop[1] == key for mop in mops_of(operation)[:position])
     return f != "r" or operation.type is not OpType.OK or own or tuple(value or ()) == state.get(key, ())
 
 
@@ -423,6 +425,6 @@ def is_update_serializable(operations: Sequence[Operation]) -> bool:
             for one in (-1, *readers)
         )
         for some in possible(operations)
-        for readers in [{at for at, each in enumerate(some) if not appends_of(each)}]
+        for readers in [{at for at, operation in enumerate(some) if not appends_of(operation)}]
         for kinds in _dependencies(some, operations)
     )

@@ -75,16 +75,16 @@ def random_history(random: Random, *, most: int, lists: bool, shows: bool = Fals
     types = random.choices([OpType.OK, OpType.INFO, OpType.FAIL], [12, 8 if shows else 2, 1], k=count)
     spans = _spans(random, types)
     answers = _answered(random, plans, types, spans, lists=lists, shows=shows)
-    found = [
+    transactions = [
         transaction(process, type_, answer, start=start, end=end, request=plan, shows=shows)
         for plan, answer, type_, (process, start, end) in zip(plans, answers, types, spans, strict=True)
     ]
-    return sorted(found, key=lambda operation: operation.invoke_index)
+    return sorted(transactions, key=lambda operation: operation.invoke_index)
 
 
 def doubled(random: Random, operations: Sequence[Operation]) -> list[Operation]:
     """Returns the same transactions with some elements of a key made equal, so that they were written twice."""
-    found = list(operations)
+    changed = list(operations)
     for _ in range(random.randint(1, 2)):
         of_key, before, after = random.choice("xy"), random.randint(1, 4), random.randint(1, 4)
 
@@ -96,8 +96,11 @@ def doubled(random: Random, operations: Sequence[Operation]) -> list[Operation]:
         def renamed(mops: Any, of_key: str = of_key, named: Callable[[Any], Any] = named) -> Any:
             return mops and [[f, key, named(value) if key == of_key else value] for f, key, value in mops]
 
-        found = [replace(each, value=renamed(each.value), result=renamed(each.result)) for each in found]
-    return found
+        changed = [
+            replace(operation, value=renamed(operation.value), result=renamed(operation.result))
+            for operation in changed
+        ]
+    return changed
 
 
 def _spans(random: Random, types: Sequence[OpType]) -> list[tuple[int, int, int | None]]:
@@ -192,12 +195,12 @@ def keeps_versions(before: Callable[[Operation, Operation], bool]) -> Callable[[
     """
 
     def fits(order: Sequence[Operation]) -> bool:
-        place: dict[tuple[Any, Any], int] = {}
+        positions: dict[tuple[Any, Any], int] = {}
         for operation in order:
             for f, key, value in _mops(operation):
                 if f != "r":
-                    place[key, value] = len(place)
-        spans = {id(each): _versions(each, place) for each in order}
+                    positions[key, value] = len(positions)
+        spans = {id(operation): _versions(operation, positions) for operation in order}
         return all(
             spans[id(one)][key][1] <= spans[id(other)][key][0]
             for one in order
@@ -209,16 +212,16 @@ def keeps_versions(before: Callable[[Operation, Operation], bool]) -> Callable[[
     return fits
 
 
-def _versions(operation: Operation, place: Mapping[tuple[Any, Any], int]) -> dict[Any, tuple[int, int]]:
+def _versions(operation: Operation, positions: Mapping[tuple[Any, Any], int]) -> dict[Any, tuple[int, int]]:
     """Returns for each key the first version that a transaction has, and the last one, as places; -1 is the initial version."""
-    found: dict[Any, tuple[int, int]] = {}
+    versions: dict[Any, tuple[int, int]] = {}
     last = {key: value for f, key, value in _mops(operation) if f != "r"}
     for f, key, value in _mops(operation):
-        if key in found or (f == "r" and operation.type is not OpType.OK):
+        if key in versions or (f == "r" and operation.type is not OpType.OK):
             continue
         first = last[key] if f == "w" else (value or [None])[-1] if isinstance(value, list) else value
-        found[key] = (place.get((key, first), -1), place.get((key, last.get(key, first)), -1))
-    return found
+        versions[key] = (positions.get((key, first), -1), positions.get((key, last.get(key, first)), -1))
+    return versions
 
 
 def _possible(operations: Sequence[Operation]) -> Iterator[list[Operation]]:
@@ -261,14 +264,14 @@ def _has_serial_order(
     def search(left: list[Operation], state: State) -> bool:
         if not left:
             return fits is None or fits(order)
-        for each in left:
-            others = [other for other in left if other is not each]
-            if any(before(other, each) for other in others):
+        for candidate in left:
+            others = [other for other in left if other is not candidate]
+            if any(before(other, candidate) for other in others):
                 continue
-            after = _executed(each, state)
+            after = _executed(candidate, state)
             if after is None:
                 continue
-            order.append(each)
+            order.append(candidate)
             if search(others, after):
                 return True
             order.pop()
@@ -305,11 +308,11 @@ def _has_committed_reads(operations: Sequence[Operation], before: Callable[[Oper
     def search(left: list[Operation], states: list[State]) -> bool:
         if not left:
             return True
-        for each in left:
-            others = [other for other in left if other is not each]
-            if any(before(other, each) for other in others) or not _reads_committed(each, states):
+        for candidate in left:
+            others = [other for other in left if other is not candidate]
+            if any(before(other, candidate) for other in others) or not _reads_committed(candidate, states):
                 continue
-            if search(others, [*states, _committed(each, states[-1])]):
+            if search(others, [*states, _committed(candidate, states[-1])]):
                 return True
         return False
 
@@ -337,26 +340,27 @@ def is_snapshot_isolated(operations: Sequence[Operation], before: Callable[[Oper
 
 
 def _has_snapshots(operations: Sequence[Operation], before: Callable[[Operation, Operation], bool]) -> bool:
-    keys = {id(each): {key for f, key, _ in _mops(each) if f != "r"} for each in operations}
+    keys = {id(operation): {key for f, key, _ in _mops(operation) if f != "r"} for operation in operations}
 
     def search(waiting: list[Operation], begun: Mapping[int, set[int]], open_: list[Operation], state: State) -> bool:
         if not waiting and not open_:
             return True
-        for each in waiting:
-            uncommitted = [other for other in (*waiting, *open_) if other is not each]
-            if any(before(other, each) for other in uncommitted) or _executed(each, state) is None:
+        for candidate in waiting:
+            uncommitted = [other for other in (*waiting, *open_) if other is not candidate]
+            if any(before(other, candidate) for other in uncommitted) or _executed(candidate, state) is None:
                 continue
-            rest = [other for other in waiting if other is not each]
-            if search(rest, {**begun, id(each): set()}, [*open_, each], state):
+            rest = [other for other in waiting if other is not candidate]
+            if search(rest, {**begun, id(candidate): set()}, [*open_, candidate], state):
                 return True
-        for each in open_:
-            if any(keys[id(each)] & keys[other] for other in begun[id(each)]):
+        for candidate in open_:
+            if any(keys[id(candidate)] & keys[other] for other in begun[id(candidate)]):
                 continue
-            rest = [other for other in open_ if other is not each]
+            rest = [other for other in open_ if other is not candidate]
             after = {
-                other: ({*some, id(each)} if other in {id(o) for o in rest} else some) for other, some in begun.items()
+                other: ({*some, id(candidate)} if other in {id(o) for o in rest} else some)
+                for other, some in begun.items()
             }
-            if search(waiting, after, rest, _committed(each, state)):
+            if search(waiting, after, rest, _committed(candidate, state)):
                 return True
         return False
 
@@ -368,11 +372,11 @@ def _mops(operation: Operation) -> Any:
 
 
 def _committed(operation: Operation, state: State) -> State:
-    found = dict(state)
+    after = dict(state)
     for f, key, value in _mops(operation):
         if f != "r":
-            found[key] = (*found.get(key, ()), value) if f == "append" else (value,)
-    return found
+            after[key] = (*after.get(key, ()), value) if f == "append" else (value,)
+    return after
 
 
 def any_order(one: Operation, other: Operation) -> bool:

@@ -29,26 +29,29 @@ def positioned_history(random: Random, *, most: int) -> list[Operation]:
     All that may have happened and whose write was read have a position, and some others.
     """
     operations = random_history(random, most=most, lists=False)
-    read = {(key, value) for each in operations for f, key, value in each.result or () if f == "r"}
+    read = {(key, value) for operation in operations for f, key, value in operation.result or () if f == "r"}
     noise = random.choice([0, 2, 6])
-    order = sorted(operations, key=lambda each: each.invoke_index + random.random() * noise)
+    order = sorted(operations, key=lambda operation: operation.invoke_index + random.random() * noise)
     numbers = sorted(random.sample(range(-20, 20), len(order)))
-    position = {each.invoke_index: number for each, number in zip(order, numbers, strict=True)}
-    found = []
-    for each in operations:
-        is_read = any(f == "w" and (key, value) in read for f, key, value in each.value)
-        has_one = each.type is OpType.OK or is_read or random.random() < 0.5
-        found.append(replace(each, order=position[each.invoke_index] if has_one else None))
-    return found
+    position = {operation.invoke_index: number for operation, number in zip(order, numbers, strict=True)}
+    positioned = []
+    for operation in operations:
+        is_read = any(f == "w" and (key, value) in read for f, key, value in operation.value)
+        has_one = operation.type is OpType.OK or is_read or random.random() < 0.5
+        positioned.append(replace(operation, order=position[operation.invoke_index] if has_one else None))
+    return positioned
 
 
 def as_lists(operations: Sequence[Operation]) -> list[Operation]:
     """Returns the transactions on lists, with a last one that reads all of them."""
-    read = {(key, value) for each in operations for f, key, value in each.result or () if f == "r"}
+    read = {(key, value) for operation in operations for f, key, value in operation.result or () if f == "r"}
     versions: dict[Any, list[Any]] = {}
-    for each in sorted((each for each in operations if each.order is not None), key=lambda each: each.order or 0):
-        for f, key, value in each.value:
-            if f == "w" and (each.type is not OpType.FAIL or (key, value) in read):
+    for operation in sorted(
+        (operation for operation in operations if operation.order is not None),
+        key=lambda operation: operation.order or 0,
+    ):
+        for f, key, value in operation.value:
+            if f == "w" and (operation.type is not OpType.FAIL or (key, value) in read):
                 versions.setdefault(key, []).append(value)
 
     def mops(some: Sequence[Mop] | None) -> list[Mop] | None:
@@ -62,9 +65,12 @@ def as_lists(operations: Sequence[Operation]) -> list[Operation]:
             made.append(_as_list([f, key, value], versions))
         return None if some is None else made
 
-    found = [replace(each, value=mops(each.value), result=mops(each.result), order=None) for each in operations]
+    lists = [
+        replace(operation, value=mops(operation.value), result=mops(operation.result), order=None)
+        for operation in operations
+    ]
     whole = [["r", key, list(some)] for key, some in sorted(versions.items())]
-    return [*found, transaction(_LAST, OpType.OK, whole, start=_LAST, end=_LAST + 1)]
+    return [*lists, transaction(_LAST, OpType.OK, whole, start=_LAST, end=_LAST + 1)]
 
 
 def _as_list(mop: Mop, versions: dict[Any, list[Any]]) -> Mop:

@@ -114,23 +114,23 @@ NO_FALSE_ALARM: Final = "no false alarm"
 NOT_WRONG: Final = "valid and invalid are right"
 
 
-def demanded(operations: Sequence[Operation], found: Judgement, model: str) -> str:
+def demanded(operations: Sequence[Operation], judgement: Judgement, model: str) -> str:
     """Returns what is demanded of the verdict on lists under one of `WEAK`: `EXACT`, `NO_FALSE_ALARM` or `LEFT_OUT`."""
-    if model in WITHOUT_INTERNAL and "internal" in found.figures["allowed-anomaly-types"]:
+    if model in WITHOUT_INTERNAL and "internal" in judgement.figures["allowed-anomaly-types"]:
         return LEFT_OUT
     if model.endswith("uncommitted") and has_rival_lists(operations):
         return LEFT_OUT  # either list may be the order, and Labrys takes the first
     return NO_FALSE_ALARM if model in UNORDERED and has_unordered_appends(operations) else EXACT
 
 
-def demanded_of_registers(operations: Sequence[Operation], found: Judgement, model: str) -> str:
+def demanded_of_registers(operations: Sequence[Operation], judgement: Judgement, model: str) -> str:
     """Returns the same for registers with the system's own order."""
-    return demanded(as_lists(operations), found, model)
+    return demanded(as_lists(operations), judgement, model)
 
 
-def contradicts(found: Judgement, *, legal: bool, demand: str) -> bool:
+def contradicts(judgement: Judgement, *, legal: bool, demand: str) -> bool:
     """Returns whether a verdict is not as its definition demands."""
-    is_invalid = found.verdict is Verdict.INVALID
+    is_invalid = judgement.verdict is Verdict.INVALID
     if demand == NOT_WRONG:
-        return found.verdict is not Verdict.UNKNOWN and is_invalid is legal
+        return judgement.verdict is not Verdict.UNKNOWN and is_invalid is legal
     return demand != LEFT_OUT and (is_invalid is legal if demand == EXACT else legal and is_invalid)

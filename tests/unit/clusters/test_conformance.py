@@ -262,6 +262,6 @@ def test_a_store_without_a_mistake_keeps_all_laws(workload: str, law: conformanc
 )
 def test_each_mistake_breaks_its_law(workload: str, mistake: str, law: str) -> None:
     """The law fails, and not the client."""
-    laws = {conformance.name(each): each for _, each in conformance.cases([workload])}
+    laws = {conformance.name(case): case for _, case in conformance.cases([workload])}
     with pytest.raises(AssertionError):
         run_virtual(laws[law](bench(workload, mistake)))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from clusters.doctor import FIXES, PROGRAMS, as_lines, examine_machine, examine_nodes
 from harness import capabilities as cap
 from harness.capabilities import Capabilities
-from harness.system import Program
+from harness.traits import Program
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -69,18 +69,20 @@ def test_a_system_says_which_programs_it_needs(tmp_path: Path) -> None:
         ),
         Program(name="compiler", package="cc", purpose="building it", build_only=True),
     ]
-    found = {each.what: each for each in examine_machine(programs, lambda name: str(tmp_path / name))}
-    assert not found["runtime"].ok
-    assert found["runtime"].needed
-    assert f"{tmp_path / 'runtime'} is 16, not 17 or later; for running it" in found["runtime"].detail
-    assert found["compiler"].ok
-    assert not found["compiler"].needed
-    assert "java" not in found
+    by_name = {finding.what: finding for finding in examine_machine(programs, lambda name: str(tmp_path / name))}
+    assert not by_name["runtime"].ok
+    assert by_name["runtime"].needed
+    assert f"{tmp_path / 'runtime'} is 16, not 17 or later; for running it" in by_name["runtime"].detail
+    assert by_name["compiler"].ok
+    assert not by_name["compiler"].needed
+    assert "java" not in by_name
 
 
 def test_a_library_of_the_clients_that_is_missing_has_the_extra_that_brings_it() -> None:
     """A system whose clients need a library says so before a run, with the command that installs it."""
-    found = {each.what: each for each in examine_machine(libraries={"json": "here", "no_such_library": "absent"})}
-    assert found["json"].ok
-    missing = found["no_such_library"]
+    by_name = {
+        finding.what: finding for finding in examine_machine(libraries={"json": "here", "no_such_library": "absent"})
+    }
+    assert by_name["json"].ok
+    missing = by_name["no_such_library"]
     assert (missing.ok, missing.needed, missing.fix) == (False, True, "pip install 'labrys[absent]'")

@@ -42,8 +42,8 @@ class Table:
     def __init__(self, seed: int, *, hub: bool = False, twins: bool = False, ages: bool = False) -> None:
         random = Random(seed)
 
-        def reaction(place: int, most: int = 2) -> tuple[int, list[tuple[int, int]]]:
-            targets = (2,) if hub and place < 2 else range(3)
+        def reaction(node: int, most: int = 2) -> tuple[int, list[tuple[int, int]]]:
+            targets = (2,) if hub and node < 2 else range(3)
             sent = [(random.choice(targets), random.randrange(KINDS)) for _ in range(random.choice((0, 0, 1, 2)))]
             return random.randrange(STATES), sent[:most]
 
@@ -59,11 +59,11 @@ class Table:
 
     def _make_ages(self) -> None:
         """Lets no state fall. In a state, messages of a kind below it have no effect."""
-        for (place, state), (following, sent) in self.on_timer.items():
-            self.on_timer[place, state] = max(state, following), sent
-        for (place, state, kind), (following, sent) in self.on_message.items():
+        for (node, state), (following, sent) in self.on_timer.items():
+            self.on_timer[node, state] = max(state, following), sent
+        for (node, state, kind), (following, sent) in self.on_message.items():
             reaction = (state, []) if kind < state else (max(state, following), sent)
-            self.on_message[place, state, kind] = reaction
+            self.on_message[node, state, kind] = reaction
 
     def _make_twins(self) -> None:
         """Lets `b` do what `a` does, and `c` send to both."""
@@ -125,8 +125,8 @@ def explored(table: Table, bounds: Bounds, *, reads: int = 0, alike: Sequence[in
     states: dict[int, int] = {}
     nodes = Nodes(NAMES, lambda name: lambda host: TableProcess(host, table), (0,) * reads)
 
-    def judge(found: Sequence[Operation]) -> str | None:
-        results = [each.result for each in found]
+    def judge(history: Sequence[Operation]) -> str | None:
+        results = [operation.result for operation in history]
         return "wrong reads" if len(results) == 2 and tuple(results) in table.wrong else None
 
     search = Search(
@@ -155,13 +155,13 @@ def followers(table: Table, whole: Whole, timers: int) -> list[Whole]:
         (to, table.on_message[to, states[to], kind], bag.index((source, to, kind))) for source, to, kind in set(bag)
     ]
     if used < timers:
-        possible += [(place, table.on_timer[place, states[place]], None) for place in range(3)]
-    found: list[Whole] = []
-    for place, (state, sent), taken in possible:
+        possible += [(node, table.on_timer[node, states[node]], None) for node in range(3)]
+    wholes: list[Whole] = []
+    for index, (state, sent), taken in possible:
         left = list(bag) if taken is None else [*bag[:taken], *bag[taken + 1 :]]
-        left += [(place, *each) for each in sent if each[0] != place]
-        found.append(((*states[:place], state, *states[place + 1 :]), tuple(sorted(left)), used + (taken is None)))
-    return found
+        left += [(index, *message) for message in sent if message[0] != index]
+        wholes.append(((*states[:index], state, *states[index + 1 :]), tuple(sorted(left)), used + (taken is None)))
+    return wholes
 
 
 def nearest(table: Table, timers: int) -> int | None:
@@ -206,11 +206,11 @@ def test_a_search_finds_the_nearest_violation_or_none(seed: int, timers: int) ->
     if expected == -1:
         return
     for reduced in (True, False):
-        found = explored(table, Bounds(timers=timers, reduced=reduced))
-        if "copies of a message" in found.left:
+        result = explored(table, Bounds(timers=timers, reduced=reduced))
+        if "copies of a message" in result.left:
             return
-        assert not found.left
-        assert (None if found.violation is None else len(found.violation.events)) == expected
+        assert not result.left
+        assert (None if result.violation is None else len(result.violation.events)) == expected
 
 
 @given(st.integers(0, 2**32), st.booleans(), st.integers(0, 2))
@@ -222,7 +222,7 @@ def test_the_reduced_search_agrees_with_the_full_one(seed: int, hub: bool, reads
     )
     if full.left or reduced.left:
         return
-    lengths = [None if found.violation is None else len(found.violation.events) for found in (full, reduced)]
+    lengths = [None if result.violation is None else len(result.violation.events) for result in (full, reduced)]
     assert lengths[0] == lengths[1]
 
 
@@ -235,7 +235,7 @@ def test_late_messages_lose_no_violation(seed: int, hub: bool, reads: int) -> No
     )
     if full.left or reduced.left:
         return
-    lengths = [None if found.violation is None else len(found.violation.events) for found in (full, reduced)]
+    lengths = [None if result.violation is None else len(result.violation.events) for result in (full, reduced)]
     assert lengths[0] == lengths[1]
 
 
@@ -251,7 +251,7 @@ def test_a_search_with_twins_agrees_with_the_full_one(seed: int, timers: int, ag
     if full.left or plain.left or twins.left:
         return
     assert twins.alike == 2
-    lengths = [None if each.violation is None else len(each.violation.events) for each in (full, plain, twins)]
+    lengths = [None if result.violation is None else len(result.violation.events) for result in (full, plain, twins)]
     assert lengths[0] == lengths[1] == lengths[2]
 
 
@@ -265,7 +265,7 @@ def test_a_wrong_claim_of_symmetry_loses_no_violation(seed: int, hub: bool, read
     )
     if full.left or claimed.left:
         return
-    lengths = [None if each.violation is None else len(each.violation.events) for each in (full, claimed)]
+    lengths = [None if result.violation is None else len(result.violation.events) for result in (full, claimed)]
     assert lengths[0] == lengths[1]
 
 
@@ -463,10 +463,10 @@ def test_a_process_that_raises_is_a_violation() -> None:
         nodes, (), bounds=Bounds(timers=1), outcome=lambda number, answer: Ok(), judge=lambda found: None,
         conflict=lambda one, two: None, matters=lambda number: False,
     )  # fmt: skip
-    found = search.run(lambda number, live: None, lambda *told: None, lambda *told: None)
-    assert found.violation is not None
-    assert found.violation.reason == "the process of a dies: RuntimeError: lost its footing"
-    assert [happened.event.kind for happened in found.violation.events] == [Kind.TIMER]
+    result = search.run(lambda number, live: None, lambda *told: None, lambda *told: None)
+    assert result.violation is not None
+    assert result.violation.reason == "the process of a dies: RuntimeError: lost its footing"
+    assert [happened.event.kind for happened in result.violation.events] == [Kind.TIMER]
 
 
 class Held:

@@ -18,7 +18,7 @@ from harness.errors import NodeError, NodeUnreachable
 from harness.node import Node
 from harness.remote import Result
 from harness.remote.fabric import Endpoint
-from harness.system import Program
+from harness.traits import Program
 
 JAVA = Program(name="java", package="openjdk-17-jre-headless", purpose="running it", least_version=17)
 

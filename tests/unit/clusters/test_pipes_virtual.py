@@ -57,13 +57,13 @@ def test_what_a_process_does_is_read_from_the_kernel(code: str, expected: Activi
                 assert seen == {Activity.RUNS}
                 return
             deadline_s = time.monotonic() + LIMIT_S
-            while (found := watch.activity()) is Activity.RUNS and time.monotonic() < deadline_s:
+            while (activity := watch.activity()) is Activity.RUNS and time.monotonic() < deadline_s:
                 time.sleep(0.001)
             # While Python starts, it may sleep for a moment in a call that nobody has in the table.
-            while found is not expected and time.monotonic() < deadline_s:
+            while activity is not expected and time.monotonic() < deadline_s:
                 time.sleep(0.001)
-                found = watch.activity()
-            assert found is expected
+                activity = watch.activity()
+            assert activity is expected
         finally:
             watch.close()
             os.killpg(process.pid, signal.SIGKILL)

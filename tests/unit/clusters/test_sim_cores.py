@@ -46,19 +46,19 @@ def test_each_run_has_a_core_of_its_own_while_one_is_free() -> None:
 
     pools = [ThreadPoolExecutor(1) for _ in range(len(ALL) + 1)]  # a thread has cores of its own
     try:
-        found = [pool.submit(taken).result() for pool in pools]
-        held = [cores for _, cores in found]
+        taken_cores = [pool.submit(taken).result() for pool in pools]
+        held = [cores for _, cores in taken_cores]
         assert set.union(*held[:-1]) == ALL
         assert all(len(cores) == 1 for cores in held[:-1])
         assert held[-1] == ALL, "no core is free for the last run"
 
-        pools[0].submit(found[0][0].free).result()
+        pools[0].submit(taken_cores[0][0].free).result()
         assert pools[0].submit(os.sched_getaffinity, 0).result() == ALL
         again, cores = pools[-1].submit(taken).result()
         assert cores == held[0]
         pools[-1].submit(again.free).result()
     finally:
-        for pool, (core, _) in zip(pools, found, strict=True):
+        for pool, (core, _) in zip(pools, taken_cores, strict=True):
             pool.submit(core.free).result()
             pool.shutdown()
 

@@ -19,14 +19,14 @@ SPARSE_BYTES = 1 << 32
 @pytest.fixture
 def disk(tmp_path: Path) -> Folder:
     """The disk of n1, with a log whose end was never written, and an index deeper in the folder."""
-    place = tmp_path / "n1"
-    (place / "store").mkdir(parents=True)
-    with (place / "a.log").open("wb") as file:
+    folder = tmp_path / "n1"
+    (folder / "store").mkdir(parents=True)
+    with (folder / "a.log").open("wb") as file:
         file.write(bytes(range(1, 101)))
         file.truncate(SPARSE_BYTES)
-    (place / "store" / "b.index").write_bytes(b"index" + bytes(10))
-    (place / "empty.log").write_bytes(bytes(5))
-    return Folder("n1", lambda: place)
+    (folder / "store" / "b.index").write_bytes(b"index" + bytes(10))
+    (folder / "empty.log").write_bytes(bytes(5))
+    return Folder("n1", lambda: folder)
 
 
 def test_the_written_end_is_cut_off(disk: Folder, tmp_path: Path) -> None:
@@ -51,9 +51,9 @@ def test_bits_flip_where_the_report_says(disk: Folder, tmp_path: Path) -> None:
     before = path.read_bytes()
     changed = disk.damage(Damaging(how=How.FLIP, pattern="b.index", pick=0.5, amount=3, seed=7))
     after = path.read_bytes()
-    differing = [place for place, (old, new) in enumerate(zip(before, after, strict=True)) if old != new]
+    differing = [index for index, (old, new) in enumerate(zip(before, after, strict=True)) if old != new]
     assert (changed.file, list(changed.places), len(differing)) == ("/data/store/b.index", differing, 3)
-    assert all((before[place] ^ after[place]).bit_count() == 1 and place < len("index") for place in differing)
+    assert all((before[index] ^ after[index]).bit_count() == 1 and index < len("index") for index in differing)
     disk.damage(Damaging(how=How.FLIP, pattern="store/b.index", pick=0.5, amount=3, seed=7))
     assert path.read_bytes() == before
 

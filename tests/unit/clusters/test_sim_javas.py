@@ -47,9 +47,9 @@ def test_a_later_java_has_continuations(places: Path) -> None:
     """It gets the home of Java 17. A link to a home counts once."""
     old, new = home(places / "a", 'JAVA_VERSION="17"'), home(places / "b", 'JAVA_VERSION="25.0.3"')
     (places / "c").symlink_to(new)
-    found = javas.installed()
-    assert [java.version for java in found] == [17, 25]
-    java, copied = javas.chosen(found)
+    usable = javas.installed()
+    assert [java.version for java in usable] == [17, 25]
+    java, copied = javas.chosen(usable)
     assert javas.command(java, copied, [], "sim.jar", "node.jar") == [
         f"{new}/bin/java", "-Dsimjvm.continuations=true", "-jar", "sim.jar", "node.jar", str(old)
     ]  # fmt: skip

@@ -41,8 +41,8 @@ class Node:
     def receive(self, sender: str, message: Any) -> None:
         """Sends the messages of a request to n2, or records a message."""
         if isinstance(message, Request):
-            for each in message.body:
-                self._host.send("n2", each)
+            for body in message.body:
+                self._host.send("n2", body)
         else:
             self._arrived.append((sender, message, self._host.monotonic_ns()))
 
@@ -78,9 +78,9 @@ def test_the_first_messages_of_a_shape_are_rare_and_many_are_not() -> None:
         await story.sends(*[Beat(number) for number in range(3)])
         assert not first.done()
         await story.sends(Beat(7, entries=(1,)))
-        found = await first
-        assert found is not None
-        assert (found.kind, found.source, found.target) == ("Beat", "n1", "n2")
+        rare = await first
+        assert rare is not None
+        assert (rare.kind, rare.source, rare.target) == ("Beat", "n1", "n2")
 
     story.world.run(main())
 
@@ -126,16 +126,16 @@ def test_the_network_holds_messages_until_the_faults_are_on() -> None:
             waits = story.waits("n1")
             await asyncio.sleep(0)
             sending = asyncio.ensure_future(story.sends(Beat(1), Beat(2), Beat(3)))
-            found = await waits
+            rare = await waits
             story.world.cut(1, {"n2": frozenset({"n1"})})
             await sending
             await asyncio.sleep(2)
-            return found
+            return rare
 
-        found = story.world.run(main())
-        assert found is not None
-        assert [message for _, message, _ in story.arrived] == ([] if found.held else [Beat(1)])
-        passed.append(not found.held)
+        rare = story.world.run(main())
+        assert rare is not None
+        assert [message for _, message, _ in story.arrived] == ([] if rare.held else [Beat(1)])
+        passed.append(not rare.held)
     assert 0 < sum(passed) < len(passed)
 
 

@@ -67,8 +67,8 @@ def test_bytes_arrive_in_their_order() -> None:
     disturbance = Disturbance(lose=0.3, duplicate=0.3, delay_ns=20 * NS_PER_MS, jitter_ns=20 * NS_PER_MS)
     pair.world.disturb(1, "n2", disturbance, arriving=True)
     sent = [b"%d," % number for number in range(200)]
-    for each in sent:
-        pair.end.send(each)
+    for piece in sent:
+        pair.end.send(piece)
     pair.live(600.0)
     assert pair.there.bytes == b"".join(sent)
 

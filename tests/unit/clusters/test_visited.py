@@ -36,18 +36,18 @@ def drawn(random: Random) -> State:
 def test_a_dominated_state_is_recognized(seed: int) -> None:
     """Each state is compared with all before it that were new. Another history is another group."""
     random, visited, states = Random(seed), Visited(dominance=True), list[State]()
-    found = set()
+    cases = set()
     for number in range(STATES):
         state = random.choice(states) if states and random.random() < 0.2 else drawn(random)
-        equal = [each.number for each in states if rest_of(each) == rest_of(state)]
+        equal = [other.number for other in states if rest_of(other) == rest_of(state)]
         is_dominated = any(dominates(rest_of(other), rest_of(state)) for other in states)
         expected = equal[0] if equal else DOMINATED if is_dominated else None
         assert visited.known(state, number) == expected
-        found.add((expected is None, expected == DOMINATED, len(states) > STATES // 6))
+        cases.add((expected is None, expected == DOMINATED, len(states) > STATES // 6))
         if expected is None:
             states.append(state._replace(number=number))
             assert visited.known(state._replace(history=number + 1), number) is None
-    assert len(found) == 6
+    assert len(cases) == 6
 
 
 def test_without_dominance_only_equal_states_are_known() -> None:

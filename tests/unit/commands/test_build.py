@@ -64,7 +64,7 @@ def labrys(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[str, st
 def test_the_options_of_the_system_decide(capsys: pytest.CaptureFixture[str]) -> None:
     """Standard output has the folder; standard error says what went on; a second command takes it from the cache."""
     out, err = labrys(capsys, "--system", "made_here:Built", "--release", "4")
-    assert [each.name for each in Path(out.strip()).iterdir()] == ["made-4"]
+    assert [path.name for path in Path(out.strip()).iterdir()] == ["made-4"]
     assert "building built 4; later runs take it from the cache" in err
     again, err = labrys(capsys, "--system", "made_here:Built", "--release", "4")
     assert again == out
@@ -79,7 +79,7 @@ def test_the_provenance_as_json(capsys: pytest.CaptureFixture[str], tmp_path: Pa
     told = json.loads(out)
     assert told["patches"] == ["lost-entry"]
     assert len(told["digest"]) == 64
-    assert [each.name for each in (tmp_path / "shelf").glob("*/tree/*")] == ["made-3"]
+    assert [path.name for path in (tmp_path / "shelf").glob("*/tree/*")] == ["made-3"]
 
 
 def test_a_system_that_builds_nothing(capsys: pytest.CaptureFixture[str]) -> None:

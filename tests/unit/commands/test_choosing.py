@@ -113,14 +113,14 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., No
     """Returns a function that makes a package with entry points for `importlib.metadata`."""
 
     def install(name: str, points: str, module: str = "") -> None:
-        place = tmp_path / f"site-{name}"
-        info = place / f"{name}-1.0.dist-info"
+        site = tmp_path / f"site-{name}"
+        info = site / f"{name}-1.0.dist-info"
         info.mkdir(parents=True)
         (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
         (info / "entry_points.txt").write_text(points)
         if module:
-            (place / f"{name}.py").write_text(module)
-        monkeypatch.syspath_prepend(str(place))
+            (site / f"{name}.py").write_text(module)
+        monkeypatch.syspath_prepend(str(site))
         plugins.plugins.cache_clear()
 
     return install

@@ -26,8 +26,9 @@ from harness.daemon import Daemon
 from harness.load import ClosedLoop
 from harness.op import OpType
 from harness.service import NodeStatus, ReplicaState, Service
-from harness.system import Program, System
+from harness.system import System
 from harness.testing import simulate
+from harness.traits import Program
 from harness.workload import Observed
 from tests.examples import DEFAULT, SIMULATED
 from tests.own_models import operation
@@ -75,7 +76,7 @@ def test_the_code_of_a_page_is_that_of_the_template(page: str, kind: str) -> Non
     code = [text for language, text in blocks(page) if language in {"python", "toml"}]
     assert len(code) >= 5
     for text in code:
-        assert text.strip() in ELSEWHERE or any(text in each for each in written), text
+        assert text.strip() in ELSEWHERE or any(text in source for source in written), text
 
 
 def test_the_code_of_another_library_is_that_of_the_example() -> None:
@@ -86,7 +87,9 @@ def test_the_code_of_another_library_is_that_of_the_example() -> None:
     assert len(code) == 5
     for text in code:
         lines = [line.strip() for line in text.strip().splitlines()]
-        assert any("\n".join(lines) in "\n".join(line.strip() for line in each.splitlines()) for each in written), text
+        assert any("\n".join(lines) in "\n".join(line.strip() for line in source.splitlines()) for source in written), (
+            text
+        )
 
 
 @pytest.mark.parametrize("page", ["guide/new-system.md", "guide/new-workload.md"])
@@ -130,12 +133,12 @@ def test_the_fault_of_the_page_can_stand_in_a_file(
     (tmp_path / "nemesis" / "slow.py").write_text(code)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
-    place = ["--fault", "nemesis/slow.py:KINDS"]
+    where = ["--fault", "nemesis/slow.py:KINDS"]
     try:
         for arguments, code_of, expected in (
             (["plan", "--nemesis", "nice"], 254, "A kind in a file of your own needs --fault FILE.py:NAME."),
-            (["plan", "--nemesis", "low-priority:leader", "--seed", "1", *place], 0, " ".join(place)),
-            (["faults", "nice", *place], 0, "The nice value that the processes get."),
+            (["plan", "--nemesis", "low-priority:leader", "--seed", "1", *where], 0, " ".join(where)),
+            (["faults", "nice", *where], 0, "The nice value that the processes get."),
             (
                 ["faults", "--fault", "nemesis/slow.py:NICE_FIELD"],
                 254,
@@ -180,7 +183,7 @@ def test_the_tables_of_the_pages_are_made_from_the_code() -> None:
     used = set()
     for page in site.pages():
         text = (ROOT / page).read_text(encoding="utf-8")
-        used |= {found[1] for found in tables.TABLE.findall(text)}
+        used |= {match[1] for match in tables.TABLE.findall(text)}
         assert text == tables.written(text), f"{page}: run: python tools/tables.py"
     assert used == set(tables.TABLES)
 
@@ -244,7 +247,7 @@ def test_each_word_of_the_page_is_a_combinator() -> None:
     table = page[page.index("| word |") :].split("\n\n")[0]
     words = set(re.findall(r"`([A-Za-z_]+)`", "".join(row.split("|")[1] for row in table.splitlines())))
     public = {
-        name for name, each in vars(combinators).items() if getattr(each, "__module__", "") == combinators.__name__
+        name for name, member in vars(combinators).items() if getattr(member, "__module__", "") == combinators.__name__
     }
     assert words == {name for name in public if not name.startswith("_")} - {"Stream"}
 

@@ -67,6 +67,6 @@ def test_a_part_that_compares_nodes_shows_what_happened(
     twice = {
         (voter, term)
         for voter, _, term in votes
-        if len({who for own, who, each in votes if (own, each) == (voter, term)}) > 1
+        if len({who for own, who, vote_term in votes if (own, vote_term) == (voter, term)}) > 1
     }
     assert bool(twice) == (part == "one-leader-per-term")

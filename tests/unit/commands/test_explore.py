@@ -115,11 +115,11 @@ BOOKKEEPER = ("--system", "sim-bookkeeper", "--workload", "log", "--nodes", "6",
 @pytest.mark.parametrize(("bug", "code"), [("fence-not-journalled", 1), ("none", 0)])
 def test_a_search_begins_after_given_events(run: Run, bug: str, code: int) -> None:
     """n1 has the entry of the old writer, and a recovery fences n2 and n3. Then a bookie restarts, and forgets its fence."""
-    found, output, _ = run(
+    exit_code, output, _ = run(
         "explore", *BOOKKEEPER, "--restarts", "1", "--bug", bug, "--operations", "append 1; append 2; read 0",
         "--after", "client-0 > n4; n4 > n1; client-1 > n5; settle n5,n6,n2,n3",
     )  # fmt: skip
-    assert found == code
+    assert exit_code == code
     assert ("violation after 26 events: log: 1 at offset 0 is lost" in output) == (code == 1)
     assert ("no violation: every state within the bounds was visited" in output) == (code == 0)
 
@@ -180,11 +180,11 @@ TWO_RECOVERIES = (
 @pytest.mark.parametrize(("bug", "code"), [("recoveries-confirm", 1), ("none", 0)])
 def test_two_recoveries_of_a_ledger_are_visited(run: Run, bug: str, code: int) -> None:
     """The close of n4 comes first, and a reader is told of an entry that n5 wrote. BookKeeper 4.17.3 does this."""
-    found, output, _ = run(
+    exit_code, output, _ = run(
         "explore", "--system", "sim-bookkeeper", "--workload", "ledger", "--nodes", "6", "--timers", "0", "--bug", bug,
         "--operations", "append 1; append 2; append 3; recover; recover; confirmed", "--after", TWO_RECOVERIES,
     )  # fmt: skip
-    assert found == code
+    assert exit_code == code
     assert ("violation after 70 events: ledger: An entry was confirmed beyond the end" in output) == (code == 1)
     assert ("no violation: every state within the bounds was visited" in output) == (code == 0)
 
@@ -212,11 +212,11 @@ CONFIRMED_LEASE = (
 @pytest.mark.parametrize(("bug", "code"), [("restarted-voter-breaks-lease", 1), ("none", 0)])
 def test_a_broken_lease_is_found_if_all_nodes_have_one_clock(run: Run, bug: str, code: int) -> None:
     """A voter confirms a lease, restarts, and votes for another node, which acknowledges a write. The old leader misses it."""
-    found, output, _ = run(
+    exit_code, output, _ = run(
         "explore", "--system", SIMULATED, "--no-pre-vote", "--reads", "lease", *SLOW_HEARTBEATS, "--one-clock",
         "--bug", bug, "--operations", "write 1; read", "--timers", "0", "--restarts", "1", "--after", CONFIRMED_LEASE,
     )  # fmt: skip
-    assert found == code
+    assert exit_code == code
     assert ("violation after 25 events: linearizable: Process 1 read nil" in output) == (code == 1)
     assert ("no violation: every state within the bounds was visited" in output) == (code == 0)
 

@@ -27,16 +27,24 @@ pytestmark = pytest.mark.usefixtures("without_plots")
 def test_the_way_from_a_red_build_to_a_cause(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each step ends and prints as the page says, and the next step uses its files."""
     monkeypatch.chdir(tmp_path)
-    found = steps("guide/failing-seed.md")
+    page_steps = steps("guide/failing-seed.md")
     codes = [1, 0, 1, 1, 0, 0, 0]  # test, explain, --repeat, shrink, bisect, suite, and the test without the bug
-    assert [line.split()[1] for line, _ in found] == ["test", "explain", "test", "shrink", "bisect", "suite", "test"]
-    for (line, outputs), code in zip(found, codes, strict=True):
+    assert [line.split()[1] for line, _ in page_steps] == [
+        "test",
+        "explain",
+        "test",
+        "shrink",
+        "bisect",
+        "suite",
+        "test",
+    ]
+    for (line, outputs), code in zip(page_steps, codes, strict=True):
         ended, printed = carried_out(line)
         assert ended == code, printed
         if "bisect" in line:  # the page shows the file of the step before, too
             printed += (tmp_path / "regressions" / "halves.toml").read_text()
         assert [missing(shown, plainly(printed)) for shown in outputs] == [[] for _ in outputs], printed
-    assert sum(len(outputs) for _, outputs in found) == 7
+    assert sum(len(outputs) for _, outputs in page_steps) == 7
     assert (tmp_path / "store" / "latest" / "report.html").is_file()
 
 
@@ -74,7 +82,9 @@ def test_the_first_page_is_short() -> None:
     assert len(readme.splitlines()) < 110
     targets = re.findall(r"\]\(([^)#]+)", readme)
     assert targets
-    assert [each for each in targets if not each.startswith("https://") and not (DOCS.parent / each).exists()] == []
+    assert [
+        target for target in targets if not target.startswith("https://") and not (DOCS.parent / target).exists()
+    ] == []
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/guide/tutorial.md", "docs/guide/clusters.md"])

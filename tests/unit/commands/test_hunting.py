@@ -84,7 +84,7 @@ def test_each_run_draws_its_rhythm_and_its_load() -> None:
         assert draw.fault_options.keys() == {*draw.kinds} & {"packet-delay", "packet-loss"}
         assert draw.options["fault_options"] == KindOptions(draw.fault_options)
     delays = {
-        (each["delay_ms"], each["jitter_ms"]) for draw in draws if (each := draw.fault_options.get("packet-delay"))
+        (delay["delay_ms"], delay["jitter_ms"]) for draw in draws if (delay := draw.fault_options.get("packet-delay"))
     }
     assert delays == {(20, 10), (100, 50), (400, 200)}, "the jitter is drawn with the delay"
 
@@ -94,9 +94,9 @@ def test_each_run_draws_its_targets_and_settings() -> None:
     space = Space(kinds=KINDS, targets={"power-loss": [ALL], "kill": [ALL, LEADER]}, settings={"batch": (1, 16)})
     chooser = Chooser(space, seed=1, guided=False)
     options = [chooser.draw().options for _ in range(100)]
-    aims = {str(asked) for each in options for asked in each["nemesis"].parts}
+    aims = {str(asked) for option in options for asked in option["nemesis"].parts}
     assert aims == {*KINDS, "power-loss:all", "kill:all", "kill:leader"}
-    assert {each["batch"] for each in options} == {1, 16}
+    assert {option["batch"] for option in options} == {1, 16}
 
 
 def test_a_hunt_draws_the_settings_that_are_left_open() -> None:
@@ -323,14 +323,14 @@ def test_a_feature_is_new_once() -> None:
     """It counts for the first run that has it."""
     chooser = Chooser(SPACE, seed=1, guided=True)
     shown = [Behaviour(features=frozenset(names)) for names in ("ab", "bc")]
-    assert [chooser.learn(chooser.draw(), each) for each in shown] == [2, 1]
+    assert [chooser.learn(chooser.draw(), behaviour) for behaviour in shown] == [2, 1]
 
 
 def test_the_features_of_a_run() -> None:
     """They include the kind with the role that it hit, and the number of leaders."""
     paused = trial(*TOY, "--nemesis", "pause:n2", "--fault-on", "2-3", "--fault-off", "1-2")
-    found = behaviour_of(paused.result, paused.operations).features
-    assert {"pause at follower", "leaders 1", "terms 0"} <= {*found}
+    features = behaviour_of(paused.result, paused.operations).features
+    assert {"pause at follower", "leaders 1", "terms 0"} <= {*features}
 
 
 def test_an_invalid_run_is_replayed_and_made_smaller(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -342,16 +342,16 @@ def test_an_invalid_run_is_replayed_and_made_smaller(tmp_path: Path, capsys: pyt
     assert "linearizable" in output
     assert "labrys test --seed" in output
     (report,) = [path for path in tmp_path.glob("*/*/report.html") if not path.parent.is_symlink()]
-    found = report.parent
-    again = [str(found), "--system", "tests.toy_register:ToyRegisters", "--store", str(tmp_path)]
+    folder = report.parent
+    again = [str(folder), "--system", "tests.toy_register:ToyRegisters", "--store", str(tmp_path)]
     assert cli.invoke(["replay", *again, "--name", "again"]) == 1
     (other,) = [path for path in tmp_path.glob("again/*/history.jsonl") if not path.parent.is_symlink()]
     # The first line names the test.
-    assert other.read_bytes().splitlines()[1:] == (found / "history.jsonl").read_bytes().splitlines()[1:]
+    assert other.read_bytes().splitlines()[1:] == (folder / "history.jsonl").read_bytes().splitlines()[1:]
     capsys.readouterr()
     assert cli.invoke(["shrink", *again, "--minutes", "0.3"]) == 1
     assert "shrunk.json" in capsys.readouterr().out
-    assert len(json.loads((found / "shrunk.json").read_text())["faults"]) == 1
+    assert len(json.loads((folder / "shrunk.json").read_text())["faults"]) == 1
 
 
 def test_a_hunt_without_a_system_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -455,9 +455,9 @@ def test_the_outcomes_of_runs_on_real_nodes() -> None:
         return found
 
     draws = [Draw(number=number, seed=number) for number in range(len(outcomes))]
-    found = [*on_nodes(carry_out)(draws)]
-    assert [run.ended for run in found] == [VALID, INVALID, BROKEN, BROKEN, REFUSED, UNKNOWN]
-    assert [run.outcome.reason for run in found[1:5]] == ["Because.", "the disk is full", "no node", "no plan"]
-    assert [run.outcome.interrupted for run in found] == [False] * 5 + [True]
-    assert (found[1].outcome.invalid, found[1].report) == (("linearizable",), "r/report.html")
-    assert "leaders 1" in found[0].behaviour.features
+    runs = [*on_nodes(carry_out)(draws)]
+    assert [run.ended for run in runs] == [VALID, INVALID, BROKEN, BROKEN, REFUSED, UNKNOWN]
+    assert [run.outcome.reason for run in runs[1:5]] == ["Because.", "the disk is full", "no node", "no plan"]
+    assert [run.outcome.interrupted for run in runs] == [False] * 5 + [True]
+    assert (runs[1].outcome.invalid, runs[1].report) == (("linearizable",), "r/report.html")
+    assert "leaders 1" in runs[0].behaviour.features

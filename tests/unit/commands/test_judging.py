@@ -17,7 +17,7 @@ from harness.errors import LabrysError
 from harness.history import HistoryWriter
 from harness.op import OpType
 from harness.phases import Phases
-from harness.run import RunResult, Test
+from harness.run import RunResult
 from harness.verdict import Part, Verdict
 from results.record.record import TestInfo
 from results.store.store import Store
@@ -25,6 +25,8 @@ from workloads.register.workload import RegisterWorkload
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from harness.test import Test
 
 INFO = TestInfo(
     name="t",

@@ -113,9 +113,9 @@ def test_the_suite_of_a_new_system_names_its_options(
 )
 def test_the_same_labrys_can_be_installed_elsewhere(record: dict[str, object] | None, words: list[str]) -> None:
     """The record that pip makes of where a package comes from becomes the words for pip."""
-    found = installation.parse(None if record is None else json.dumps(record), "1.2.3")
-    assert list(found.words) == words
-    assert found.gone == (words[-1] if words[-1].startswith("/") else None), "these paths are not here"
+    source = installation.parse(None if record is None else json.dumps(record), "1.2.3")
+    assert list(source.words) == words
+    assert source.gone == (words[-1] if words[-1].startswith("/") else None), "these paths are not here"
 
 
 def test_the_next_steps_are_those_of_this_environment(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

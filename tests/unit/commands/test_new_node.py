@@ -93,9 +93,9 @@ def test_the_suite_of_a_new_node_passes(
     """Each case is valid with its faults, and repeatable."""
     made(language, workload, tmp_path, monkeypatch)
     assert called("suite", "suite.toml", "--seed", "1") == ExitCode.VALID
-    found = list(tmp_path.glob("my-node/store/*/2*/results.json"))
-    assert found
-    for results in found:
+    files = list(tmp_path.glob("my-node/store/*/2*/results.json"))
+    assert files
+    for results in files:
         part = parse_json(results.read_bytes(), str(results))["parts"]["repeatable"]
         assert part["valid"] is True, part["reason"]
 

@@ -35,22 +35,24 @@ ROOT = Path(__file__).parents[3]
 def of_old_reads() -> str:
     """Returns the name of a system that promises a log whose reads may be old."""
     return next(
-        found.name
-        for found in systems()
-        for workload, promise in found.type.promises(found.type.Options()).items()
+        chosen.name
+        for chosen in systems()
+        for workload, promise in chosen.type.promises(chosen.type.Options()).items()
         if workload == "log" and promise.options.get("linearizable") is False
     )
 
 
 def systems() -> Iterator[Chosen]:
     """Yields each installed system."""
-    for _, found in installed(plugins.SYSTEMS):
-        assert isinstance(found, Chosen), found
-        yield found
+    for _, chosen in installed(plugins.SYSTEMS):
+        assert isinstance(chosen, Chosen), chosen
+        yield chosen
 
 
-WORKLOADS = {name: found.type for name, found in installed(plugins.WORKLOADS) if isinstance(found, Chosen)}
-SIMULATED = [(each.name, workload) for each in systems() if each.type.only_on == "sim" for workload in each.type.serves]
+WORKLOADS = {name: chosen.type for name, chosen in installed(plugins.WORKLOADS) if isinstance(chosen, Chosen)}
+SIMULATED = [
+    (system.name, workload) for system in systems() if system.type.only_on == "sim" for workload in system.type.serves
+]
 
 
 def called(*arguments: str) -> int:
@@ -68,29 +70,29 @@ def values(settled: Settled) -> dict[str, Any]:
 @pytest.mark.parametrize(("system", "workload"), SIMULATED)
 def test_the_plain_command_of_a_simulated_system_is_a_fair_test(system: str, workload: str) -> None:
     """Each workload of each simulated system, for some seconds: a correct system is valid."""
-    found = trial("--cluster", "sim", "--system", system, "--workload", workload, "--time-limit", "4", "--rate", "10")
-    assert found.outcome.verdict is Verdict.VALID, found.outcome.reason
+    result = trial("--cluster", "sim", "--system", system, "--workload", workload, "--time-limit", "4", "--rate", "10")
+    assert result.outcome.verdict is Verdict.VALID, result.outcome.reason
 
 
-@pytest.mark.parametrize("chosen", [*systems()], ids=lambda each: each.name)
+@pytest.mark.parametrize("chosen", [*systems()], ids=lambda system: system.name)
 def test_each_system_says_what_it_promises_to_each_workload(chosen: Chosen) -> None:
     """A sentence, who makes the promise, and options that the workload has, with values that it takes."""
-    found = chosen.type.promises(chosen.type.Options())
-    assert found.keys() == chosen.type.serves.keys()
-    for name, promise in found.items():
+    promises = chosen.type.promises(chosen.type.Options())
+    assert promises.keys() == chosen.type.serves.keys()
+    for name, promise in promises.items():
         assert promise.sentence.endswith(".")
         pages = re.findall(r"[\w/.-]+\.md", promise.source)
         assert "://" in promise.source or pages, promise.source
         assert [page for page in pages if "://" not in promise.source and not (ROOT / page).is_file()] == []
         workload = WORKLOADS[name]
         promised = values_of(promise, workload)
-        for each in click_options(workload.Options):
-            if str(each.name) in promised:
-                kind = each.type
-                assert kind.convert(promised[str(each.name)], each, None) == promised[str(each.name)]
+        for option in click_options(workload.Options):
+            if str(option.name) in promised:
+                kind = option.type
+                assert kind.convert(promised[str(option.name)], option, None) == promised[str(option.name)]
 
 
-@pytest.mark.parametrize("chosen", [*systems()], ids=lambda each: each.name)
+@pytest.mark.parametrize("chosen", [*systems()], ids=lambda system: system.name)
 def test_the_plain_command_can_work(chosen: Chosen) -> None:
     """No workload of a system is refused, and the reproduce line of the plain command has no option of the workload."""
     cluster = ["--cluster", chosen.type.only_on] if chosen.type.only_on else []
@@ -102,7 +104,7 @@ def test_the_plain_command_can_work(chosen: Chosen) -> None:
                 chosen.type, settled.options.system.options, settled.options.workload.type,
                 settled.options.workload.options,
             ).others == ()  # fmt: skip
-            flags = {each.opts[0] for each in click_options(WORKLOADS[workload].Options)}
+            flags = {option.opts[0] for option in click_options(WORKLOADS[workload].Options)}
             assert not flags & set(shlex.split(settled.reproduce)), settled.reproduce
 
 
@@ -114,9 +116,9 @@ def test_an_option_of_the_user_counts_more_than_the_promise(tmp_path: Path, monk
         assert values(settled)["linearizable"] is True
         assert "--linearizable" in settled.reproduce
         own = settled.options
-        found = promise_tested(own.system.type, own.system.options, own.workload.type, own.workload.options)
-        assert found.others == ("--linearizable",)
-        assert "The test asks for something else: --linearizable." in found.sentence(system, "log")
+        tested = promise_tested(own.system.type, own.system.options, own.workload.type, own.workload.options)
+        assert tested.others == ("--linearizable",)
+        assert "The test asks for something else: --linearizable." in tested.sentence(system, "log")
     with settled_by(*shlex.split(settled.reproduce)[2:]) as repeated:
         assert values(repeated) == values(settled)
     monkeypatch.setenv("LABRYS_TEST_LINEARIZABLE", "true")
@@ -165,9 +167,9 @@ def test_a_system_that_promises_nothing_has_the_defaults_of_the_workload() -> No
     """The report says so."""
     with settled_by("--cluster", "sim", "--system", "tests.toy_register:ToyRegisters", "--seed", "1") as settled:
         own = settled.options
-        found = promise_tested(own.system.type, own.system.options, own.workload.type, own.workload.options)
-    assert found.promise is None
-    assert found.sentence("toy-registers", "register") == (
+        tested = promise_tested(own.system.type, own.system.options, own.workload.type, own.workload.options)
+    assert tested.promise is None
+    assert tested.sentence("toy-registers", "register") == (
         "toy-registers does not say what it promises, so the test asks for the defaults of register."
     )
 

@@ -41,10 +41,10 @@ def tally(outcomes: Sequence[Verdict | Exception], *, until_fail: bool = False) 
     remaining = iter(outcomes)
 
     def carry_out(_: int) -> Session:
-        found = next(remaining)
-        if isinstance(found, Exception):
-            raise found
-        return session(found)
+        outcome = next(remaining)
+        if isinstance(outcome, Exception):
+            raise outcome
+        return session(outcome)
 
     return repeat(
         carry_out,
@@ -77,24 +77,24 @@ V, X, U, E = Verdict.VALID, Verdict.INVALID, Verdict.UNKNOWN, InfrastructureErro
 )
 def test_the_worst_run_decides(outcomes: list[Verdict | Exception], code: ExitCode, sentence: str) -> None:
     """The order is invalid, error, unknown, valid. Only valid and invalid runs are counted."""
-    found = tally(outcomes)
-    assert (found.exit_code, sentence in found.describe()) == (code, True), found.describe()
+    summary = tally(outcomes)
+    assert (summary.exit_code, sentence in summary.describe()) == (code, True), summary.describe()
 
 
 def test_until_fail_stops_at_the_first_invalid_run() -> None:
     """The interval is that of runs which end with the first hit."""
-    found = tally([V, X, V], until_fail=True)
-    assert [run.outcome.verdict for run in found.runs] == [V, X]
-    assert found.interval == pytest.approx((0.0126, 0.975), abs=0.001)
-    assert "the exact interval for runs that end with the first hit" in found.describe()
+    summary = tally([V, X, V], until_fail=True)
+    assert [run.outcome.verdict for run in summary.runs] == [V, X]
+    assert summary.interval == pytest.approx((0.0126, 0.975), abs=0.001)
+    assert "the exact interval for runs that end with the first hit" in summary.describe()
     assert tally([V, V], until_fail=True).interval == tally([V, V]).interval
 
 
 def test_an_interruption_ends_it() -> None:
     """The finished runs count, and the exit code is 130."""
-    found = tally([V, InterruptedEarly("no"), X])
-    assert (len(found.runs), found.exit_code) == (1, ExitCode.INTERRUPTED)
-    assert "Interrupted; 2 of 3 runs are left." in found.describe()
+    summary = tally([V, InterruptedEarly("no"), X])
+    assert (len(summary.runs), summary.exit_code) == (1, ExitCode.INTERRUPTED)
+    assert "Interrupted; 2 of 3 runs are left." in summary.describe()
 
 
 def test_bad_options_are_refused_at_the_first_run() -> None:
@@ -148,8 +148,8 @@ def test_a_tally_with_an_error_has_no_verdict() -> None:
 def test_a_run_that_crosses_a_threshold_decides_the_exit_code(*, behind: bool, code: ExitCode) -> None:
     """Its verdict stays valid, and the confidence interval is of verdicts only."""
     late = Part(name=CONTROL_NODE, verdict=Verdict.UNKNOWN, reason="Late.", extra=True)
-    found = session(Verdict.VALID, *([late] if behind else []), crossed=["p99_ms < 1: it is 2"])
-    counted = repeat(lambda _: found, range(2), asked=2, until_fail=False, reproduce=str, on_run=lambda _: None)
+    own_session = session(Verdict.VALID, *([late] if behind else []), crossed=["p99_ms < 1: it is 2"])
+    counted = repeat(lambda _: own_session, range(2), asked=2, until_fail=False, reproduce=str, on_run=lambda _: None)
     assert counted.exit_code is code
     assert counted.count(Verdict.VALID) == 2
     words = "crossed one with a control node that was behind" if behind else "crossed a threshold"

@@ -123,8 +123,8 @@ def test_a_foreign_transcript_is_an_error(tmp_path: Path) -> None:
         replayed(recorded_lines(run, record, "n0"), ["true"], seed=1, node="n0", until_s=None, wait_s=1)
     (tmp_path / "long").write_bytes(b"1.000000 > " + b"x" * 100 + b"\n2.000000 < y\n")
     with (tmp_path / "long").open("rb") as file:
-        found = [(line.number, line.text) for line in lines_of(file, most_bytes=200, most_line=40)]
-    assert found == [(1, b"x" * 29), (2, b"y")]
+        lines = [(line.number, line.text) for line in lines_of(file, most_bytes=200, most_line=40)]
+    assert lines == [(1, b"x" * 29), (2, b"y")]
 
 
 @pytest.mark.parametrize("option", ["--until", "--wait"])

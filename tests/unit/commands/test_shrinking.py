@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.usefixtures("without_plots")
 
 
-def fault(place: int, kind: str, *targets: str) -> PlannedFault:
+def fault(index: int, kind: str, *targets: str) -> PlannedFault:
     """Returns a fault of 4 s that begins at 5 s times its place, plus 1 s."""
     return PlannedFault(
-        id=place, kind=kind, target=Named(tuple(targets)), start_s=5.0 * place + 1, end_s=5.0 * place + 5
+        id=index, kind=kind, target=Named(tuple(targets)), start_s=5.0 * index + 1, end_s=5.0 * index + 5
     )
 
 
@@ -45,7 +45,9 @@ WHOLE = Candidate(
 
 def test_only_what_matters_is_left() -> None:
     """If a pause of n3 alone has the finding, the result has a short pause in a short run and nothing else."""
-    best = shrink(WHOLE, lambda each: any(fault.kind == "pause" for fault in each.faults), enough=lambda _: False)
+    best = shrink(
+        WHOLE, lambda candidate: any(fault.kind == "pause" for fault in candidate.faults), enough=lambda _: False
+    )
     (left,) = best.faults
     assert (left.kind, left.target, left.id) == ("pause", Named(("n3",)), 0)
     assert left.end_s - left.start_s < 2 * MIN_FAULT_S
@@ -60,10 +62,10 @@ def test_a_wait_for_a_message_is_left_out_or_gets_shorter() -> None:
         WHOLE, faults=tuple(replace(fault, trigger=Trigger(name=RARE_MESSAGE, limit_s=2.0)) for fault in WHOLE.faults)
     )
     (left,) = shrink(
-        waits, lambda each: any(fault.kind == "pause" for fault in each.faults), enough=lambda _: False
+        waits, lambda candidate: any(fault.kind == "pause" for fault in candidate.faults), enough=lambda _: False
     ).faults
     assert left.trigger is None
-    needs_it = shrink(waits, lambda each: any(fault.wait_s for fault in each.faults), enough=lambda _: False)
+    needs_it = shrink(waits, lambda candidate: any(fault.wait_s for fault in candidate.faults), enough=lambda _: False)
     assert all(0 < fault.wait_s < 2.0 and fault.lasts_s >= MIN_FAULT_S for fault in needs_it.faults)
 
 
@@ -73,10 +75,10 @@ def test_a_fault_at_the_node_of_its_trigger_keeps_the_trigger() -> None:
     whole = replace(
         WHOLE,
         faults=tuple(
-            replace(each, trigger=trigger, target=AtTrigger()) for each in WHOLE.faults if each.kind == "kill"
+            replace(planned, trigger=trigger, target=AtTrigger()) for planned in WHOLE.faults if planned.kind == "kill"
         ),
     )
-    best = shrink(whole, lambda each: bool(each.faults), enough=lambda _: False)
+    best = shrink(whole, lambda candidate: bool(candidate.faults), enough=lambda _: False)
     assert {str(fault.trigger) for fault in best.faults} == {"log-line:elected"}
     assert all(0 < fault.wait_s < 2.0 for fault in best.faults)
 
@@ -84,8 +86,8 @@ def test_a_fault_at_the_node_of_its_trigger_keeps_the_trigger() -> None:
 def test_another_seed_can_be_smaller() -> None:
     """With the first seed, nothing can be left out. A step keeps the first of the other seeds with the finding."""
 
-    def has_finding(each: Candidate) -> bool:
-        return each == WHOLE or (each.seed == 7 and any(fault.kind == "pause" for fault in each.faults))
+    def has_finding(candidate: Candidate) -> bool:
+        return candidate == WHOLE or (candidate.seed == 7 and any(fault.kind == "pause" for fault in candidate.faults))
 
     assert shrink(WHOLE, has_finding, enough=lambda _: False) == WHOLE
     best = shrink(WHOLE, has_finding, enough=lambda _: False, seeds=(5, 7, 9))
@@ -96,8 +98,8 @@ def test_another_seed_can_be_smaller() -> None:
 def test_targets_are_left_out_one_by_one() -> None:
     """If the finding needs a kill of n2, the result does not kill n1."""
 
-    def needs_n2(each: Candidate) -> bool:
-        return any(fault.kind == "kill" and "n2" in names_of(fault.target) for fault in each.faults)
+    def needs_n2(candidate: Candidate) -> bool:
+        return any(fault.kind == "kill" and "n2" in names_of(fault.target) for fault in candidate.faults)
 
     (left,) = shrink(WHOLE, needs_n2, enough=lambda _: False).faults
     assert left.target == Named(("n2",))
@@ -107,12 +109,12 @@ def test_a_run_that_cannot_be_smaller_stays_the_same() -> None:
     """If no smaller run has the finding, each step is tried once."""
     tried: list[Candidate] = []
 
-    def never(each: Candidate) -> bool:
-        tried.append(each)
+    def never(candidate: Candidate) -> bool:
+        tried.append(candidate)
         return False
 
     assert shrink(WHOLE, never, enough=lambda _: False) == WHOLE
-    assert len(tried) == len({repr(each) for each in tried}) == len({repr(each) for each in steps(WHOLE)})
+    assert len(tried) == len({repr(candidate) for candidate in tried}) == len({repr(step) for step in steps(WHOLE)})
 
 
 def test_a_budget_ends_the_search() -> None:
@@ -124,7 +126,9 @@ def test_fewer_clients_and_keys_are_tried_one_by_one() -> None:
     """If the finding needs two workers and three keys, the result has these."""
     whole = replace(WHOLE, faults=(), options={"concurrency": 10, "keys": 12})
     best = shrink(
-        whole, lambda each: each.options["concurrency"] >= 2 and each.options["keys"] >= 3, enough=lambda _: False
+        whole,
+        lambda candidate: candidate.options["concurrency"] >= 2 and candidate.options["keys"] >= 3,
+        enough=lambda _: False,
     )
     assert best.options == {"concurrency": 2, "keys": 3}
 
@@ -186,7 +190,7 @@ def test_a_step_that_was_taken_by_luck_is_undone() -> None:
         return best.time_limit_s, text
 
     assert last(lambda _: True)[0] == 10
-    limit_s, text = last(lambda each: each.time_limit_s > 15)
+    limit_s, text = last(lambda candidate: candidate.time_limit_s > 15)
     assert limit_s == 20
     assert text.startswith("Too few further runs were invalid after the last 1 steps, so they were undone.")
     assert "5 of 5 further runs: 57% to 100%" in text
@@ -239,7 +243,9 @@ def test_the_end_of_the_time_ends_a_run(tmp_path: Path, capsys: pytest.CaptureFi
 
 def test_a_step_without_time_for_its_run_is_passed_over() -> None:
     """Shorter runs are still tried."""
-    best = shrink(WHOLE, lambda each: len(each.faults) > 1, enough=lambda each: each.time_limit_s > 20)
+    best = shrink(
+        WHOLE, lambda candidate: len(candidate.faults) > 1, enough=lambda candidate: candidate.time_limit_s > 20
+    )
     assert best.time_limit_s <= 20
     assert len(best.faults) == 2
 
@@ -270,6 +276,6 @@ def test_options_become_lines_of_toml(words: list[str], lines: list[str]) -> Non
 
 def test_steps_stay_within_the_run() -> None:
     """Each fault of a step has targets, a positive duration, and ends within the run; ids are consecutive."""
-    for each in (*steps(WHOLE), *steps(replace(WHOLE, options={}))):
-        assert [fault.id for fault in each.faults] == list(range(len(each.faults)))
-        assert all(names_of(fault.target) and fault.start_s < fault.end_s <= each.time_limit_s for fault in each.faults)
+    for step in (*steps(WHOLE), *steps(replace(WHOLE, options={}))):
+        assert [fault.id for fault in step.faults] == list(range(len(step.faults)))
+        assert all(names_of(fault.target) and fault.start_s < fault.end_s <= step.time_limit_s for fault in step.faults)

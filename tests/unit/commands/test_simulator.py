@@ -71,7 +71,7 @@ def test_another_seed_gives_another_history() -> None:
 
 
 def _worlds() -> int:
-    return sum(isinstance(each, SimWorld) for each in gc.get_objects())
+    return sum(isinstance(thing, SimWorld) for thing in gc.get_objects())
 
 
 def test_many_runs_need_no_more_memory_than_a_few(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,9 +87,9 @@ def test_a_planted_bug_is_found() -> None:
     """The system acknowledges writes before it syncs them, so a power loss of n1 loses them."""
     power = ("--nemesis", "power-loss:n1", "--fault-on", "1-2", "--fault-off", "1-2")
     assert trial(*TOY, *power).outcome.invalid == ()
-    found = trial(*TOY, *power, "--forgets")
-    assert found.outcome.verdict is Verdict.INVALID
-    assert "linearizable" in found.outcome.invalid
+    result = trial(*TOY, *power, "--forgets")
+    assert result.outcome.verdict is Verdict.INVALID
+    assert "linearizable" in result.outcome.invalid
 
 
 @pytest.mark.parametrize(

@@ -103,16 +103,16 @@ def test_a_file_that_changed_since_is_noticed(capsys: pytest.CaptureFixture[str]
     (folder / "break-c").touch()
     assert run(capsys, "--seed", "7")[:2] == (ExitCode.INTERRUPTED, ["a", "b", "c"])
     (folder / "break-c").unlink()
-    place = str(newest()[0])
+    suite_folder = str(newest()[0])
     changed = SUITE.replace('name = "a"', 'name = "a"\nrate = 5').replace('name = "b"', 'name = "d"')
     (folder / "s.toml").write_text(changed)
-    code, ran, err = run(capsys, "--resume", place)
+    code, ran, err = run(capsys, "--resume", suite_folder)
     assert (code, ran) == (ExitCode.VALID, ["a", "c", "d"])
     assert "changed in the suite's file: a; the earlier results of these cases do not count" in err
     assert "new in the suite's file: d\n" in err
     assert "gone from the suite's file: b; the results of these cases are left out" in err
     assert set(newest()[1]["results"]) == {"a", "c", "d"}
-    code, ran, err = run(capsys, "--resume", place)
+    code, ran, err = run(capsys, "--resume", suite_folder)
     assert (code, ran) == (ExitCode.VALID, [])
     assert "the suite's file" not in err
 
@@ -123,11 +123,11 @@ def test_an_expectation_that_changed_since_is_noticed(capsys: pytest.CaptureFixt
     plan.write_text('{"faults": []}')
     (folder / "s.toml").write_text(SUITE.replace('name = "b"', 'name = "b"\nplan = "p.json"'))
     assert run(capsys, "--seed", "7")[:2] == (ExitCode.VALID, ["a", "b", "c"])
-    place = str(newest()[0])
+    suite_folder = str(newest()[0])
     plan.write_text('{"faults": [], "seed": 1}')
     edited = (folder / "s.toml").read_text().replace('name = "c"', 'name = "c"\nexpect = "invalid"')
     (folder / "s.toml").write_text(edited)
-    code, ran, err = run(capsys, "--resume", place)
+    code, ran, err = run(capsys, "--resume", suite_folder)
     assert (code, ran) == (ExitCode.INVALID, ["b", "c"])
     assert "changed in the suite's file: b, c;" in err
 
@@ -137,12 +137,12 @@ def test_a_resumed_selection_stays(capsys: pytest.CaptureFixture[str], folder: P
     (folder / "break-b").touch()
     assert run(capsys, "--only", "a or b", "--seed", "7")[:2] == (ExitCode.INTERRUPTED, ["a", "b"])
     (folder / "break-b").unlink()
-    place = str(newest()[0])
-    code, ran, err = run(capsys, "--resume", place)
+    suite_folder = str(newest()[0])
+    code, ran, err = run(capsys, "--resume", suite_folder)
     assert (code, ran) == (ExitCode.VALID, ["b"])
     assert "2 of 2 cases were as expected; 2 of 3 cases selected" in err
     (folder / "s.toml").write_text(f'[[test]]\nname = "other"\ncluster = "sim"\nsystem = "{SIMULATED}"\n')
-    code, ran, err = run(capsys, "--resume", place)
+    code, ran, err = run(capsys, "--resume", suite_folder)
     assert (code, ran) == (ExitCode.BAD_ARGUMENTS, [])
     assert "s.toml has none of the cases that" in err
 

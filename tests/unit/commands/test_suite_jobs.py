@@ -106,7 +106,7 @@ def test_cases_that_run_together_fit(places: list[Place], most: int | None, core
         assert len(running) <= (1 if kind is SHARED else most or jobs.machine.room(kind))
         most_seen = max(most_seen, len(running))
         ran.append(running.pop(random.randrange(len(running))).name)  # type: ignore[attr-defined]
-    assert sorted(ran) == sorted(each.name for each in cases)
+    assert sorted(ran) == sorted(own_case.name for own_case in cases)
     assert most_seen == jobs.at_once(cases)
 
 
@@ -162,7 +162,7 @@ def test_an_interruption_ends_all_cases_and_waits_for_them(
     make_command(tmp_path, monkeypatch, f"{trap}; touch $name.up; while :; do sleep 0.01; done")
 
     def interrupt() -> None:
-        while not all((tmp_path / f"{each}.up").exists() for each in "ab"):
+        while not all((tmp_path / f"{name}.up").exists() for name in "ab"):
             over.wait(0.01)
         os.kill(os.getpid(), number)
 
@@ -173,7 +173,7 @@ def test_an_interruption_ends_all_cases_and_waits_for_them(
         signal.SIGINT: signal.default_int_handler,
         signal.SIGTERM: raise_terminated,
     }
-    usual = {each: signal.signal(each, handler) for each, handler in handlers.items()}
+    usual = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     thread.start()
     try:
         with pytest.raises(KeyboardInterrupt):
@@ -182,8 +182,8 @@ def test_an_interruption_ends_all_cases_and_waits_for_them(
         for each, handler in usual.items():
             signal.signal(each, handler)
         thread.join()
-    assert [(tmp_path / f"{each}.clean").exists() for each in "abc"] == [True, True, False]
-    assert [(tmp_path / f"{each}.signals").read_text() for each in "ab"] == [f"{name}\n"] * 2
+    assert [(tmp_path / f"{name}.clean").exists() for name in "abc"] == [True, True, False]
+    assert [(tmp_path / f"{name}.signals").read_text() for name in "ab"] == [f"{name}\n"] * 2
     document = json.loads(next((tmp_path / "store").glob("suites/s/*/suite.json")).read_text())
     assert (document["running"], document["results"]) == ([], {})
 
@@ -196,16 +196,18 @@ def raise_terminated(*_: object) -> None:
 def test_each_case_is_in_one_shard_and_the_shards_take_alike_times() -> None:
     """The cases of each place are shared out, whatever the number of shards; a longer case goes first."""
     cases = [case(f"c{number}") for number in range(17)]
-    places = {each.name: Place.SIMULATED if number % 3 else Place.LOCAL for number, each in enumerate(cases)}
-    lengths = {each.name: float(10 * (number % 4 + 1)) for number, each in enumerate(cases)}
+    places = {
+        case_of_suite.name: Place.SIMULATED if number % 3 else Place.LOCAL for number, case_of_suite in enumerate(cases)
+    }
+    lengths = {case_of_suite.name: float(10 * (number % 4 + 1)) for number, case_of_suite in enumerate(cases)}
     for of in (1, 2, 3, 5):
         parts = [
             cases_of(Shard(number=number, of=of), cases, places, lambda each: lengths[each.name])
             for number in range(1, of + 1)
         ]
-        assert sorted(each.name for part in parts for each in part) == sorted(each.name for each in cases)
-        for place in (Place.SIMULATED, Place.LOCAL):
-            times = [sum(lengths[each.name] for each in part if places[each.name] is place) for part in parts]
+        assert sorted(each.name for part in parts for each in part) == sorted(own_case.name for own_case in cases)
+        for where in (Place.SIMULATED, Place.LOCAL):
+            times = [sum(lengths[each.name] for each in part if places[each.name] is where) for part in parts]
             assert max(times) - min(times) <= 40
 
 

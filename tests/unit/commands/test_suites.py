@@ -56,12 +56,12 @@ def run(
     command.chmod(0o700)
     monkeypatch.setattr(sys, "executable", str(command))
     suite = Suite(name="s", seed=1, cases=[case])
-    place = SuiteFolder.create(folder / "store", suite, datetime(2026, 7, 29, tzinfo=UTC))
+    suite_folder = SuiteFolder.create(folder / "store", suite, datetime(2026, 7, 29, tzinfo=UTC))
     out = io.StringIO()
     console = Console(file=out, width=4000)
     (result,) = run_suite(
         suite,
-        place,
+        suite_folder,
         store=folder / "store",
         console=console,
         exit_first=False,
@@ -72,8 +72,8 @@ def run(
         jobs=Jobs(),
     )
     print_summary(console, [result], (1, 1))
-    assert place.finished(suite) == {case.name: result}
-    return result, out.getvalue(), place
+    assert suite_folder.finished(suite) == {case.name: result}
+    return result, out.getvalue(), suite_folder
 
 
 @pytest.mark.parametrize(
@@ -91,9 +91,9 @@ def test_a_control_of_a_fault_needs_a_violation_in_or_after_one(
 ) -> None:
     """Otherwise the terminal, the summary and JUnit have the reason, and the exit code is 1."""
     document = {"reason": "Bad.", "parts": {}, "run": "r", **violations}
-    result, printed, place = run(CONTROL, tmp_path, monkeypatch, ExitCode.INVALID, {"valid": False, **document})
+    result, printed, suite_folder = run(CONTROL, tmp_path, monkeypatch, ExitCode.INVALID, {"valid": False, **document})
 
-    failure = ET.parse(place.path / "junit.xml").getroot().find(".//failure")  # noqa: S314 - our own file
+    failure = ET.parse(suite_folder.path / "junit.xml").getroot().find(".//failure")  # noqa: S314 - our own file
     if problem is None:
         assert result.passed
         assert failure is None
@@ -121,14 +121,14 @@ def test_a_crossed_threshold_fails_a_valid_case(tmp_path: Path, monkeypatch: pyt
     )
     assert case.arguments()[3:] == ["--threshold", "p99_ms < 200", "--threshold", "availability > 0.9"]
     document = {"valid": True, "reason": "Good.", "parts": {}, "run": "r", "thresholds": [CROSSED, KEPT]}
-    result, printed, place = run(case, tmp_path, monkeypatch, ExitCode.INVALID, document)
+    result, printed, suite_folder = run(case, tmp_path, monkeypatch, ExitCode.INVALID, document)
 
     assert result.outcome.crossed == ("p99_ms < 200: it is 312.4",)
     assert not result.passed
     assert exit_code([result]) is ExitCode.INVALID
     assert "✗ valid, crossed a threshold  c" in printed
     assert "crossed the threshold p99_ms < 200: it is 312.4. Good." in printed
-    failure = ET.parse(place.path / "junit.xml").getroot().find(".//failure")  # noqa: S314 - our own file
+    failure = ET.parse(suite_folder.path / "junit.xml").getroot().find(".//failure")  # noqa: S314 - our own file
     assert failure is not None
     assert "p99_ms < 200: it is 312.4" in str(failure.get("message"))
     first, last = github_lines("s", [result], (1, 1))
@@ -146,12 +146,12 @@ def test_a_threshold_of_a_run_whose_control_node_was_behind_is_unknown(
     for threshold, code in ((KEPT, ExitCode.VALID), ({**CROSSED, "kept": "unknown"}, ExitCode.UNKNOWN)):
         folder = tmp_path / str(code)
         folder.mkdir()
-        result, printed, place = run(case, folder, monkeypatch, code, {**document, "thresholds": [threshold]})
+        result, printed, suite_folder = run(case, folder, monkeypatch, code, {**document, "thresholds": [threshold]})
         assert exit_code([result]) is code
         assert result.passed is (code is ExitCode.VALID)
     assert "✗ valid, thresholds unknown  c" in printed
     assert "it is unknown whether the system keeps the threshold p99_ms < 200: it is 312.4. The control node" in printed
-    assert ET.parse(place.path / "junit.xml").getroot().find(".//error") is not None  # noqa: S314 - our own file
+    assert ET.parse(suite_folder.path / "junit.xml").getroot().find(".//error") is not None  # noqa: S314 - our own file
     assert next(iter(github_lines("s", [result], (1, 1)))).startswith("::warning")
     invalid = Part(name="linearizable", verdict=Verdict.INVALID, reason="")
     outcome = replace(result.outcome, judged=Verdict.INVALID, parts=[*result.outcome.parts, invalid])
@@ -184,16 +184,16 @@ def test_a_suite_shows_the_progress_of_its_case(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(sys, "executable", str(command))
     case = Case(reproduce="labrys suite s.toml", name="c[x=1]", test="c", options={}, seed=7, expect=Verdict.VALID)
     suite = Suite(name="s", seed=1, cases=[case])
-    place = SuiteFolder.create(tmp_path / "store", suite, datetime(2026, 7, 29, tzinfo=UTC))
+    suite_folder = SuiteFolder.create(tmp_path / "store", suite, datetime(2026, 7, 29, tzinfo=UTC))
     with (tmp_path / "out").open("w", buffering=1) as out:
         run_suite(
-            suite, place, store=tmp_path / "store", console=Console(file=out), exit_first=False, before={},
+            suite, suite_folder, store=tmp_path / "store", console=Console(file=out), exit_first=False, before={},
             time_limit_s=60, config=None, selected={case.name}, jobs=Jobs(),
         )  # fmt: skip
     printed = (tmp_path / "out").read_text()
     assert printed.startswith("[1/1] c[x=1]\n")
     assert not link.is_symlink()
-    assert json.loads((place.path / "suite.json").read_text())["running"] == []
+    assert json.loads((suite_folder.path / "suite.json").read_text())["running"] == []
 
 
 def test_only_the_chosen_cases_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -207,14 +207,14 @@ def test_only_the_chosen_cases_run(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         for name in "abc"
     ]
     suite = Suite(name="s", seed=1, cases=cases)
-    place = SuiteFolder.create(tmp_path / "store", suite, datetime(2026, 7, 29, tzinfo=UTC))
+    suite_folder = SuiteFolder.create(tmp_path / "store", suite, datetime(2026, 7, 29, tzinfo=UTC))
     known = case_result(cases[0], 0)
     results = run_suite(
-        suite, place, store=tmp_path / "store", console=Console(file=io.StringIO()), exit_first=False,
+        suite, suite_folder, store=tmp_path / "store", console=Console(file=io.StringIO()), exit_first=False,
         before={"a": known}, time_limit_s=60, config=None, selected={"c"}, jobs=Jobs(),
     )  # fmt: skip
     assert [result.case.name for result in results] == ["a", "c"]
-    assert set(place.finished(suite)) == {"a", "c"}
+    assert set(suite_folder.finished(suite)) == {"a", "c"}
 
 
 def test_an_extra_part_that_is_unknown_is_no_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -254,12 +254,12 @@ def test_the_summary_has_the_kinds_that_were_left_out(tmp_path: Path, monkeypatc
     )
     left_out = {"packet-delay": "n1 lacks netem", "crash": "n1 lacks caches"}
     document = {"reason": "Good " * 100, "parts": {}, "run": "r", "left_out": left_out}
-    result, printed, place = run(case, tmp_path, monkeypatch, ExitCode.VALID, {"valid": True, **document})
+    result, printed, suite_folder = run(case, tmp_path, monkeypatch, ExitCode.VALID, {"valid": True, **document})
 
     assert result.passed
     assert "Left out of the faults: packet-delay, crash." in printed
     assert printed.count("Good " * 99 + "Good") == 2, "no sentence is cut"
-    output = ET.parse(place.path / "junit.xml").getroot().findtext(".//testcase/system-out")  # noqa: S314 - our own file
+    output = ET.parse(suite_folder.path / "junit.xml").getroot().findtext(".//testcase/system-out")  # noqa: S314 - our own file
     assert "left out of the faults: packet-delay, crash" in (output or "")
 
 
@@ -270,9 +270,9 @@ def test_a_case_has_the_defaults_of_its_suite(tmp_path: Path, monkeypatch: pytes
     command.chmod(0o700)
     monkeypatch.setattr(sys, "executable", str(command))
     suite = Suite(name="s s", seed=1, cases=[replace(CONTROL, options={"rate": 3})])
-    place = SuiteFolder.create(tmp_path / "store", suite, datetime(2026, 7, 29, tzinfo=UTC))
+    suite_folder = SuiteFolder.create(tmp_path / "store", suite, datetime(2026, 7, 29, tzinfo=UTC))
     (result,) = run_suite(
-        suite, place, store=tmp_path / "store", console=Console(file=io.StringIO()), exit_first=False, before={},
+        suite, suite_folder, store=tmp_path / "store", console=Console(file=io.StringIO()), exit_first=False, before={},
         time_limit_s=60, config=tmp_path / "my.toml", selected={"control"}, jobs=Jobs(),
     )  # fmt: skip
     words, _, document = result.outcome.reason.partition(" --suite-case ")

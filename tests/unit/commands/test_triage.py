@@ -15,8 +15,8 @@ from commands.suite.new_causes import causes_of_suite, exit_code
 from commands.suite.rates import with_rates
 from commands.triage.experiments import Replays
 from harness.console import plugins
-from harness.declare import repairs
 from harness.errors import ExitCode
+from harness.option_values import repairs
 from harness.suites.case import Case
 from harness.suites.suite import Suite
 from harness.verdict import Verdict

@@ -73,16 +73,16 @@ def test_files_are_read_written_and_found(root: Path) -> None:
     """Regular files in the folder work, also if the path of the folder has a link."""
     link = root.parent / "link"
     link.symlink_to(root)
-    for each in (root, link):
-        with below.open_file(each, each / "real" / "file") as file:
+    for top in (root, link):
+        with below.open_file(top, top / "real" / "file") as file:
             assert file.read() == b"ours"
-        below.replace_file(each, each / "new" / "deep" / "file", b"made")
+        below.replace_file(top, top / "new" / "deep" / "file", b"made")
         assert (root / "new" / "deep" / "file").read_bytes() == b"made"
-        assert below.is_file(each, each / "real" / "file")
-        assert not below.is_file(each, each / "real" / "none")
-        assert below.is_folder(each, each / "real")
-        assert below.is_folder(each, each)
-        assert not below.is_folder(each, each / "folder")
+        assert below.is_file(top, top / "real" / "file")
+        assert not below.is_file(top, top / "real" / "none")
+        assert below.is_folder(top, top / "real")
+        assert below.is_folder(top, top)
+        assert not below.is_folder(top, top / "folder")
     with below.open_new_text(root, root / "real" / "file") as file:
         file.write("again")
     assert (root / "real" / "file").read_text() == "again"
@@ -90,6 +90,6 @@ def test_files_are_read_written_and_found(root: Path) -> None:
 
 def test_a_walk_names_links_and_does_not_enter_them(root: Path) -> None:
     """It goes no deeper than `deepest`."""
-    found = {str(path.relative_to(root)) for path, _ in below.walk(root, root, deepest=3)}
-    assert found == {"file", "folder", "inner", "pipe", "real", "real/file"}
+    names = {str(path.relative_to(root)) for path, _ in below.walk(root, root, deepest=3)}
+    assert names == {"file", "folder", "inner", "pipe", "real", "real/file"}
     assert "real/file" not in {str(path.relative_to(root)) for path, _ in below.walk(root, root, deepest=0)}

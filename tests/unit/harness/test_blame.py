@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.blame import CalledExit, Plugin, blaming, without_exit
+from harness.blame import Blamable, CalledExit, blaming, without_exit
 from harness.cluster import on_nodes
 from harness.console import own
 from harness.errors import ExitCode, InputError, PluginError
@@ -40,10 +40,10 @@ def made(tmp_path: Path, error: str = "ValueError('no disk \\x1b[31m\\ud800')") 
 def test_an_exception_of_a_plug_in_is_a_sentence_with_its_place(tmp_path: Path) -> None:
     """The text of the exception is safe for a terminal, and short."""
     fails = made(tmp_path)
-    with pytest.raises(PluginError) as raised, blaming(Plugin(type(fails), "system fails")):
+    with pytest.raises(PluginError) as raised, blaming(Blamable(type(fails), "system fails")):
         fails.install()
-    place = f"{tmp_path / 'fails.py'}:6"
-    assert str(raised.value).startswith(f"system fails: install ({place}) failed: ValueError: no disk ")
+    location = f"{tmp_path / 'fails.py'}:6"
+    assert str(raised.value).startswith(f"system fails: install ({location}) failed: ValueError: no disk ")
     assert str(raised.value).endswith("; correct the system")
     assert str(raised.value).isprintable()
     assert raised.value.exit_code is ExitCode.INTERNAL
@@ -52,25 +52,25 @@ def test_an_exception_of_a_plug_in_is_a_sentence_with_its_place(tmp_path: Path) 
 def test_an_error_on_purpose_stays_as_it_is(tmp_path: Path) -> None:
     """A system says what is wrong by an error of Labrys."""
     fails = made(tmp_path, "__import__('harness.errors').errors.InputError('no java')")
-    with pytest.raises(InputError, match="no java"), blaming(Plugin(type(fails), "system fails")):
+    with pytest.raises(InputError, match="no java"), blaming(Blamable(type(fails), "system fails")):
         fails.install()
 
 
 def test_an_error_of_labrys_blames_nobody(tmp_path: Path) -> None:
     """It is a bug, and its traceback shows where."""
     fails = made(tmp_path)
-    with pytest.raises(ZeroDivisionError), blaming(Plugin(type(fails), "system fails")):
+    with pytest.raises(ZeroDivisionError), blaming(Blamable(type(fails), "system fails")):
         raise ZeroDivisionError
 
 
 def test_an_exit_on_a_node_is_the_result_of_the_node(tmp_path: Path) -> None:
     """It would end Labrys with the exit code of the system, and 0 would be a verdict."""
     fails = made(tmp_path)
-    found = on_nodes([Node(name="n1", address="x")], lambda _: fails.ends())["n1"]
-    assert isinstance(found, CalledExit)
+    result = on_nodes([Node(name="n1", address="x")], lambda _: fails.ends())["n1"]
+    assert isinstance(result, CalledExit)
     said = r"ends \(.*fails.py:9\) failed: it called sys.exit\(0\)"
-    with pytest.raises(PluginError, match=said), blaming(Plugin(type(fails), "system fails")):
-        raise found
+    with pytest.raises(PluginError, match=said), blaming(Blamable(type(fails), "system fails")):
+        raise result
 
 
 def test_an_exit_in_a_task_does_not_end_the_loop() -> None:
@@ -80,7 +80,7 @@ def test_an_exit_in_a_task_does_not_end_the_loop() -> None:
         sys.exit(0)
 
     async def main() -> object:
-        (found,) = await asyncio.gather(without_exit(ends()), return_exceptions=True)
-        return found
+        (result,) = await asyncio.gather(without_exit(ends()), return_exceptions=True)
+        return result
 
     assert isinstance(asyncio.run(main()), CalledExit)

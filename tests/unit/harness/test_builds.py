@@ -21,7 +21,7 @@ from harness.console.members import read
 from harness.errors import InfrastructureError, InputError
 from harness.remote import Result
 from harness.remote.folders import digest
-from harness.system import Program
+from harness.traits import Program
 from tests.stand_ins import stand_in
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def is_gone(pid: int) -> bool:
 
 def entries(tmp_path: Path) -> list[str]:
     """The names in the folder of builds, without locks and logs."""
-    return sorted(each.name for each in (tmp_path / "cache" / "labrys" / "builds").iterdir() if each.is_dir())
+    return sorted(path.name for path in (tmp_path / "cache" / "labrys" / "builds").iterdir() if path.is_dir())
 
 
 def test_a_second_build_comes_from_the_cache(build: Callable[..., Build], calls: Path, tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def test_a_second_build_comes_from_the_cache(build: Callable[..., Build], calls:
 
 def test_a_product_can_be_one_file(build: Callable[..., Build]) -> None:
     """The artifact is a folder in any case."""
-    assert [each.name for each in build(product="out/program").artifact(print).path.iterdir()] == ["program"]
+    assert [path.name for path in build(product="out/program").artifact(print).path.iterdir()] == ["program"]
 
 
 def test_a_change_of_what_determines_it_builds_again(build: Callable[..., Build], calls: Path, tmp_path: Path) -> None:
@@ -135,7 +135,7 @@ def test_a_change_of_what_determines_it_builds_again(build: Callable[..., Build]
         build(command=("sh", "-c", "mkdir out; cp source out/program")).artifact(print),
     ]
     assert (before.path / "program").read_text() == "content\n", "the old artifact stays"
-    assert len({each.path for each in (before, *others)}) == 5
+    assert len({artifact.path for artifact in (before, *others)}) == 5
     assert others[2].provenance.mended == "This is thing 1.0 with changes, not the released one: no-sync."
     assert before.provenance.mended == ""
 
@@ -229,12 +229,12 @@ def test_an_interrupted_build_leaves_no_artifact(
 
 def test_leftovers_of_a_killed_build_are_removed(build: Callable[..., Build], tmp_path: Path) -> None:
     """A folder of a process that was killed is never an artifact, and goes with the next build of the same entry."""
-    place = build().artifact(print).path.parent
-    left = place.with_name(f"{place.name}.part-abc")
-    place.rename(left)
+    entry = build().artifact(print).path.parent
+    left = entry.with_name(f"{entry.name}.part-abc")
+    entry.rename(left)
     digest.cache_clear()
-    assert build().artifact(print).path.parent == place
-    assert entries(tmp_path) == [place.name]
+    assert build().artifact(print).path.parent == entry
+    assert entries(tmp_path) == [entry.name]
 
 
 def test_a_command_that_fails(build: Callable[..., Build], tmp_path: Path) -> None:

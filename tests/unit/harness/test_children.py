@@ -37,9 +37,9 @@ def until_there(command: str, count: int = 1) -> set[Process]:
     """Waits until so many processes with a command are below this one, and returns them."""
     end_s = time.monotonic() + 30.0
     while time.monotonic() < end_s:
-        found = {process for process in below() if children._command(process.pid) == command}
-        if len(found) == count:
-            return found
+        processes = {process for process in below() if children._command(process.pid) == command}
+        if len(processes) == count:
+            return processes
         time.sleep(0.02)
     raise TimeoutError(command)
 

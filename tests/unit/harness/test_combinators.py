@@ -274,7 +274,7 @@ def test_unique_values_are_unique(streams: int, count: int) -> None:
         return lambda _: Invocation("write", stream.unique())
 
     asked = [of_stream(make, count, streams=streams, number=number) for number in range(streams)]
-    drawn = [each.value for operations in asked for each in operations]
+    drawn = [operation.value for operations in asked for operation in operations]
     assert len(set(drawn)) == len(drawn) == streams * count
     assert min(drawn) > 0
 
@@ -285,7 +285,7 @@ def test_mix_draws_by_weight_and_by_share() -> None:
         lambda stream: mix(stream, (4, READ), (2, WRITE), (2, CAS)),
         lambda stream: mix(stream, (0.5, READ), (0.25, WRITE), rest=CAS),
     ):
-        counts = Counter(each.f for each in of_stream(make, 8000))
+        counts = Counter(operation.f for operation in of_stream(make, 8000))
         assert abs(counts["read"] - 4000) < 250
         assert abs(counts["write"] - 2000) < 200
         assert abs(counts["cas"] - 2000) < 200
@@ -341,9 +341,9 @@ def test_independent_gives_each_operation_its_key() -> None:
         return independent(stream, lambda: stream.any_key("x", 3), note)
 
     operations = of_stream(make, 100)
-    assert [each.key for each in operations] == drawn
+    assert [operation.key for operation in operations] == drawn
     assert set(drawn) == {"x0", "x1", "x2"}
-    assert {each.phase for each in operations} == {"final"}
+    assert {operation.phase for operation in operations} == {"final"}
 
 
 def test_a_key_waits_with_its_child() -> None:
@@ -378,14 +378,14 @@ def test_keys_in_turn_live_for_a_limited_number_of_operations(streams: int, ops_
 def test_as_many_streams_as_a_key_allows_meet_there(streams: int, ops_per_key: int) -> None:
     """Groups have neighbours and equal sizes; two groups never share a key, and streams of a group overlap."""
     turns = [KeysInTurn(Stream(seed=1, number=number, streams=streams), ops_per_key) for number in range(streams)]
-    sizes = Counter(each.group for each in turns)
-    assert [each.group for each in turns] == sorted(each.group for each in turns)
+    sizes = Counter(turn.group for turn in turns)
+    assert [turn.group for turn in turns] == sorted(turn.group for turn in turns)
     assert set(sizes) == set(range(turns[0].groups))
     assert max(sizes.values()) - min(sizes.values()) <= 1
-    assert all(each.share >= min(MIN_OPS_PER_STREAM, ops_per_key) for each in turns)
+    assert all(turn.share >= min(MIN_OPS_PER_STREAM, ops_per_key) for turn in turns)
     if streams * MIN_OPS_PER_STREAM <= ops_per_key:
         assert len(sizes) == 1
-    keys = [{each() for _ in range(50)} for each in {each.group: each for each in turns}.values()]
+    keys = [{turn() for _ in range(50)} for turn in {turn.group: turn for turn in turns}.values()]
     assert sum(map(len, keys)) == len(set().union(*keys))
 
 
@@ -446,7 +446,7 @@ def test_a_preview_shows_the_operations_without_a_run() -> None:
         return lambda asker: Invocation("cas", ["last-seen" if asker.preview else 0, stream.unique()])
 
     preview: Any = first_operations(each_stream(make, seed=1, streams=4), streams=4, count=2)
-    assert [(each["stream"], [operation["f"] for operation in each["operations"]]) for each in preview] == [
+    assert [(stream["stream"], [operation["f"] for operation in stream["operations"]]) for stream in preview] == [
         (0, ["cas", "cas"]),
         (1, ["read"]),
         (2, ["write", "cas"]),

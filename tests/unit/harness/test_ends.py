@@ -59,7 +59,7 @@ def test_an_answer_in_another_form_tells_nothing(answer: str) -> None:
 
 def test_lines_of_a_log_are_foreign_text() -> None:
     """They are few, short, and without control characters."""
-    lines = last_lines(b"\n".join([b"x" * 5000, b"", *(b"line %d \x1b[2J\xff" % place for place in range(20))]))
+    lines = last_lines(b"\n".join([b"x" * 5000, b"", *(b"line %d \x1b[2J\xff" % index for index in range(20))]))
     assert len(lines) == MAX_LINES
     assert lines[-1].startswith("line 19 \\x1b[2J")
     assert len(last_lines(b"x" * 5000)[0]) < 2 * MAX_LINE
@@ -94,7 +94,7 @@ def test_the_part_names_the_first_end() -> None:
         "In all, 2 processes ended so. The last lines of its log: assertion failed"
     )
     listed = cast("list[dict[str, Any]]", part.details["ended"])
-    assert [each["how"] for each in listed] == ["by the signal SIGSEGV", "with status 1"]
+    assert [end["how"] for end in listed] == ["by the signal SIGSEGV", "with status 1"]
     assert "ended by itself with status 255 at" in part_of(ended(255)).reason  # no signal has the number 127
     assert part_of(ended(128 + 60)).reason.endswith("by the signal 60 at 3.500 s; no fault ended it. Its log is empty.")
 

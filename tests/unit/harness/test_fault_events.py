@@ -20,8 +20,8 @@ def op(second: int, f: str, value: Any, process: int | str = NEMESIS) -> Op:
 def test_a_written_event_is_read(begins: bool) -> None:
     """The name of a kind may also begin with `start-`."""
     for kind in ("kill", "start-kill", "stop-it"):
-        found = fault_event(event_name(kind, begins=begins), {"fault": 3, "targets": ["n1", "n2"]})
-        assert found == FaultEvent(fault=3, kind=kind, begins=begins, targets=("n1", "n2"))
+        event = fault_event(event_name(kind, begins=begins), {"fault": 3, "targets": ["n1", "n2"]})
+        assert event == FaultEvent(fault=3, kind=kind, begins=begins, targets=("n1", "n2"))
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_targets_that_are_no_list_are_ignored() -> None:
 
 def test_the_faults_of_a_history() -> None:
     """A fault lasts from its first start to its last stop, or to the end of the history; none has a proof."""
-    found = fault_records(
+    records = fault_records(
         [
             op(1, "start-kill", {"fault": 0, "targets": []}),
             op(2, "start-kill", {"fault": 0, "targets": ["n2"]}),
@@ -61,6 +61,8 @@ def test_the_faults_of_a_history() -> None:
             op(7, "stop-nothing", {"fault": 5}),
         ]
     )
-    faults = [(each.planned.id, each.planned.kind, each.targets, each.start_ns, each.end_ns) for each in found]
+    faults = [
+        (record.planned.id, record.planned.kind, record.targets, record.start_ns, record.end_ns) for record in records
+    ]
     assert faults == [(0, "kill", ("n2",), S, 5 * S), (1, "pause", ("n1",), 6 * S, 7 * S)]
-    assert all(each.proof is None and each.error for each in found)
+    assert all(record.proof is None and record.error for record in records)

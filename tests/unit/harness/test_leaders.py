@@ -16,16 +16,16 @@ def status(node: str, role: str, term: int | None) -> NodeStatus:
 def test_the_highest_term_leads() -> None:
     """A deposed leader still claims its old term, and a follower may know a later one."""
     reports = [status("n1", "leader", 3), status("n2", "leader", 5), status("n3", "follower", 9)]
-    found = leader_of(reports)
-    assert found is not None
-    assert found.node == "n2"
-    assert [each.node for each in leaders_by_term(reports)] == ["n2", "n1"]
+    leader = leader_of(reports)
+    assert leader is not None
+    assert leader.node == "n2"
+    assert [report.node for report in leaders_by_term(reports)] == ["n2", "n1"]
 
 
 def test_a_missing_term_is_the_lowest_and_equal_terms_keep_their_order() -> None:
     """Term 0 is higher than a missing term."""
     reports = [status("n1", "leader", None), status("n2", "leader", 0), status("n3", "leader", 0)]
-    assert [each.node for each in leaders_by_term(reports)] == ["n2", "n3", "n1"]
+    assert [report.node for report in leaders_by_term(reports)] == ["n2", "n3", "n1"]
 
 
 def test_without_a_claim_there_is_no_leader() -> None:
@@ -41,9 +41,9 @@ def claim(node: str, term: int | None, *, role: str = "leader", from_s: int = 1,
 
 def test_two_leaders_in_one_term_are_noticed() -> None:
     """They need not lead at the same time. Term 0 counts."""
-    found = rivals([claim("n2", 0, from_s=9, to_s=9), claim("n1", 0, from_s=3, to_s=5), claim("n3", 7)])
-    assert [(each.term, [seen.node for seen in each.claims]) for each in found] == [(0, ["n1", "n2"])]
-    assert str(found[0]) == (
+    all_rivals = rivals([claim("n2", 0, from_s=9, to_s=9), claim("n1", 0, from_s=3, to_s=5), claim("n3", 7)])
+    assert [(rival.term, [seen.node for seen in rival.claims]) for rival in all_rivals] == [(0, ["n1", "n2"])]
+    assert str(all_rivals[0]) == (
         "2 nodes reported that they led in term 0: n1 in the polls from 3.000 s to 5.000 s, n2 in the poll at 9.000 s."
     )
 
@@ -59,6 +59,6 @@ def test_only_reports_of_nodes_about_themselves_make_rivals() -> None:
 
 def test_a_sentence_about_many_rivals_is_short() -> None:
     """It names the first five, and has the number of all."""
-    (found,) = rivals([claim(f"n{number}", 2) for number in range(9)])
-    assert str(found).startswith("9 nodes reported")
-    assert str(found).endswith(", and 4 more.")
+    (rivals_of_term,) = rivals([claim(f"n{number}", 2) for number in range(9)])
+    assert str(rivals_of_term).startswith("9 nodes reported")
+    assert str(rivals_of_term).endswith(", and 4 more.")

@@ -52,9 +52,9 @@ def test_a_history_is_read_with_this_room(monkeypatch: pytest.MonkeyPatch) -> No
     event = json.dumps({"type": "ok", "process": 0, "f": "txn", "value": [["append", "x" * 5000, 1]]})
     taken = {1: 0, 2: 0}
 
-    def pages(place: int) -> int:
+    def pages(index: int) -> int:
         taken[1] += 1 << 20
-        return taken[place]
+        return taken[index]
 
     monkeypatch.setattr(memory, "free_bytes", lambda: 1000)
     monkeypatch.setattr(memory, "_LOOK_BYTES", 1 << 18)

@@ -63,9 +63,9 @@ def test_a_log_may_have_another_zone_than_its_node() -> None:
     east = LogClock(path="/l", pattern="(.{19}) ", form="%Y-%m-%d %H:%M:%S", resolution_s=1.0, utc_offset_s=28_800)
     own = replace(east, utc_offset_s=None)
     of: Any = {
-        "n1": [SimpleNamespace(log_clock=each) for each in (None, own, east)],
+        "n1": [SimpleNamespace(log_clock=log_clock) for log_clock in (None, own, east)],
         "n2": [SimpleNamespace(log_clock=own)],
     }
-    found = as_logged({"n1": clock, "n2": clock}, NODES, lambda node: of[node.name])
-    assert found == {"n1": replace(clock, zone_s=28_800), "n2": clock}
+    logged = as_logged({"n1": clock, "n2": clock}, NODES, lambda node: of[node.name])
+    assert logged == {"n1": replace(clock, zone_s=28_800), "n2": clock}
     assert as_logged({}, NODES, lambda node: of[node.name]) == {}

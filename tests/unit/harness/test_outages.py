@@ -156,20 +156,22 @@ OPERATIONS = st.builds(
 def test_reads_are_those_of_the_definition(operations: Sequence[Operation], replaces: bool) -> None:
     """The same as to look at each read, each outage and each change."""
     operations = [
-        Operation(**{name: getattr(each, name) for name in Operation.__slots__} | {"invoke_index": number})
-        for number, each in enumerate(operations)
+        Operation(**{name: getattr(operation, name) for name in Operation.__slots__} | {"invoke_index": number})
+        for number, operation in enumerate(operations)
     ]
     outages = [loss(*ALL, start_ns=60, end_ns=90), loss(*ALL, start_ns=200, end_ns=260)]
     expected = 0
     for read in operations:
         changes = [
-            each for each in operations if each.f == "write" and each.type is not OpType.FAIL and each.key == read.key
+            operation
+            for operation in operations
+            if operation.f == "write" and operation.type is not OpType.FAIL and operation.key == read.key
         ]
         shown = False
         for outage in outages:
-            before = [each for each in changes if each.end_ns is not None and each.end_ns <= outage.start_ns]
-            since = [each for each in changes if each not in before and each.start_ns < read.last_ns]
-            acknowledged = any(each.type is OpType.OK for each in before)
+            before = [change for change in changes if change.end_ns is not None and change.end_ns <= outage.start_ns]
+            since = [change for change in changes if change not in before and change.start_ns < read.last_ns]
+            acknowledged = any(change.type is OpType.OK for change in before)
             shown |= read.start_ns >= outage.end_ns and acknowledged and not (replaces and since)
         expected += read.f == "read" and read.type is OpType.OK and shown
     serving = Serving(role="store", nodes=frozenset(ALL), quorum=2, reads=READS, replaces=replaces)

@@ -52,22 +52,26 @@ def test_an_error_never_masks_an_invalid_verdict(
 def test_a_crossed_threshold_decides_the_exit_code(verdict: Verdict, more: tuple[Part, ...], code: ExitCode) -> None:
     """The verdict stays. If the control node was behind, the threshold is unknown."""
     parts = [Part(name="linearizable", verdict=verdict, reason="Because."), *more]
-    found = RunOutcome.of(parts, crossed=["p99_ms < 1: it is 2"])
-    assert (found.verdict, found.exit_code, found.behind) == (verdict, code, bool(more))
+    outcome_of_parts = RunOutcome.of(parts, crossed=["p99_ms < 1: it is 2"])
+    assert (outcome_of_parts.verdict, outcome_of_parts.exit_code, outcome_of_parts.behind) == (
+        verdict,
+        code,
+        bool(more),
+    )
 
 
 def test_a_brief_outcome_has_no_details() -> None:
     """Names, verdicts and reasons of the parts stay, and so does all that follows from them."""
-    found = outcome(X, LATE)
-    brief = found.brief()
+    whole = outcome(X, LATE)
+    brief = whole.brief()
     assert [part.details for part in brief.parts] == [{}, {}]
-    assert (brief.shown, brief.invalid, brief.reason) == (found.shown, ("linearizable",), found.reason)
+    assert (brief.shown, brief.invalid, brief.reason) == (whole.shown, ("linearizable",), whole.reason)
 
 
 def test_the_worst_code_is_that_of_decision_7() -> None:
     """An interruption is first, then invalid, errors, unknown and valid. Nothing is unknown."""
     order = [ExitCode.INTERRUPTED, ExitCode.INVALID, ExitCode.INTERNAL, ExitCode.BAD_ARGUMENTS, ExitCode.UNKNOWN]
-    for place, code in enumerate(order):
-        assert worst_code([ExitCode.VALID, *reversed(order[place:])]) is code
+    for index, code in enumerate(order):
+        assert worst_code([ExitCode.VALID, *reversed(order[index:])]) is code
     assert worst_code([]) is ExitCode.UNKNOWN
     assert worst([outcome(V), outcome(U, error="no"), outcome(U)]) is ExitCode.INTERNAL

@@ -16,9 +16,9 @@ from harness.console.sources import options_of
 def commands(group: click.Group) -> list[click.Command]:
     """Returns all commands below a group."""
     ctx = click.Context(group, resilient_parsing=True)
-    found = [command for name in group.list_commands(ctx) if (command := group.get_command(ctx, name)) is not None]
+    own = [command for name in group.list_commands(ctx) if (command := group.get_command(ctx, name)) is not None]
     return [
-        each for command in found for each in (commands(command) if isinstance(command, click.Group) else [command])
+        nested for command in own for nested in (commands(command) if isinstance(command, click.Group) else [command])
     ]
 
 

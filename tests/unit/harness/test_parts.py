@@ -88,8 +88,8 @@ def test_one_effective_fault_of_each_kind_is_enough() -> None:
 def test_each_role_of_a_kind_needs_a_proven_effect() -> None:
     """A kill of the brokers does not prove one of the controllers."""
     kills = [
-        replace(each, planned=replace(each.planned, role=role))
-        for role, each in {
+        replace(record, planned=replace(record.planned, role=role))
+        for role, record in {
             "broker": fault("kill", effective=True),
             "controller": fault("kill", effective=False),
         }.items()
@@ -274,34 +274,34 @@ class Modest:
 def test_a_part_that_a_test_cannot_have_is_left_out_and_named() -> None:
     """The part `completed` has each of them with the reason."""
     modest: Any = Modest(dumps=False, patterns=(), final_reads=False)
-    found = {part.name: part for part in parts.of_run(modest, RunResult(), [operation()])}
+    by_name = {part.name: part for part in parts.of_run(modest, RunResult(), [operation()])}
 
-    assert not {"replicas-equal", "log-patterns", "final-reads"} & set(found)
-    assert found["completed"].details["left_out"] == {
+    assert not {"replicas-equal", "log-patterns", "final-reads"} & set(by_name)
+    assert by_name["completed"].details["left_out"] == {
         "final-reads": "the test does not ask for them",
         "replicas-equal": "modest does not dump its replicas",
         "one-leader-per-term": "modest does not promise it",
         "raft-invariants": "modest does not promise it",
         "log-patterns": "modest defines no fatal log lines",
     }
-    assert "replicas-equal (modest does not dump its replicas)" in found["completed"].reason
+    assert "replicas-equal (modest does not dump its replicas)" in by_name["completed"].reason
 
 
 def test_virtual_time_has_no_part_of_the_control_node() -> None:
     """Nothing was measured, so nothing says that the control node kept up."""
     simulated: Any = Modest(dumps=False, patterns=(), final_reads=False)
     simulated.world = SimpleNamespace(real_time=False)
-    found = {part.name: part for part in parts.of_run(simulated, RunResult(), [operation()])}
-    assert CONTROL_NODE not in found
-    assert "virtual time" in found["completed"].details["left_out"][CONTROL_NODE]
+    by_name = {part.name: part for part in parts.of_run(simulated, RunResult(), [operation()])}
+    assert CONTROL_NODE not in by_name
+    assert "virtual time" in by_name["completed"].details["left_out"][CONTROL_NODE]
 
 
 def test_a_service_on_one_node_leaves_the_comparison_out() -> None:
     """A comparison needs two nodes that run the service."""
     lonely: Any = Modest(dumps=True, patterns=(), final_reads=True)
     lonely.nodes = lonely.nodes[:1]
-    found = {part.name: part for part in parts.of_run(lonely, RunResult(), [operation()])}
-    assert found["completed"].details["left_out"]["replicas-equal"] == "there is one replica only"
+    by_name = {part.name: part for part in parts.of_run(lonely, RunResult(), [operation()])}
+    assert by_name["completed"].details["left_out"]["replicas-equal"] == "there is one replica only"
 
 
 @pytest.mark.parametrize(("method", "part"), [("own_parts", "own-parts"), ("fatal_log_patterns", "log-patterns")])
@@ -318,10 +318,10 @@ def test_a_system_whose_code_fails_after_the_run_costs_one_part(
         """A system whose code fails."""
 
     failing: Any = Failing(dumps=False, patterns=(), final_reads=False)
-    found = {each.name: each for each in parts.of_run(failing, RunResult(), [operation()])}
-    assert found[part].verdict is Verdict.UNKNOWN
-    assert f"{method} ({file}:5) failed: {error.partition('(')[0].removeprefix('asyncio.')}" in found[part].reason
-    assert "completed" in found
+    by_name = {own_part.name: own_part for own_part in parts.of_run(failing, RunResult(), [operation()])}
+    assert by_name[part].verdict is Verdict.UNKNOWN
+    assert f"{method} ({file}:5) failed: {error.partition('(')[0].removeprefix('asyncio.')}" in by_name[part].reason
+    assert "completed" in by_name
 
 
 def test_an_answer_that_cannot_be_judged_leaves_the_other_parts() -> None:
@@ -335,20 +335,20 @@ def test_an_answer_that_cannot_be_judged_leaves_the_other_parts() -> None:
             raise InputError("event 7: expected an offset")
 
     strict: Any = Strict(dumps=False, patterns=(), final_reads=False)
-    found = parts.of_run(strict, RunResult(), [operation()])
-    assert found[0].name == "modest"
-    assert found[0].verdict is Verdict.UNKNOWN
-    assert found[0].reason == "The operations could not be judged: event 7: expected an offset"
-    assert "completed" in {part.name for part in found}
+    judged = parts.of_run(strict, RunResult(), [operation()])
+    assert judged[0].name == "modest"
+    assert judged[0].verdict is Verdict.UNKNOWN
+    assert judged[0].reason == "The operations could not be judged: event 7: expected an offset"
+    assert "completed" in {part.name for part in judged}
 
 
 def test_a_part_that_a_test_should_have_is_never_left_out() -> None:
     """A run without records has all its parts, and those that need records are unknown."""
     modest: Any = Modest(dumps=True, patterns=("panic",), final_reads=True)
-    found = {part.name: part.verdict for part in parts.of_run(modest, RunResult(), [])}
+    verdicts = {part.name: part.verdict for part in parts.of_run(modest, RunResult(), [])}
 
     unknown = {"replicas-equal", "recovered", "progress", "log-patterns"}
-    assert {name for name, verdict in found.items() if verdict is Verdict.UNKNOWN} == unknown
+    assert {name for name, verdict in verdicts.items() if verdict is Verdict.UNKNOWN} == unknown
 
 
 def test_invalid_beats_unknown_beats_valid() -> None:
@@ -383,9 +383,9 @@ def test_a_service_beside_that_tells_no_terms_is_left_out() -> None:
     [front] = [service.role for service in modest.system.services()]
     for term, expected in ((None, []), (4, [f"one-leader-per-term ({front} east)"])):
         seen = [Sighting(time_ns=1, node="n1", role="leader", term=term)]
-        found = parts.of_run(modest, RunResult(sightings=[*LEADS], other_sightings={f"{front} east": seen}), [])
-        assert [part.name for part in found if part.name.startswith("one-leader-per-term (")] == expected
-        [completed] = [part for part in found if part.name == "completed"]
+        all_parts = parts.of_run(modest, RunResult(sightings=[*LEADS], other_sightings={f"{front} east": seen}), [])
+        assert [part.name for part in all_parts if part.name.startswith("one-leader-per-term (")] == expected
+        [completed] = [part for part in all_parts if part.name == "completed"]
         assert (f"no {front} east told a term" in str(completed.details)) is (term is None)
 
 
@@ -422,5 +422,5 @@ def test_only_a_system_that_promises_one_leader_is_held_to_it(promise: str, expe
     """Another system may report role and term of two moments."""
     modest: Any = Modest(dumps=False, patterns=(), final_reads=False)
     modest.one_leader_per_term = promise
-    found = parts.of_run(modest, RunResult(sightings=[*LEADS]), [])
-    assert [part.name for part in found if part.name == "one-leader-per-term"] == expected
+    all_parts = parts.of_run(modest, RunResult(sightings=[*LEADS]), [])
+    assert [part.name for part in all_parts if part.name == "one-leader-per-term"] == expected

@@ -11,7 +11,8 @@ from harness.clock import run_virtual
 from harness.history import MemoryHistory
 from harness.load import ClosedLoop
 from harness.phases import Phase, Phases, beside_workload_s
-from harness.run import RunResult, Test, go
+from harness.run import RunResult, go
+from harness.test import Test
 from tests.unit.harness.test_run import Cluster, Nemesis, Registers, Screen, Writes
 
 if TYPE_CHECKING:

@@ -40,9 +40,9 @@ def test_a_rate_is_decided_with_its_errors(rate: float, wrong: bool, most: float
     errors = 0
     for _ in range(400):
         runs: list[bool] = []
-        while (found := decide(0.1, runs)).too_high is None:
+        while (decision := decide(0.1, runs)).too_high is None:
             runs.append(random.random() < rate)
-        errors += found.too_high is wrong
+        errors += decision.too_high is wrong
     assert errors / 400 <= most + 0.03
 
 

@@ -182,8 +182,8 @@ def test_recovery_and_restart_tell_the_same(folder: Path) -> None:
             clock=Clock(asyncio.get_running_loop()),
         )
 
-    found = run_virtual(recovery())
-    for error in (found.first_error, found.error):
+    end = run_virtual(recovery())
+    for error in (end.first_error, end.error):
         assert error.startswith("no leader\n--- n1: process store does not run; ")
         assert "line 4999" in error
 

@@ -163,9 +163,9 @@ def case(expect: Verdict, at_least: int, *parts: str) -> Case:
 
 def test_enough_runs_as_expected_pass() -> None:
     """The result has the first of them."""
-    found = result(case(Verdict.INVALID, 1, "linearizable"), [True, True, False])
-    assert (found.passed, found.run) == (True, "3")
-    assert found.outcome.reason.startswith(
+    summary = result(case(Verdict.INVALID, 1, "linearizable"), [True, True, False])
+    assert (summary.passed, summary.run) == (True, "3")
+    assert summary.outcome.reason.startswith(
         "1 of 3 runs is invalid by linearizable, and at least 1 of 5 should be. Run 3."
     )
 
@@ -183,12 +183,12 @@ def test_enough_runs_as_expected_pass() -> None:
 )
 def test_too_few_runs_as_expected_fail(wanted: Case, runs: tuple[Any, ...], verdict: Verdict | None) -> None:
     """The worst of the other runs decides."""
-    found = result(wanted, runs)
-    assert (found.passed, found.verdict) == (False, verdict)
+    summary = result(wanted, runs)
+    assert (summary.passed, summary.verdict) == (False, verdict)
 
 
 def test_another_part_is_another_bug() -> None:
     """A run whose expected part is not invalid does not count."""
-    found = result(case(Verdict.INVALID, 1, "linearizable"), [False, False], parts=("recovered",))
-    assert not found.passed
-    assert found.why.startswith("invalid, but not by linearizable: 0 of 2 runs are invalid by linearizable")
+    summary = result(case(Verdict.INVALID, 1, "linearizable"), [False, False], parts=("recovered",))
+    assert not summary.passed
+    assert summary.why.startswith("invalid, but not by linearizable: 0 of 2 runs are invalid by linearizable")

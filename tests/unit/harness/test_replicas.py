@@ -71,11 +71,11 @@ def test_a_differing_pair_at_one_index_is_always_found(rounds: list[list[Dump]])
             if dump is not None:
                 dumps.add(ReplicaState(node=node.name, applied_index=dump[0], state=dump[1]))
                 by_index.setdefault(dump[0], set()).add(canonical(dump[1]))
-    found = dumps.compared([node.name for node in NODES], seconds=1.0)
+    replicas = dumps.compared([node.name for node in NODES], seconds=1.0)
     wrong = {index for index, states in by_index.items() if len(states) > 1}
-    assert {difference.applied_index for difference in found.differing} == wrong
-    assert (states.replicas_equal(found).verdict is Verdict.INVALID) == bool(wrong)
-    for difference in found.differing:
+    assert {difference.applied_index for difference in replicas.differing} == wrong
+    assert (states.replicas_equal(replicas).verdict is Verdict.INVALID) == bool(wrong)
+    for difference in replicas.differing:
         values = {type(value).__name__ + repr(value) for value in difference.values.values()}
         assert len(values) > 1 or (values and difference.lacking)
 
@@ -129,7 +129,9 @@ def test_states_at_one_index_are_compared_across_rounds() -> None:
     one, two, on = (7, {"k": 1}), (7, {"k": 2}), (8, {"k": 3})
     result, _ = compared([one, None, None, None, None], [on, two, None, None, None])
 
-    assert [(each.applied_index, each.values) for each in result.differing] == [(7, {"n1": 1, "n2": 2})]
+    assert [(difference.applied_index, difference.values) for difference in result.differing] == [
+        (7, {"n1": 1, "n2": 2})
+    ]
 
 
 def test_a_state_that_changes_at_one_index_is_a_difference() -> None:

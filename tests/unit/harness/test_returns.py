@@ -27,20 +27,20 @@ RIGHT: dict[str, Any] = {
 
 def function_of(member: Any) -> Callable[..., Any] | None:
     """Returns the function of a method or a property."""
-    found = member.fget if isinstance(member, property) else getattr(member, "__func__", member)
-    return found if inspect.isfunction(found) else None
+    function = member.fget if isinstance(member, property) else getattr(member, "__func__", member)
+    return function if inspect.isfunction(function) else None
 
 
 def checked() -> list[tuple[type, str, str]]:
     """Returns each method of a plug-in with what it must return."""
-    found: list[tuple[type, str, str]] = []
+    methods: list[tuple[type, str, str]] = []
     for cls in (SimNodes, Service, BaseWorkload):
         for name in dir(cls):
             function = function_of(inspect.getattr_static(cls, name))
             due = None if function is None else function.__annotations__.get("return")
             if not name.startswith("_") and isinstance(due, str) and due not in UNCHECKED:
-                found.append((cls, name, due))
-    return found
+                methods.append((cls, name, due))
+    return methods
 
 
 def bare(cls: Any) -> Any:
@@ -71,10 +71,10 @@ def made(cls: type, name: str, value: Any) -> Any:
     return asyncio.run(result) if is_async else result
 
 
-@pytest.mark.parametrize(("cls", "name", "due"), checked(), ids=lambda each: getattr(each, "__name__", str(each)))
+@pytest.mark.parametrize(("cls", "name", "due"), checked(), ids=lambda value: getattr(value, "__name__", str(value)))
 def test_a_wrong_value_of_any_method_is_named(cls: type, name: str, due: str) -> None:
     """Each method, with nothing, a number, a text, and a coroutine: the sentence has its place, and what was expected."""
-    allowed = {each.strip() for each in due.split("|")}
+    allowed = {word.strip() for word in due.split("|")}
     for value, kind in ((None, "None"), (7, "int"), ("x", "str")):
         if kind in allowed:
             assert made(cls, name, value) == value
@@ -82,18 +82,18 @@ def test_a_wrong_value_of_any_method_is_named(cls: type, name: str, due: str) ->
         with pytest.raises(PluginError) as raised:
             made(cls, name, value)
         words = {"None": "None", "int": r"an int \(7\)", "str": r"a str \(.?x.?\)"}[kind]
-        place = r"\(\S*test_returns\.py:\d+\)"
-        right = rf"(system|service|workload) \S+: {name} {place} returned {words}; expected {re.escape(due)}; correct the \1"
+        location = r"\(\S*test_returns\.py:\d+\)"
+        right = rf"(system|service|workload) \S+: {name} {location} returned {words}; expected {re.escape(due)}; correct the \1"
         assert re.fullmatch(right, str(raised.value)), raised.value
 
 
 def test_a_right_value_passes() -> None:
     """Of each kind of annotation; a class of Labrys is taken for right, since only its fields count."""
     for _, name, due in checked():
-        for each in re.split(r"\|(?![^\[]*\])", due):
-            head = each.strip().partition("[")[0]
+        for word in re.split(r"\|(?![^\[]*\])", due):
+            head = word.strip().partition("[")[0]
             value = None if head == "None" else RIGHT.get(head, object())
-            if head != "Sequence" or each.strip() == "Sequence[str]":
+            if head != "Sequence" or word.strip() == "Sequence[str]":
                 assert wrong_in(value, due) is None, (name, due, value)
 
 

@@ -32,11 +32,12 @@ from harness.node_clocks import NodeClock
 from harness.op import RECOVERY_PHASE, Fail, Invocation, Ok, OpType
 from harness.outcome import RunOutcome
 from harness.process_clock import LogClock
-from harness.run import RunResult, Test, go
+from harness.run import RunResult, go
 from harness.service import NodeStatus, ReplicaState
 from harness.switch import SwitchEnded
 from harness.system import OneServiceSystem
 from harness.targets import AllNodes
+from harness.test import Test
 from harness.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -586,7 +587,7 @@ def test_the_logs_of_a_run_have_the_zone_that_its_processes_write(
     monkeypatch.setattr(Registers, "daemons", lambda _, node: of[node.name])
     result, _, _ = perform(Registers(), tmp_path)
     assert result.clocks is not None
-    assert {name: each.zone_s for name, each in result.clocks.nodes.items()} == {"n1": 28_800, "n2": 3600}
+    assert {name: clock.zone_s for name, clock in result.clocks.nodes.items()} == {"n1": 28_800, "n2": 3600}
 
 
 def test_a_system_that_does_not_recover_is_restarted_once(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ NAMES = ("partitions[nemesis=bridge]#1", "partitions[nemesis=kill]", "snapshots[
 def test_an_expression_selects_names_that_have_its_words(text: str, selected: set[int]) -> None:
     """`not` binds more than `and`, and `and` more than `or`."""
     selects = read_selection(text)
-    assert {place for place, name in enumerate(NAMES) if selects(name)} == selected
+    assert {index for index, name in enumerate(NAMES) if selects(name)} == selected
 
 
 @pytest.mark.parametrize("text", ["", "and", "kill and", "kill pause", "(kill", "kill)", "not", "()", "( " * 500])

@@ -18,7 +18,8 @@ from harness.declare import NoOptions
 from harness.errors import InputError, NodeError
 from harness.node import Node
 from harness.service import NodeStatus, Service, first_status
-from harness.system import System, statuses_of
+from harness.services import statuses_of
+from harness.system import System
 from harness.watch import Watch
 
 if TYPE_CHECKING:

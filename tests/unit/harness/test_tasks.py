@@ -71,7 +71,7 @@ def test_asyncio_has_nothing_to_say(
 
     async def main() -> None:
         with pytest.raises(error) as raised:
-            await answers("it", [each() for each in asked], LIMIT_S)
+            await answers("it", [make() for make in asked], LIMIT_S)
         notes = getattr(raised.value, "__notes__", [])
         assert notes == ["also: LookupError: no such node"] * (asked.count(failing) - 1)
         del raised

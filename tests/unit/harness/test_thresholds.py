@@ -71,8 +71,8 @@ RUN: dict[str, Any] = {
 )
 def test_a_threshold_compares_a_measure_with_a_number(text: str, sentence: str | None) -> None:
     """Its sentence has the measured number."""
-    (found,) = measured([read_threshold(text)], lambda name, function: measure(RUN, name, function))
-    assert found.crossed == sentence
+    (only,) = measured([read_threshold(text)], lambda name, function: measure(RUN, name, function))
+    assert only.crossed == sentence
 
 
 def test_a_function_that_the_workload_does_not_have_is_refused() -> None:
@@ -101,8 +101,8 @@ def test_a_function_that_the_workload_does_not_have_is_refused() -> None:
 )
 def test_every_measure_can_be_that_of_one_function(text: str, sentence: str | None) -> None:
     """Answered reads do not hide that no write was answered."""
-    (found,) = measured([read_threshold(text)], lambda name, function: measure(RUN, name, function))
-    assert found.crossed == sentence
+    (only,) = measured([read_threshold(text)], lambda name, function: measure(RUN, name, function))
+    assert only.crossed == sentence
 
 
 def test_a_run_without_measurements_crosses_every_threshold() -> None:
@@ -114,8 +114,8 @@ def test_a_run_without_measurements_crosses_every_threshold() -> None:
             {"faults": [], "latency": {}, "counts": None, "availability": None, "timings": []},
         )
         for empty in empties:
-            (found,) = measured([read_threshold(f"{name} >= 0")], partial(measure, empty))
-            assert found.crossed, name
+            (only,) = measured([read_threshold(f"{name} >= 0")], partial(measure, empty))
+            assert only.crossed, name
 
 
 def test_a_system_that_never_recovered_has_no_time_of_recovery() -> None:

@@ -346,8 +346,8 @@ def test_all_leaves_out_what_needs_a_leader_that_no_node_reports() -> None:
     """A fault on the leader would never begin; a plan that names such a kind is not refused."""
     mine = own_system(leads=False)
     alone = {"n1": Capabilities(available=frozenset(NAMES))}
-    found = supported(mine, alone, provable=True)
-    left = {item.kind: item.missing for item in make(dict(found), nemesis="all").left_out}
+    able = supported(mine, alone, provable=True)
+    left = {item.kind: item.missing for item in make(dict(able), nemesis="all").left_out}
     assert left == {
         "leadership-transfer": "leader (the mine of mine does not report its leader (`statuses`)) and "
         "transfer (the mine of mine does not move its leadership (`lead`))",
@@ -358,6 +358,6 @@ def test_all_leaves_out_what_needs_a_leader_that_no_node_reports() -> None:
 
 def test_a_kind_to_leave_out_is_completed() -> None:
     """`-KIND` can follow a comma, and only with a kind that `all` includes."""
-    found = kinds_like("all,-clock")
-    assert {"all,-clock-skew", "all,-clock-strobe", "all,kill"} <= set(found)
-    assert not {"all,-leader-kill", "-kill"} & {*found, *kinds_like("-k")}
+    likely = kinds_like("all,-clock")
+    assert {"all,-clock-skew", "all,-clock-strobe", "all,kill"} <= set(likely)
+    assert not {"all,-leader-kill", "-kill"} & {*likely, *kinds_like("-k")}

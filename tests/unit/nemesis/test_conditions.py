@@ -17,8 +17,8 @@ from harness.faults import PlannedFault, Sight
 from harness.history import MemoryHistory
 from harness.op import NEMESIS, OpType
 from harness.service import NodeStatus, Service
-from harness.system import LogLine
 from harness.targets import AtTrigger
+from harness.traits import LogLine
 from nemesis import loglines
 from nemesis.errors import FaultError, PlanError
 from nemesis.triggers import Subject, all_triggers, find_trigger, make_trigger, parse_trigger
@@ -95,9 +95,9 @@ def fires(
 
         happening = asyncio.ensure_future(happen())
         field = SimpleNamespace(system=system)
-        found = await made(trigger, field, Sight(clock=clock, history=history), targets, limit_s).wait()
+        fired = await made(trigger, field, Sight(clock=clock, history=history), targets, limit_s).wait()
         happening.cancel()
-        return found
+        return fired
 
     return run_virtual(main())
 

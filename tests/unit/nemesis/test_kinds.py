@@ -80,8 +80,8 @@ def test_no_alias_hides_a_kind() -> None:
     for kind in all_kinds().values():
         called += [kind, *kind.variants]
     assert not set(registry().aliases) & set(all_called())
-    assert len(registry().aliases) == sum(len(each.aliases) for each in called)
-    assert [each.name for each in called] == [*all_called()]
+    assert len(registry().aliases) == sum(len(kind.aliases) for kind in called)
+    assert [kind.name for kind in called] == [*all_called()]
     assert all(find_called(name).name == name for name in all_called())
     assert all(find_kind(name).name == name for name in all_kinds())
 
@@ -195,11 +195,11 @@ def test_a_kind_can_be_left_out_of_all() -> None:
     """`all,-KIND` is `all` without this kind, by its name or an alias; a kind that is asked for beside it stays."""
     whole = [choice.label for choice in choose_all(request_of("all"), WHERE)]
     assert {"kill", "clock-skew"} <= set(whole)
-    found = choose_all(request_of("all,-clock-bump, -kill , kill:n1"), WHERE)
-    assert [choice.label for choice in found if choice.label != "kill:n1"] == [
+    choices = choose_all(request_of("all,-clock-bump, -kill , kill:n1"), WHERE)
+    assert [choice.label for choice in choices if choice.label != "kill:n1"] == [
         label for label in whole if label not in {"kill", "clock-skew"}
     ]
-    assert {choice.label for choice in found} - set(whole) == {"kill:n1"}
+    assert {choice.label for choice in choices} - set(whole) == {"kill:n1"}
 
 
 @pytest.mark.parametrize(
@@ -245,7 +245,7 @@ def test_a_kind_that_needs_more_nodes_is_refused_before_the_run(text: str, count
     kinds = [choice.kind.name for choice in choose_all(request_of("all"), layout(names))]
     assert text.partition(":")[0] not in kinds
     assert "kill" in kinds
-    left = {each.kind: each.reason for each in left_out(dict.fromkeys(names, ABLE), nodes=names)}
+    left = {item.kind: item.reason for item in left_out(dict.fromkeys(names, ABLE), nodes=names)}
     assert left["bridge"] == f"it needs at least 3 nodes, and there {'is' if count == 1 else 'are'} {count}"
     assert "kill" not in left
 

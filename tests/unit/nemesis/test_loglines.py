@@ -105,24 +105,24 @@ def test_a_rotation_loses_no_line(log: Path, *, within: bool) -> None:
         log.rename(log.with_suffix(".1"))
         log.write_text(new)
 
-    place = looked(log).place
+    position = looked(log).place
     if within:
         writing = meanwhile(lambda: rotate("old\n", "n1 was elected\n"))
-        assert looked(log, place, look_s=LONG_S).line == "n1 was elected"
+        assert looked(log, position, look_s=LONG_S).line == "n1 was elected"
         writing.join()
         return
     rotate("n1 took the last chance\n", "new\n")
-    assert looked(log, place, look_s=LONG_S).line == "n1 took the last chance"
+    assert looked(log, position, look_s=LONG_S).line == "n1 took the last chance"
     rotate("x\n", "n1 was elected\n")
     (log.with_suffix(".1")).unlink()
-    assert looked(log, place, look_s=LONG_S).line == "n1 was elected"
+    assert looked(log, position, look_s=LONG_S).line == "n1 was elected"
 
 
 def test_a_log_that_was_cut_is_read_from_its_start(log: Path) -> None:
     """A restarted process may truncate its log."""
-    place = looked(log).place
+    position = looked(log).place
     log.write_text("n1 took\n")
-    assert looked(log, place, look_s=LONG_S).line == "n1 took"
+    assert looked(log, position, look_s=LONG_S).line == "n1 took"
 
 
 def test_a_log_can_be_late(tmp_path: Path) -> None:
@@ -135,24 +135,24 @@ def test_a_log_can_be_late(tmp_path: Path) -> None:
 
 def test_strange_lines_and_patterns_are_only_text(log: Path, tmp_path: Path) -> None:
     """No text of a log or a pattern reaches the shell; bytes that are no text do not end the search; a long line is cut."""
-    place = looked(log).place
+    position = looked(log).place
     with log.open("ab") as end:
         end.write(b"\0\xff binary\n$(touch " + os.fsencode(tmp_path) + b"/x) `took'; took\n")
-    assert looked(log, place, look_s=LONG_S, pattern="`took'; t").line == f"$(touch {tmp_path}/x) `took'; took"
-    place = looked(log).place
+    assert looked(log, position, look_s=LONG_S, pattern="`took'; t").line == f"$(touch {tmp_path}/x) `took'; took"
+    position = looked(log).place
     add(log, "took" + "x" * 10_000 + "\n")
-    found = looked(log, place, look_s=LONG_S, pattern="^took").line
-    assert found is not None
-    assert len(found) == loglines.MAX_LINE_BYTES
+    line = looked(log, position, look_s=LONG_S, pattern="^took").line
+    assert line is not None
+    assert len(line) == loglines.MAX_LINE_BYTES
     assert {path.name for path in tmp_path.iterdir()} == {log.name}
 
 
 def test_a_command_leaves_nothing_behind(log: Path) -> None:
     """After a look, no process follows the log."""
     add(log, "x\n")
-    place = looked(log).place
+    position = looked(log).place
     add(log, "took\n")
-    looked(log, place, look_s=LONG_S)
+    looked(log, position, look_s=LONG_S)
     time.sleep(0.2)
     following = subprocess.run(["pgrep", "-f", str(log)], capture_output=True, check=False)
     assert following.stdout == b""

@@ -158,9 +158,9 @@ n6 1 bash: connect: Connection timed out
 
 def test_a_look_tells_ports_and_the_processes_behind_them() -> None:
     """Ports are hexadecimal, states are letters; a port without a visible process still counts as a port."""
-    found = parse_listeners("port 1B58 1234\nport 1F90 1235\nheld 1234 77 T\nheld 1234 78 S\n")
-    assert found.ports == {7000, 8080}
-    assert found.states == {77: "T", 78: "S"}
+    listeners = parse_listeners("port 1B58 1234\nport 1F90 1235\nheld 1234 77 T\nheld 1234 78 S\n")
+    assert listeners.ports == {7000, 8080}
+    assert listeners.states == {77: "T", 78: "S"}
 
 
 DISCIPLINES = """qdisc noqueue 0: dev lo root refcnt 2
@@ -207,7 +207,7 @@ def test_a_cache_is_cold_when_most_of_the_data_left_it() -> None:
     """What was never in memory cannot leave it, and what stays there is not read from disk."""
     cold, kept, empty = pagecache.parse("100 3\n50 1\n0 0\n2 3\n40 1\n0 0\n", 3)
     assert cold == pagecache.Cached(files=3, before_kb=400, after_kb=8)
-    assert [each.is_cold for each in (cold, kept, empty)] == [True, False, False]
+    assert [cache.is_cold for cache in (cold, kept, empty)] == [True, False, False]
 
 
 @pytest.mark.parametrize(

@@ -206,12 +206,12 @@ def test_faults_that_hold_the_same_never_share_a_node(seed: int, text: str) -> N
     """Every drawn plan can be read again."""
     plan = drawn(text, seed=seed)
     kinds = {choice.kind.name: choice.kind.fault for choice in choose_all(request_of(text), WHERE)}
-    for place, one in enumerate(plan):
-        for other in plan[place + 1 :]:
+    for index, one in enumerate(plan):
+        for other in plan[index + 1 :]:
             if other.start_s < one.end_s:
                 first, second = (
-                    Occupied(groups=kinds[each.kind].GROUPS, role=each.role, nodes=frozenset(names_of(each.target)))
-                    for each in (one, other)
+                    Occupied(groups=kinds[fault.kind].GROUPS, role=fault.role, nodes=frozenset(names_of(fault.target)))
+                    for fault in (one, other)
                 )
                 assert not first.shared(second)
 
@@ -457,4 +457,4 @@ def test_a_role_without_a_leader_is_named(conductor: Conductor, monkeypatch: pyt
     said = str(raised.value).partition(expected)[2].split("; ")
     assert "n2 reports follower in term 3, sees n1" in said
     assert len(said) > 1
-    assert all(each.endswith(" does not answer") for each in said if not each.startswith("n2"))
+    assert all(sentence.endswith(" does not answer") for sentence in said if not sentence.startswith("n2"))

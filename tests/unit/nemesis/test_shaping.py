@@ -90,7 +90,7 @@ def test_counters_are_those_of_the_node_since_the_rules_began() -> None:
 def rule_of(kind: type[EgressOnNodes], **options: float) -> Rule:
     """The rule of a fault of this kind."""
     planned = PlannedFault(id=0, kind="x", target=Named(("n1",)), start_s=0, end_s=9, options=options)
-    fault = next(each.fault for each in KINDS if each.on_nodes is kind)
+    fault = next(kind_of_fault.fault for kind_of_fault in KINDS if kind_of_fault.on_nodes is kind)
     return kind(fault(planned=planned, targets=("n1",), field=cast("Any", None))).rule(7)
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from clusters.sim.system import SimNodes
 from harness.capabilities import NAMES, SIMULATED, Capabilities
 from harness.faults import PlannedFault
 from harness.targets import Named
@@ -18,9 +19,9 @@ from tests.trials import TOY, trial
 if TYPE_CHECKING:
     from pathlib import Path
 
-WITHOUT_EFFECT = {"packet-rate"}
 OF_REAL_NODES = {"thread-stall"}  # `all` never has it, and `--stalls` does the same in the simulator
-OF_PROGRAMS = {"disk-error"}  # the toy does not say what it does after an error of its disk
+# The toy has no kernel, and does not say what it does after an error of its disk.
+OF_PROGRAMS = {"clock-drift", "disk-error", "disk-slow", "packet-rate"}
 UNSUITED = {"leadership-transfer", "leaders-kill"}  # n1 is always the leader
 NAMED = {
     "file-bitflip": "n1",
@@ -37,25 +38,26 @@ NAMED = {
 OPTIONS = {"file-copy": "file-copy.chunk_bytes=1", "file-rollback": "file-rollback.back=1"}  # the file is short
 
 
-def test_kinds_without_a_simulated_effect_are_left_out_with_a_reason() -> None:
-    """`all` leaves out exactly the kinds without an effect in the simulator."""
-    found = left_out({"n1": Capabilities(available=frozenset({SIMULATED}))})
-    assert {left.kind for left in found} == WITHOUT_EFFECT
-    assert all("has no effect in the simulator" in left.reason for left in found)
+def test_kinds_that_need_a_kernel_are_left_out_with_a_reason() -> None:
+    """`all` leaves out exactly the kinds without an effect on nodes that are no programs, and none on programs."""
+    (left,) = left_out({"n1": Capabilities(available=frozenset({SIMULATED}), missing=SimNodes.lacks)})
+    assert left.kind == "packet-rate"
+    assert "its processes have no kernel of their own" in left.reason
+    assert left_out({"n1": Capabilities(available=frozenset({SIMULATED}))}) == ()
 
 
-@pytest.mark.parametrize("kind", sorted({*all_called()} - WITHOUT_EFFECT - OF_REAL_NODES - OF_PROGRAMS - UNSUITED))
+@pytest.mark.parametrize("kind", sorted({*all_called()} - OF_REAL_NODES - OF_PROGRAMS - UNSUITED))
 def test_a_kind_takes_effect_and_heals(kind: str) -> None:
     """Each fault is effective, there is no error, and the system works afterwards."""
     aim = f"{kind}:{NAMED[kind]}" if kind in NAMED else kind
     own = ("--fault-options", OPTIONS[kind]) if kind in OPTIONS else ()
-    found = trial(*TOY, "--nemesis", aim, "--in-turn", "--fault-on", "2-3", "--fault-off", "1-2", *own)
-    (record,) = found.result.faults
+    result = trial(*TOY, "--nemesis", aim, "--in-turn", "--fault-on", "2-3", "--fault-off", "1-2", *own)
+    (record,) = result.result.faults
     assert record.error is None
     assert record.proof is not None
     assert record.proof.effective, record.proof.reason
-    assert found.result.recovery is not None
-    assert found.result.recovery.error is None
+    assert result.result.recovery is not None
+    assert result.result.recovery.error is None
 
 
 def test_the_end_of_a_full_disk_leaves_killed_processes_alone(tmp_path: Path) -> None:
@@ -71,18 +73,18 @@ def test_the_end_of_a_full_disk_leaves_killed_processes_alone(tmp_path: Path) ->
     }
     file = tmp_path / "plan.json"
     file.write_text(json.dumps({**plan, "faults": [kill, full]}), encoding="utf-8")
-    found = trial(*TOY[2:], "--plan", str(file))
-    assert [(record.planned.kind, record.error) for record in found.result.faults] == [
+    result = trial(*TOY[2:], "--plan", str(file))
+    assert [(record.planned.kind, record.error) for record in result.result.faults] == [
         ("kill", None),
         ("disk-full", None),
     ]
-    assert all(record.proof is not None and record.proof.effective for record in found.result.faults)
+    assert all(record.proof is not None and record.proof.effective for record in result.result.faults)
 
 
 def test_a_kind_without_an_effect_is_refused_by_name() -> None:
     """Such a kind is an error before the run, with the missing effect."""
-    with pytest.raises(Exception, match="packet-rate has no effect in the simulator"):
-        trial(*TOY, "--nemesis", "packet-rate", "--fault-on", "1-2")
+    with pytest.raises(Exception, match="thread-stall has no effect in the simulator"):
+        trial(*TOY, "--nemesis", "thread-stall", "--fault-on", "1-2")
 
 
 def test_an_error_of_a_call_needs_a_system_that_knows_it() -> None:
@@ -101,11 +103,11 @@ def test_an_error_of_a_call_needs_a_system_that_knows_it() -> None:
 @pytest.mark.parametrize("option", ["after", "stall"])
 def test_a_simulated_process_does_not_outlive_its_disk(option: str) -> None:
     """A power loss with such an option has no effect, and the error says why."""
-    found = trial(*TOY, "--nemesis", "power-loss", "--fault-options", f"power-loss.{option}=1", "--fault-on", "2-3")
-    assert {record.proof for record in found.result.faults} == {None}
-    assert all("does not outlive its disk" in (record.error or "") for record in found.result.faults)
-    assert found.result.recovery is not None
-    assert found.result.recovery.error is None
+    result = trial(*TOY, "--nemesis", "power-loss", "--fault-options", f"power-loss.{option}=1", "--fault-on", "2-3")
+    assert {record.proof for record in result.result.faults} == {None}
+    assert all("does not outlive its disk" in (record.error or "") for record in result.result.faults)
+    assert result.result.recovery is not None
+    assert result.result.recovery.error is None
 
 
 def test_a_torn_write_must_survive() -> None:

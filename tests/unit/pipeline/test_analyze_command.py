@@ -87,13 +87,13 @@ def test_what_is_said_steers_no_terminal() -> None:
 
 def test_a_system_s_own_order_is_told_beside_the_verdicts() -> None:
     """An order that is not legal makes no key invalid, and is told of all the same; one that is not known is counted."""
-    found = analysis({"valid": 4, "invalid": 25, "unknown": 1}, valid=30)
-    assert found.exit_code is ExitCode.VALID
-    said = as_text(found)
+    summary = analysis({"valid": 4, "invalid": 25, "unknown": 1}, valid=30)
+    assert summary.exit_code is ExitCode.VALID
+    said = as_text(summary)
     assert "order a/1 key k: no\\x1b[31m order" in said
     assert "order  ... and 15 more in the table of verdicts" in said
     assert "order  1 key has an order that was not checked" in said
-    told = as_document(found, steps())["order_agrees"]
+    told = as_document(summary, steps())["order_agrees"]
     assert {name: told[name] for name in ("valid", "invalid", "unknown")} == {"valid": 4, "invalid": 25, "unknown": 1}
     assert len(told["keys"]) == 20
     assert "order  " not in as_text(analysis(valid=2))
@@ -181,9 +181,9 @@ def test_one_process_needs_no_spark(tmp_path: Path) -> None:
         (tmp_path / "gone").mkdir(exist_ok=True)
         (tmp_path / "gone" / f"{name}.py").write_text(f"raise ImportError('there is no {name}')")
     code = f"import cli; cli.labrys.main(['analyze', {str(tmp_path / 'store')!r}, '--out', {str(tmp_path / 'out')!r}])"
-    found = {"PATH": "", "PYTHONPATH": os.pathsep.join([str(tmp_path / "gone"), str(Path(__file__).parents[3])])}
+    variables = {"PATH": "", "PYTHONPATH": os.pathsep.join([str(tmp_path / "gone"), str(Path(__file__).parents[3])])}
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=120, env=found
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=120, env=variables
     )
     assert done.returncode == ExitCode.INVALID, done.stderr
     assert (tmp_path / "out" / "index.html").is_file()
@@ -298,16 +298,16 @@ def test_a_file_of_the_user_s_goes_to_executors(tmp_path: Path, monkeypatch: pyt
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
     try:
-        found = find_model("results/model.py:Own", by_place=True)
+        model = find_model("results/model.py:Own", by_place=True)
         whole = {"spark.archives": "env.tar.gz#env", "spark.pyspark.python": "./env/bin/python"}
         shipped(whole, tmp_path, "results/model.py:Own")
         with tarfile.open(tmp_path / "labrys-package.tar.gz") as archive:
             assert sorted(archive.getnames()) == ["model.py", "own_part.py"]
             archive.extractall(tmp_path / "executor", filter="data")
-        del sys.modules[found.__module__]
+        del sys.modules[model.__module__]
         shutil.rmtree(folder)
         monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path / "executor")])
-        assert importlib.import_module(found.__module__).Own.initial == 1
+        assert importlib.import_module(model.__module__).Own.initial == 1
         places = reachable({}, "results/model.py:Own")["spark.executorEnv.PYTHONPATH"].split(":")
         assert places[1:] == [str(folder), str(tmp_path)]
         assert Path(places[0], "harness", "op.py").is_file()

@@ -57,9 +57,9 @@ def test_a_whole_table_has_no_trouble() -> None:
 )
 def test_a_footer_tells_what_is_wrong(content: bytes, said: str) -> None:
     """A file that breaks off, one whose footer is no footer, and one that lacks a column."""
-    found = told(content)
-    assert found is not None
-    assert said in found
+    reason = told(content)
+    assert reason is not None
+    assert said in reason
 
 
 @pytest.mark.parametrize(
@@ -139,12 +139,12 @@ def test_spark_names_the_input_that_it_cannot_read(path: str, about: Input) -> N
     error = Bridged(
         Thrown("job failed", None, "", Thrown("r", "FAILED_READ_FILE.NO_HINT", path, Thrown("torn", None, "")))
     )
-    found = without([ONE, TABLE], error)
-    assert found is not None
-    (changed,) = (source for source in found if source.trouble is not None)
+    sources = without([ONE, TABLE], error)
+    assert sources is not None
+    (changed,) = (source for source in sources if source.trouble is not None)
     plain = path.replace("///", "/").replace("%20", " ")
     assert changed == replace(about, trouble=f"{plain}: cannot be read: torn", fingerprint="")
-    assert without(found, error) is None, "a job never begins anew for the same input"
+    assert without(sources, error) is None, "a job never begins anew for the same input"
 
 
 def test_a_failure_of_something_else_is_no_inputs() -> None:
@@ -153,6 +153,6 @@ def test_a_failure_of_something_else_is_no_inputs() -> None:
     assert without([ONE, TABLE], Bridged(Thrown("r", "OUT_OF_MEMORY", "file:/t"))) is None
     assert without([ONE, TABLE], RuntimeError("file:/t")) is None
     error = Unreadable("file:/t", "expected a column 'f', found g")
-    found = without_file([ONE, TABLE], error.path, str(error))
-    assert found is not None
-    assert [source.trouble for source in found] == [None, "file:/t: expected a column 'f', found g"]
+    sources = without_file([ONE, TABLE], error.path, str(error))
+    assert sources is not None
+    assert [source.trouble for source in sources] == [None, "file:/t: expected a column 'f', found g"]

@@ -49,7 +49,7 @@ NO_PAIRS = (
 
 def rows_of(rows: list[tuple[Any, ...]]) -> pa.RecordBatch:
     """Returns operations of one key from f, type, value and result."""
-    columns = [[row[place] for row in rows] for place in range(4)]
+    columns = [[row[index] for row in rows] for index in range(4)]
     names = ("f", "type", "value", "result")
     arrays = dict(zip(names, (pa.array(column, pa.string()) for column in columns), strict=True))
     starts = pa.array(range(0, 2 * len(rows), 2), pa.int64())
@@ -65,13 +65,13 @@ def test_what_is_said_of_texts() -> None:
     batch = coded(rows_of([row[:4] for row in SAYINGS]), coding)
     assert batch.schema == CODED
     rows = batch.to_pylist()
-    found = {
+    sayings = {
         row["start"] // 2: (GENERAL,)
         if row["opcode"] == GENERAL
         else (row["opcode"], row["first_argument"], row["second_argument"])
         for row in rows
     }
-    assert found == {place: said for place, (*_, said) in enumerate(SAYINGS) if said is not None}
+    assert sayings == {index: said for index, (*_, said) in enumerate(SAYINGS) if said is not None}
     rows = coded(rows_of([("cas", "ok", text, None) for text in NO_PAIRS]), coding).to_pylist()
     assert [row["opcode"] for row in rows] == [GENERAL] * len(NO_PAIRS)
 

@@ -54,7 +54,7 @@ def test_a_row_says_whether_the_order_is_a_legal_one(order: str, agrees: str | N
 
 def test_a_part_of_a_key_says_nothing_about_its_order() -> None:
     """Where only some operations of a key are looked at, to tell of them, nothing follows for the order of all."""
-    operations = [replace(op, order=place) for place, op in enumerate(two_writes_and_a_read(stale=True))]
+    operations = [replace(op, order=index) for index, op in enumerate(two_writes_and_a_read(stale=True))]
     row = row_of(
         operations,
         engine=KERNEL,

@@ -46,8 +46,10 @@ def lines(prefix: str, some: list[dict[str, Any]]) -> bytes:
 def files_of(last: int) -> dict[str, bytes]:
     """Returns the content of a file of each format, by its name."""
     some = events(last)
-    ops = [Op(each["index"], each["time"], each["type"], each["process"], each["f"], each["value"]) for each in some]
-    maps = [{Name(name): Name(of) if name in {"type", "f"} else of for name, of in each.items()} for each in some]
+    ops = [
+        Op(event["index"], event["time"], event["type"], event["process"], event["f"], event["value"]) for event in some
+    ]
+    maps = [{Name(name): Name(of) if name in {"type", "f"} else of for name, of in event.items()} for event in some]
     untimed = [event | {"time": -1, "more": [1]} for event in some]
     return {
         "array.json": json.dumps(some, indent=2, separators=(",", " : ")).encode(),
@@ -71,10 +73,10 @@ def test_each_format_has_the_verdict_of_check(tmp_path: Path, last: int, verdict
         [checked] = check_file(paths[-1], Request(wanted=WANTED))
         assert isinstance(checked, Checked), checked
         assert (checked.verdict, checked.operations) == (verdict, 2), name
-    found = run(tmp_path, tmp_path / "out", paths=paths, wanted=WANTED)
-    verdicts = {path: [row["verdict"] for row in rows] for path, rows in rows_of(found, "verdicts").items()}
+    summary = run(tmp_path, tmp_path / "out", paths=paths, wanted=WANTED)
+    verdicts = {path: [row["verdict"] for row in rows] for path, rows in rows_of(summary, "verdicts").items()}
     assert verdicts == {path: [str(verdict)] for path in paths}
-    assert not found.quarantined
+    assert not summary.quarantined
 
 
 def test_the_folder_of_a_run_of_jepsen_is_one_history(tmp_path: Path) -> None:
@@ -106,9 +108,9 @@ def test_a_torn_last_line_is_left_out_as_by_check(tmp_path: Path, separators: tu
         [checked] = check_file(paths[-1], Request(wanted=WANTED))
         assert isinstance(checked, Checked), checked
         assert checked.verdict is Verdict.VALID
-    found = run(tmp_path, tmp_path / "out", paths=paths, wanted=WANTED)
-    assert found.counts == {"valid": len(paths)}
-    assert not found.quarantined
+    summary = run(tmp_path, tmp_path / "out", paths=paths, wanted=WANTED)
+    assert summary.counts == {"valid": len(paths)}
+    assert not summary.quarantined
     (tmp_path / "ended.jsonl").write_text(header + whole + torn[:9] + "\n")
-    found = run(tmp_path, tmp_path / "out2", paths=[str(tmp_path / "ended.jsonl")], wanted=WANTED)
-    assert found.counts == {"unknown": 1}
+    summary = run(tmp_path, tmp_path / "out2", paths=[str(tmp_path / "ended.jsonl")], wanted=WANTED)
+    assert summary.counts == {"unknown": 1}

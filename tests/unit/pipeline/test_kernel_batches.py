@@ -26,9 +26,9 @@ def partition(random: Random) -> tuple[list[int], list[pa.RecordBatch]]:
     """Returns keys, and their rows in batches of random sizes."""
     keys = range(random.randint(1, 12))
     rows = [
-        (key, WRITE, 100 * key + place, 0, 2 * place, 2 * place + 1)
+        (key, WRITE, 100 * key + index, 0, 2 * index, 2 * index + 1)
         for key in keys
-        for place in range(random.choice([1, 2, 5, LARGEST]))
+        for index in range(random.choice([1, 2, 5, LARGEST]))
     ]
     batches = []
     while rows:
@@ -58,7 +58,7 @@ def test_each_key_is_answered_once(monkeypatch: pytest.MonkeyPatch, operations: 
         keys, batches = partition(random)
         answers = [row for batch in decide(iter(batches), asked, asked.coding) for row in batch.to_pylist()]
         assert sorted(row["address"] for row in answers) == keys
-        found = {(row["verdict"], row["cause"]) for row in answers}
-        assert found <= {("valid", None), ("unknown", "out-of-memory")}
+        kinds = {(row["verdict"], row["cause"]) for row in answers}
+        assert kinds <= {("valid", None), ("unknown", "out-of-memory")}
         if operations == LARGEST:
-            assert found == {("valid", None)}
+            assert kinds == {("valid", None)}

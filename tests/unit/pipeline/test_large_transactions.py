@@ -29,7 +29,7 @@ from harness.verdict import Verdict
 from results.pipeline.read.texts import kernel_texts
 from results.pipeline.spark.large_transactions import by_key, by_time
 from results.pipeline.spark.large_transactions.by_key import INTERNAL, KEPT
-from results.pipeline.spark.large_transactions.finish import Found, alone, judgement, refs_of, starts_of
+from results.pipeline.spark.large_transactions.finish import Gathered, alone, judgement, refs_of, starts_of
 from results.pipeline.spark.large_transactions.parcels import PARCELS, packed, unpacked
 from results.pipeline.spark.large_transactions.pieces import EDGE, PARTS, REF, SLICED, Places, numbers_of
 
@@ -82,11 +82,11 @@ def rows_of(operations: Sequence[Operation]) -> pa.RecordBatch:
     """Returns operations as rows of a table of operations."""
     rows = [
         {
-            "key": each.key, "process": each.process, "f": each.f, "type": str(each.type), "start_ns": each.start_ns,
-            "end_ns": each.end_ns, "value": json_text(each.value), "result": json_text(each.result),
-            "invoke_index": each.invoke_index, "complete_index": each.complete_index,
+            "key": op.key, "process": op.process, "f": op.f, "type": str(op.type), "start_ns": op.start_ns,
+            "end_ns": op.end_ns, "value": json_text(op.value), "result": json_text(op.result),
+            "invoke_index": op.invoke_index, "complete_index": op.complete_index,
         }
-        for each in operations
+        for op in operations
     ]  # fmt: skip
     kinds = {name: pa.string() if name in {"key", "f", "type", "value", "result"} else pa.int64() for name in NEEDED}
     return pa.RecordBatch.from_pylist(rows, schema=pa.schema(kinds))
@@ -117,32 +117,32 @@ def in_parts(
     while True:
         spread = split(parts, parts.column("address").to_numpy(), tasks)
         made = [by_key.of_keys(iter(some.to_batches()), asked, left_out, limit) for some in spread]
-        pieces = pa.Table.from_batches([each.numbers for each in made])
-        words = pa.Table.from_batches([each.words for each in made])
-        told = [one for each in made for one in each.told]
-        found = Found(told=told, size=batch.num_rows, memory_limit=limit)
-        found.hold()
-        if found.contradicted() == left_out:
+        pieces = pa.Table.from_batches([part.numbers for part in made])
+        words = pa.Table.from_batches([part.words for part in made])
+        told = [one for part in made for one in part.told]
+        facts = Gathered(told=told, size=batch.num_rows, memory_limit=limit)
+        facts.hold()
+        if facts.contradicted() == left_out:
             break
-        left_out = found.contradicted()
-    wrong = found.wrong()
+        left_out = facts.contradicted()
+    wrong = facts.wrong()
     if wrong is not None:
         columns = columns_at([wrong[0]])
         return alone(Asks(asked), columns, batch.num_rows), columns
-    if found.twice() is None:
-        add_findings(pa.Table.from_batches([each.findings for each in made]), found)
-        add_cycles(batch, pieces, found, asked, slices=slices, limit=limit)
-    columns = columns_at(starts_of(found))
-    return judgement(asked, found, columns, names_of(pieces, words, refs_of(found))), columns
+    if facts.twice() is None:
+        add_findings(pa.Table.from_batches([part.findings for part in made]), facts)
+        add_cycles(batch, pieces, facts, asked, slices=slices, limit=limit)
+    columns = columns_at(starts_of(facts))
+    return judgement(asked, facts, columns, names_of(pieces, words, refs_of(facts))), columns
 
 
-def add_findings(findings: pa.Table, found: Found) -> None:
+def add_findings(findings: pa.Table, facts: Gathered) -> None:
     """Adds the anomalies that are no cycles."""
     rows = findings.to_pylist()
     rows.sort(key=lambda row: (row["step"], row["at"], row["place"], row["number"]))
     counts: Counter[str] = Counter()
-    for each in found.told:
-        counts.update(each.get("counts", {}))
+    for line in facts.told:
+        counts.update(line.get("counts", {}))
     seen = set()
     kept: Counter[str] = Counter()
     for row in rows:
@@ -153,12 +153,12 @@ def add_findings(findings: pa.Table, found: Found) -> None:
             counts[INTERNAL] += 1
         kept[row["name"]] += 1
         if kept[row["name"]] <= KEPT:
-            found.findings.append(row)
-    found.counts = dict(counts)
+            facts.findings.append(row)
+    facts.counts = dict(counts)
 
 
 def add_cycles(
-    batch: pa.RecordBatch, pieces: pa.Table, found: Found, asked: Question, *, slices: int, limit: int
+    batch: pa.RecordBatch, pieces: pa.Table, facts: Gathered, asked: Question, *, slices: int, limit: int
 ) -> None:
     """Adds the cycles."""
     numbers = pieces
@@ -180,18 +180,18 @@ def add_cycles(
     )
     rows = pa.Table.from_batches(by_time.sliced(all_, places, slicing.width))
     across: list[pa.RecordBatch] = []
-    found.shown = []
+    facts.shown = []
     for number, some in by_slice(rows):
         shown = by_time.decided(number, iter(some), slicing, windows=False)
-        found.shown += shown.told
+        facts.shown += shown.told
         across += shown.rows
     for number, some in by_slice(pa.Table.from_batches(across, schema=SLICED)):
-        found.shown += by_time.decided(number, iter(some), slicing, windows=True).told
+        facts.shown += by_time.decided(number, iter(some), slicing, windows=True).told
 
 
 def by_slice(table: pa.Table) -> list[tuple[int, list[pa.RecordBatch]]]:
     """Returns the rows of each slice, in parcels on the way."""
-    rows = [(each.column("slice").to_numpy(), each) for each in table.to_batches()]
+    rows = [(batch.column("slice").to_numpy(), batch) for batch in table.to_batches()]
     parcels = pa.Table.from_batches(packed(iter(rows), SLICED, 1 << 14), schema=PARCELS).sort_by("bucket")
     return [(number, list(some)) for number, some in unpacked(iter(parcels.to_batches()), SLICED)]
 
@@ -213,13 +213,13 @@ def processes(batch: pa.RecordBatch, schema: pa.Schema) -> pa.Table:
 
 def names_of(pieces: pa.Table, words: pa.Table, refs: set[tuple[int, ...]]) -> dict[tuple[int, ...], Any]:
     """Returns the words of pieces."""
-    found = {}
+    names = {}
     for row, its in zip(pieces.to_pylist(), words.to_pylist(), strict=True):
         ref = tuple(row[name] or 0 for name in REF)
         if ref in refs:
             source = -1 if its["source"] is None else its["source"]
-            found[ref] = (its["key"], its["before_text"], its["after_text"], source)
-    return found
+            names[ref] = (its["key"], its["before_text"], its["after_text"], source)
+    return names
 
 
 def random_history(random: Random, *, most: int, lists: bool, mess: float, fresh: int = 1000) -> list[Operation]:  # noqa: C901 - a store and its mistakes
@@ -229,7 +229,7 @@ def random_history(random: Random, *, most: int, lists: bool, mess: float, fresh
     """
     count, keys = random.randint(2, most), random.randint(1, 4)
     states: list[dict[str, Any]] = [{}]
-    events, found = 0, []
+    events, operations = 0, []
     open_: dict[int, tuple[int, list[Any]]] = {}
     begun = value = 0
     process_of = list(range(random.randint(1, 5)))
@@ -271,7 +271,7 @@ def random_history(random: Random, *, most: int, lists: bool, mess: float, fresh
                     now.setdefault(key, []).append(written)
             states.append(now)
         shows = kind is OpType.INFO and random.random() < 0.3
-        found.append(
+        operations.append(
             Operation(
                 process=process_of[slot], f="txn", value=mops, result=result if kind is OpType.OK or shows else None, type=kind,
                 start_ns=start, end_ns=None if kind is OpType.INFO else events, invoke_index=start,
@@ -281,19 +281,19 @@ def random_history(random: Random, *, most: int, lists: bool, mess: float, fresh
         )  # fmt: skip
         if kind is OpType.INFO:
             process_of[slot] += len(process_of) * 100
-    return sorted(found, key=lambda each: each.invoke_index)
+    return sorted(operations, key=lambda operation: operation.invoke_index)
 
 
 def told(found: Judgement, columns: Any) -> Any:
     """Returns what a judgement says, with starts in place of rows."""
     starts = columns.start.tolist()
     anomalies = [
-        (each.kind, each.subject, each.explanation, [starts[row] for row in each.rows],
-         [(starts[a], starts[b], why) for a, b, why in each.edges])
-        for each in found.anomalies
+        (anomaly.kind, anomaly.subject, anomaly.explanation, [starts[row] for row in anomaly.rows],
+         [(starts[a], starts[b], why) for a, b, why in anomaly.edges])
+        for anomaly in found.anomalies
     ]  # fmt: skip
     # The kernel has contradictions of versions in the order of its search; the parts have them in the order of keys.
-    anomalies.sort(key=lambda each: (each[0] == "cyclic-versions", each[2] if each[0] == "cyclic-versions" else ""))
+    anomalies.sort(key=lambda row: (row[0] == "cyclic-versions", row[2] if row[0] == "cyclic-versions" else ""))
     return found.verdict, found.reason, dict(found.counts), dict(found.figures), found.cause, anomalies
 
 
@@ -304,7 +304,7 @@ def plain(kind: str) -> str:
 
 def implied(types: set[str]) -> set[str]:
     """Returns types with all that they imply."""
-    while more := {each for name in types for each in IMPLIED.get(name, ())} - types:
+    while more := {kind for name in types for kind in IMPLIED.get(name, ())} - types:
         types = types | more
     return types
 
@@ -312,10 +312,10 @@ def implied(types: set[str]) -> set[str]:
 def begun(operations: list[Operation], initial: int) -> list[Operation]:
     """Returns the same answers of registers that begin with a value in place of nil."""
     return [
-        replace(each, result=[[f, key, initial if value is None else value] for f, key, value in each.result])
-        if each.type is OpType.OK and isinstance(each.result, list)
-        else each
-        for each in operations
+        replace(operation, result=[[f, key, initial if value is None else value] for f, key, value in operation.result])
+        if operation.type is OpType.OK and isinstance(operation.result, list)
+        else operation
+        for operation in operations
     ]
 
 
@@ -346,7 +346,7 @@ def compare(random: Random, *, most: int, models: Sequence[str] = MODELS) -> Jud
         assert found.verdict is Verdict.UNKNOWN or expected.verdict is Verdict.INVALID
         # In a component, the kernel names no type that another one implies; a part may have only the implied one.
         types = implied({*expected.counts, *expected.figures["allowed-anomaly-types"]})
-        assert {plain(each.kind) for each in found.anomalies} <= {plain(each) for each in types}
+        assert {plain(anomaly.kind) for anomaly in found.anomalies} <= {plain(kind) for kind in types}
         return None
     if "Parts of a history do not search an order" in found.reason:
         assert found.verdict is Verdict.UNKNOWN
@@ -360,8 +360,8 @@ def compare(random: Random, *, most: int, models: Sequence[str] = MODELS) -> Jud
 def test_parts_have_the_judgement_of_the_whole(seed: int) -> None:
     """Random histories of up to 40 transactions, in one to five slices, by seven models."""
     random = Random(seed)
-    found = [compare(random, most=40) for _ in range(60)]
-    verdicts = {each.verdict for each in found if each is not None}
+    judgements = [compare(random, most=40) for _ in range(60)]
+    verdicts = {each.verdict for each in judgements if each is not None}
     assert {Verdict.VALID, Verdict.INVALID} <= verdicts
 
 
@@ -369,8 +369,8 @@ def test_parts_have_the_judgement_of_the_whole(seed: int) -> None:
 def test_parts_show_what_is_searched_on_demand(seed: int) -> None:
     """The same for eleven models whose anomalies compare several keys of two transactions, or single reads."""
     random = Random(seed)
-    found = [compare(random, most=40, models=WEAK) for _ in range(60)]
-    types = {each.kind for judgement in found if judgement is not None for each in judgement.anomalies}
+    judgements = [compare(random, most=40, models=WEAK) for _ in range(60)]
+    types = {anomaly.kind for judgement in judgements if judgement is not None for anomaly in judgement.anomalies}
     assert not types.isdisjoint(ON_DEMAND)
 
 
@@ -399,12 +399,12 @@ def test_a_stale_read_over_many_slices_is_found_with_real_time() -> None:
     """The edge back and real time are a cycle by themselves, whatever lies between."""
     found = judged_in_parts(far_back(), "strict-serializable")
     assert found.verdict is Verdict.INVALID
-    assert [each.kind for each in found.anomalies] == ["G-single-item-realtime"]
+    assert [anomaly.kind for anomaly in found.anomalies] == ["G-single-item-realtime"]
     assert "read x as [0 1]" in found.anomalies[0].explanation
     assert "far apart" in found.reason
     whole = Asks(Question(workload="list-append", model="strict-serializable"))
     expected = whole.judge(ColumnReader("the history").of_batch(rows_of(far_back())))
-    assert [each.kind for each in expected.anomalies] == ["G-single-item-realtime"]
+    assert [anomaly.kind for anomaly in expected.anomalies] == ["G-single-item-realtime"]
 
 
 def test_a_stale_read_over_many_slices_is_unknown_without_real_time() -> None:
@@ -452,8 +452,8 @@ def test_parcels_keep_the_rows_of_each_bucket_in_their_order(memory: int) -> Non
     some = [(buckets[at : at + 100], rows.slice(at, 100)) for at in range(0, 1000, 100)]
     parcels = pa.Table.from_batches(packed(iter(some), OPEN, memory), schema=PARCELS)
     in_order = parcels.take(pa.array(np.argsort(parcels.column("bucket").to_numpy(), kind="stable")))
-    found = {
+    buckets_read = {
         bucket: [start for batch in batches for start in batch.column("start").to_pylist()]
         for bucket, batches in unpacked(iter(in_order.to_batches(max_chunksize=3)), OPEN)
     }
-    assert found == {bucket: np.flatnonzero(buckets == bucket).tolist() for bucket in range(13)}
+    assert buckets_read == {bucket: np.flatnonzero(buckets == bucket).tolist() for bucket in range(13)}

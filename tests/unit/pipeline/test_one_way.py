@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from checker.decide.history import History
+    from checker.decide.history import Decidable
     from checker.decide.question import Question
     from checker.formats.plain import Plain
     from checker.keyed import KeyedAnalysis
@@ -55,17 +55,17 @@ ASKED: list[dict[str, Any]] = [
 def _drawn(name: str, random: Random) -> list[Operation]:
     """Draws a history of several keys, in the order of its invokes."""
     merged = []
-    for place in range(KEYS):
+    for index in range(KEYS):
         _, operations = draw_history(name, random, unique=random.random() < 0.5)
         for op in operations:
             assert isinstance(op.process, int)
-            last = op.complete_index if op.type is OpType.INFO else KEYS * (op.complete_index or 0) + place
+            last = op.complete_index if op.type is OpType.INFO else KEYS * (op.complete_index or 0) + index
             merged.append(
                 replace(
                     op,
-                    process=10 * place + op.process,
-                    key=f"k{place}",
-                    invoke_index=KEYS * op.invoke_index + place,
+                    process=10 * index + op.process,
+                    key=f"k{index}",
+                    invoke_index=KEYS * op.invoke_index + index,
                     complete_index=last,
                 )
             )
@@ -95,14 +95,14 @@ def _read(path: Path) -> Plain:
     return history.plain
 
 
-def _untimed(found: KeyedAnalysis) -> KeyedAnalysis:
+def _untimed(keyed: KeyedAnalysis) -> KeyedAnalysis:
     """Returns an analysis without the times that it took."""
-    keys = {key: replace(analysis, seconds=0.0) for key, analysis in found.keys.items()}
-    search = None if found.search is None else replace(found.search, key="the slowest", seconds=0.0)
-    return replace(found, seconds=0.0, keys=keys, search=search)
+    keys = {key: replace(analysis, seconds=0.0) for key, analysis in keyed.keys.items()}
+    search = None if keyed.search is None else replace(keyed.search, key="the slowest", seconds=0.0)
+    return replace(keyed, seconds=0.0, keys=keys, search=search)
 
 
-def _in_file(path: Path, question: Question) -> History:
+def _in_file(path: Path, question: Question) -> Decidable:
     """Returns the history of a file, from arrays if they suffice."""
     table = None if question.needs_objects else read_table(path, "table", question.model)
     return OfObjects.of(read_operations(path)) if table is None else table

@@ -40,12 +40,12 @@ def draw(pictures: Sequence[Picture]) -> list[Drawn]:
 
 def page(out: Path, rows: Sequence[dict[str, Any]], **outcomes: int) -> dict[str, bytes]:
     """Returns the files of an analysis of some runs."""
-    found = Summary(
+    summary = Summary(
         out=f"file:{out}", runs=len(rows), read=0, operations=10, counts={"valid": 1, "invalid": 1},
         outcomes={name.replace("_", "-"): count for name, count in outcomes.items()}, quarantined=0, refuted=[],
         undecided=[], orders={}, misordered=[], reasons=[], tables={},
     )  # fmt: skip
-    return render(found, rows, lambda names: Gathered(runs={name: {} for name in names}, kinds=[]), draw)
+    return render(summary, rows, lambda names: Gathered(runs={name: {} for name in names}, kinds=[]), draw)
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_a_run_without_a_fault_measures_no_recovery(
     rows = trends([of_case("1", measured_s=None, healed=0, **{name: said[name] for name in names})])
     text = page(tmp_path, rows, as_expected=1)[PAGE].decode()
     cells = re.findall(r'<td class="num" data-name="Recovery">(.*?)</td>', text)
-    assert [[each for each in re.split("<[^>]*>", cell) if each] for cell in cells] == [shown] * 2
+    assert [[word for word in re.split("<[^>]*>", cell) if word] for cell in cells] == [shown] * 2
 
 
 def test_undecided_runs_are_counted_beside_unexpected_ones(tmp_path: Path) -> None:
@@ -199,11 +199,11 @@ def test_only_what_its_report_does_not_show_is_drawn(tmp_path: Path) -> None:
         asked.append(sorted(names))
         return Gathered(runs={}, kinds=[])
 
-    found = Summary(
+    summary = Summary(
         out=f"file:{tmp_path}/out", runs=4, read=4, operations=4, counts={"valid": 3, "invalid": 1}, quarantined=0,
         outcomes={"as-expected": 3, "unexpected": 1}, refuted=[], undecided=[], orders={}, misordered=[], reasons=[], tables={},
     )  # fmt: skip
-    files = render(found, rows, gather, draw)
+    files = render(summary, rows, gather, draw)
     assert asked == [["3", "4"]]
     shown = files[PAGE].decode()
     assert "2 runs of the table above are not drawn here: their reports have their plots." in shown

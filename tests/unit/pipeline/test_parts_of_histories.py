@@ -65,7 +65,7 @@ def random_lines(rng: random.Random, *, careless: float) -> list[bytes]:
 def in_parts(lines: Sequence[bytes], rng: random.Random, keyed: bool = False) -> list[dict[str, Any]] | None:  # noqa: FBT002 - as in the reader
     """Returns the rows of a history that is cut after any of its lines; None if it is not plain."""
     cuts = sorted({0, *(rng.randrange(len(lines) + 1) for _ in range(rng.randrange(4)))})
-    found: list[dict[str, Any]] = []
+    rows_of_parts: list[dict[str, Any]] = []
     for first, last in zip(cuts, [*cuts[1:], len(lines)], strict=True):
         begin = sum(map(len, lines[:first]))
         some = [{"line": line.removesuffix(b"\n"), "begin": begin} for line in lines[first:last]]
@@ -73,18 +73,18 @@ def in_parts(lines: Sequence[bytes], rng: random.Random, keyed: bool = False) ->
         batches = [pa.RecordBatch.from_pylist(some[at : at + size], GIVEN) for at in range(0, len(some), size)]
         for rows in read_part(iter(batches), "r", "h", keyed=keyed):
             assert rows.schema == PART_ROWS
-            found += rows.to_pylist()
-    ends = ends_of([row for row in found if row["row"] in {PART, UNPLAIN}])
+            rows_of_parts += rows.to_pylist()
+    ends = ends_of([row for row in rows_of_parts if row["row"] in {PART, UNPLAIN}])
     if ends is None:
         return None
     crossing = set(ends.crossing)
-    wanted = [row for row in found if row["row"] == LINE or (row["begin"], row["process"]) in crossing]
+    wanted = [row for row in rows_of_parts if row["row"] == LINE or (row["begin"], row["process"]) in crossing]
     rest = joined(ends, [row for row in wanted if row["row"] in {LINE, OPEN}], "r", "h", keyed=keyed)
     if rest is None:
         return None
     kept = [
         {name: row[name] for name in ROWS.names} | {"row": OPERATION}
-        for row in found
+        for row in rows_of_parts
         if row["row"] == OPERATION or (row["row"] == OPEN and (row["begin"], row["process"]) not in crossing)
     ]
     return kept + [row for batch in rest for row in batch.to_pylist()]
@@ -105,11 +105,11 @@ def test_parts_have_the_rows_of_the_whole(seed: int) -> None:
         lines = [HEADER, *random_lines(rng, careless=careless)]
         # Spark gives lines without their ends, so its readers add one to each.
         expected = rows_of(b"".join(line.removesuffix(b"\n") + b"\n" for line in lines))
-        found = in_parts(lines, rng)
-        if found is None:
+        rows = in_parts(lines, rng)
+        if rows is None:
             assert careless or any(row["row"] == BAD for row in expected), lines
             continue
-        assert in_order(found) == in_order(expected), lines
+        assert in_order(rows) == in_order(expected), lines
         plain += 1
     assert plain > 50
 
@@ -119,7 +119,7 @@ def test_values_with_pairs_of_a_key_and_a_value_are_lifted() -> None:
     kinds = (OpType.INVOKE, OpType.OK)
     ops = [Op(at, at * 10, kinds[at % 2], 1, "f", ["k", at // 2]) for at in range(18)]
     for seed in range(9):
-        found = in_parts([HEADER, *lines_of(ops)], random.Random(seed), keyed=True)
-        assert found is not None
-        operations = [(row["key"], row["value"], row["result"]) for row in found if row["row"] == OPERATION]
+        rows = in_parts([HEADER, *lines_of(ops)], random.Random(seed), keyed=True)
+        assert rows is not None
+        operations = [(row["key"], row["value"], row["result"]) for row in rows if row["row"] == OPERATION]
         assert sorted(operations) == [("k", str(at), str(at)) for at in range(9)]

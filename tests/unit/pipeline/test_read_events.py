@@ -120,7 +120,7 @@ def test_each_breach_is_a_row_and_without_one_it_is_pairing(monkeypatch: Any) ->
             assert next((row["line"], row["reason"]) for row in rows if row["row"] == BAD) == breach
             continue
         assert [row["row"] for row in rows if row["row"] != OPERATION] == [END]
-        found = sorted((row for row in rows if row["row"] == OPERATION), key=lambda row: row["invoke_index"])
+        operations = sorted((row for row in rows if row["row"] == OPERATION), key=lambda row: row["invoke_index"])
         expected = [
             {
                 name: json_text(getattr(operation, name)) if name in {"value", "result"} else getattr(operation, name)
@@ -128,7 +128,7 @@ def test_each_breach_is_a_row_and_without_one_it_is_pairing(monkeypatch: Any) ->
             }
             for operation in pairing.finish()
         ]
-        assert [{name: row[name] for name in NAMES[1:]} for row in found] == expected
+        assert [{name: row[name] for name in NAMES[1:]} for row in operations] == expected
     assert HISTORIES / 20 < refused < HISTORIES / 2
 
 
@@ -144,8 +144,8 @@ def test_a_breach_costs_no_other_operation() -> None:
         Op(6, 6, OpType.OK, 3, "write", 4),
     ]
     content = HEADER + b"".join(lines_of(ops))
-    found = [row for row in rows_of(content) if row["row"] == OPERATION]
-    kept = {row["invoke_index"]: (row["type"], row["complete_index"]) for row in found}
+    operations = [row for row in rows_of(content) if row["row"] == OPERATION]
+    kept = {row["invoke_index"]: (row["type"], row["complete_index"]) for row in operations}
     assert kept == {0: ("info", None), 2: ("ok", 3), 4: ("info", None)}
     assert [(line, reason) for _, line, reason in told(content)] == [
         (3, "expected the completion of 'write' of line 2, found 'read'"),
@@ -184,17 +184,17 @@ def test_a_line_that_is_too_long_is_one_bad_line(monkeypatch: Any) -> None:
     """The lines after it keep their numbers."""
     monkeypatch.setattr(reading, "MAX_LINE_BYTES", 200)
     [line] = lines_of([Op(0, 0, OpType.INVOKE, 0, "write", 1)])
-    found = rows_of(HEADER + b"x" * 1000 + b"\n" + line + b"nonsense\n")
-    assert [(row["row"], row["line"]) for row in found if row["row"] == BAD] == [(BAD, 2), (BAD, 4)]
+    rows = rows_of(HEADER + b"x" * 1000 + b"\n" + line + b"nonsense\n")
+    assert [(row["row"], row["line"]) for row in rows if row["row"] == BAD] == [(BAD, 2), (BAD, 4)]
 
 
 def test_nothing_is_read_after_a_bad_event_of_edn() -> None:
     """The operations before it are read, and the row says that the rest is missing."""
-    found = rows_of(b"{:index 0 :type :invoke :process 0 :f :read :value nil :time 1}\n{:type 5}\n", "edn")
-    assert [row["row"] for row in found] == [OPERATION, BAD, END]
-    assert found[1]["reason"].startswith("expected a :type")
-    assert found[1]["reason"].endswith("; nothing after it was read")
-    assert found[1]["line"] == 2
+    rows = rows_of(b"{:index 0 :type :invoke :process 0 :f :read :value nil :time 1}\n{:type 5}\n", "edn")
+    assert [row["row"] for row in rows] == [OPERATION, BAD, END]
+    assert rows[1]["reason"].startswith("expected a :type")
+    assert rows[1]["reason"].endswith("; nothing after it was read")
+    assert rows[1]["line"] == 2
 
 
 WRITERS = {JSONL: lambda ops, rng, _: lines(ops, rng), BARE: bare, EDN: edn, CONSOLE_LOG: console_log}
@@ -211,11 +211,11 @@ def test_the_kernel_reads_the_same_rows_or_none(tmp_path: Path, kind: str) -> No
         for content in (text, damaged(text, rng), damaged(text, rng)):
             keyed = rng.choice([None, False, True])
             source = Source("h", io.BytesIO(content))
-            found = read_plain(source, "r", kind, keyed=keyed)
+            batches = read_plain(source, "r", kind, keyed=keyed)
             # It is at its beginning again.
             slow = [row for batch in read_events(source, "r", kind, keyed=keyed) for row in batch.to_pylist()]
-            if found is not None:
-                rows = [row for batch in found for row in batch.to_pylist()]
+            if batches is not None:
+                rows = [row for batch in batches for row in batch.to_pylist()]
                 assert sorted(rows, key=_place) == sorted(slow, key=_place)
                 assert {row["row"] for row in rows} <= {OPERATION, FAULT, END}
                 faults += any(row["row"] == FAULT for row in rows)

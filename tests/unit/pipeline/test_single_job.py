@@ -53,10 +53,10 @@ def run(store: Path, out: Path, **changes: Any) -> Summary:
     return in_one_process(replace(AnalysisOptions(paths=[str(store)], out=str(out), pictures=False), **changes))
 
 
-def rows_of(found: Summary, name: str) -> dict[str, list[dict[str, Any]]]:
+def rows_of(summary: Summary, name: str) -> dict[str, list[dict[str, Any]]]:
     """Returns the rows of a table by run."""
     rows: dict[str, list[dict[str, Any]]] = {}
-    for folder in found.tables[name]:
+    for folder in summary.tables[name]:
         for row in parquet.read_table(folder.removeprefix("file:")).to_pylist():
             rows.setdefault(row["run"], []).append(row)
     return rows
@@ -84,7 +84,7 @@ def test_a_job_is_whole_and_a_rerun_replaces(tmp_path: Path, monkeypatch: pytest
         with pytest.raises(KeyboardInterrupt):
             run(store, out)
     assert load_manifest(LocalFiles(), str(out)) == before
-    assert [found.name for found in (out / GENERATIONS).iterdir()] == [before.generations[0].id]
+    assert [path.name for path in (out / GENERATIONS).iterdir()] == [before.generations[0].id]
     assert not (out / LOCK).exists()
 
     (out / LOCK).write_text(json.dumps({"host": os.uname().nodename, "pid": os.getppid(), "since": "now"}))
@@ -134,18 +134,18 @@ def test_damage_is_unknown_with_its_reason(tmp_path: Path) -> None:
     (make_run(store, "bad-test", stale=False) / "test.json").write_text("{nonsense")
     expected["demo/bad-test"] = "bad-test/test.json: expected JSON"
     (make_run(store, "bad-results", stale=False) / "results.json").write_text('{"format":"labrys-results","version":3}')
-    found = run(store, tmp_path / "out", pictures=True)
-    rows = rows_of(found, "verdicts")
+    summary = run(store, tmp_path / "out", pictures=True)
+    rows = rows_of(summary, "verdicts")
     assert {
         name for name, its in rows.items() if any(row["verdict"] == "valid" for row in its)
     } == rows.keys() - expected
-    assert found.counts == {"valid": 3, "unknown": sum(len(rows[name]) for name in expected)}
+    assert summary.counts == {"valid": 3, "unknown": sum(len(rows[name]) for name in expected)}
     for name, said in expected.items():
         for row in rows[name]:
             assert (row["verdict"], row["explanation"]) == ("unknown", None), name
             assert said in row["cause"], name
             assert "file:/" in row["cause"], name
-    quarantined = rows_of(found, "quarantine")
+    quarantined = rows_of(summary, "quarantine")
     assert NO_OPERATION not in str(quarantined)
     assert "demo/bad-results" in quarantined
 
@@ -182,10 +182,10 @@ def test_a_file_that_cannot_be_read_to_its_end_is_a_matter_of_spark(tmp_path: Pa
         make_histories(store, histories())
         make_tables(store)
         make_files(store)
-        found = [*(store / "demo").iterdir(), *(each for each in store.iterdir() if each.name != "demo")]
-        for each in found:
-            if each.name != store.name:
-                shutil.rmtree(each) if each.is_dir() else each.unlink()
+        paths = [*(store / "demo").iterdir(), *(path for path in store.iterdir() if path.name != "demo")]
+        for path in paths:
+            if path.name != store.name:
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
         assert _refused(store, tmp_path / "out"), store.name
         assert not (tmp_path / "out").exists() or not list((tmp_path / "out").glob("*.json")), store
 
@@ -264,9 +264,9 @@ def test_csv_is_refused_by_name(tmp_path: Path) -> None:
         BadInput, match=r"table\.csv: expected a history, found a table in CSV, which Labrys does not read"
     ):
         run(table, tmp_path / "out")
-    found = run(store, tmp_path / "out")
-    assert found.counts["unknown"] == 1
-    assert [reason.reason for reason in found.reasons if "CSV, which Labrys does not read" in reason.reason]
+    summary = run(store, tmp_path / "out")
+    assert summary.counts["unknown"] == 1
+    assert [reason.reason for reason in summary.reasons if "CSV, which Labrys does not read" in reason.reason]
 
 
 def test_paths_of_other_file_systems_are_a_matter_of_spark(tmp_path: Path) -> None:
@@ -299,9 +299,9 @@ def test_histories_are_judged_by_what_they_say(tmp_path: Path) -> None:
     operations = two_writes_and_a_read(stale=False)
     operations[-1] = replace(operations[-1], result=None)
     write_history(store / "ours.edn", events_of(operations))
-    found = run(store, tmp_path / "out", wanted=Wanted(model="register"))
-    assert found.counts == {"invalid": 1}
-    (folder,) = found.tables["operations"]
+    summary = run(store, tmp_path / "out", wanted=Wanted(model="register"))
+    assert summary.counts == {"invalid": 1}
+    (folder,) = summary.tables["operations"]
     again = run(
         store,
         tmp_path / "again",
@@ -326,8 +326,8 @@ def test_lines_without_a_header_count_in_their_order(tmp_path: Path) -> None:
     options = AnalysisOptions(
         paths=[str(store)], out=str(tmp_path / "out"), pictures=False, wanted=Wanted(model="register")
     )
-    found = local.analyze_here(options, Steps(Console(file=said, width=500)))
-    assert {row["run"].rpartition("/")[2]: row["verdict"] for row in _verdicts(found)} == {
+    summary = local.analyze_here(options, Steps(Console(file=said, width=500)))
+    assert {row["run"].rpartition("/")[2]: row["verdict"] for row in _verdicts(summary)} == {
         "good.jsonl": "valid",
         "bad.jsonl": "invalid",
     }
@@ -335,8 +335,8 @@ def test_lines_without_a_header_count_in_their_order(tmp_path: Path) -> None:
     assert "bad.jsonl and 1 other history: the first line is an event" in said.getvalue()
 
 
-def _verdicts(found: Summary) -> list[dict[str, Any]]:
-    return [row for rows in rows_of(found, "verdicts").values() for row in rows]
+def _verdicts(summary: Summary) -> list[dict[str, Any]]:
+    return [row for rows in rows_of(summary, "verdicts").values() for row in rows]
 
 
 def test_the_first_invalid_keys_get_a_counterexample(tmp_path: Path) -> None:
@@ -354,9 +354,9 @@ def test_the_first_invalid_keys_get_a_counterexample(tmp_path: Path) -> None:
     assert sorted(row["key"] for row in rows if row["counterexample"] is None) == ["00", "01"]
 
 
-def _files(found: Summary) -> dict[str, bytes]:
+def _files(summary: Summary) -> dict[str, bytes]:
     """Returns the files of all tables, by the table and the name."""
-    folders = [(name, Path(folder.removeprefix("file:"))) for name, its in found.tables.items() for folder in its]
+    folders = [(name, Path(folder.removeprefix("file:"))) for name, its in summary.tables.items() for folder in its]
     return {
         f"{name}/{path.relative_to(folder)}": path.read_bytes()
         for name, folder in folders
@@ -433,9 +433,11 @@ def test_checksums_of_hadoop_go_with_the_file_that_they_are_of(tmp_path: Path) -
     assert list(tmp_path.iterdir()) == []
 
 
-def trends_of(found: Summary) -> dict[str, dict[str, Any]]:
+def trends_of(summary: Summary) -> dict[str, dict[str, Any]]:
     """Returns the rows of the newest table of trends, by run."""
-    return {row["run"]: row for row in parquet.read_table(found.tables["trends"][-1].removeprefix("file:")).to_pylist()}
+    return {
+        row["run"]: row for row in parquet.read_table(summary.tables["trends"][-1].removeprefix("file:")).to_pylist()
+    }
 
 
 def test_a_run_that_crosses_a_threshold_is_unexpected_on_the_page(tmp_path: Path) -> None:
@@ -443,9 +445,9 @@ def test_a_run_that_crosses_a_threshold_is_unexpected_on_the_page(tmp_path: Path
     store, out = tmp_path / "store", tmp_path / "out"
     make_valid(make_run(store, "1", stale=False))
     make_valid(make_run(store, "2", stale=False), "p99_ms < 1: it is 2")
-    found = run(store, out, pictures=True)
-    assert dict(found.outcomes) == {"as-expected": 1, "unexpected": 1}
-    rows = trends_of(found)
+    summary = run(store, out, pictures=True)
+    assert dict(summary.outcomes) == {"as-expected": 1, "unexpected": 1}
+    rows = trends_of(summary)
     assert (rows["demo/1"]["crossed"], rows["demo/1"]["outcome"]) == ([], "as-expected")
     assert (rows["demo/2"]["crossed"], rows["demo/2"]["outcome"]) == (["p99_ms < 1: it is 2"], "unexpected")
     assert rows["demo/2"]["verdict"] == "valid"

@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 def test_only_what_is_planted_is_wrong(tmp_path: Path) -> None:
     """Every kind of anomaly makes its key invalid at its place, and no other key is."""
-    made = plan(12_000, one_key=False, cas=0.1, seed=3, each=1)
+    made = plan(12_000, one_key=False, cas=0.1, seed=3, of_each=1)
     rows = pa.Table.from_batches([chunk(made, key=key, keys=6, base=0, length=1000) for key in (0, 6)])
     parquet.write_table(rows.sort_by("invoke_index"), tmp_path / "operations.parquet")
     operations = list(read_operations(tmp_path / "operations.parquet"))
     assert len(operations) == 12_000
-    found = check_keys(make_model("cas-register", None, {}), operations, memory_limit=1 << 28, threads=1).keys
-    wrong = {key: result for key, result in found.items() if str(result.valid) != "valid"}
+    results = check_keys(make_model("cas-register", None, {}), operations, memory_limit=1 << 28, threads=1).keys
+    wrong = {key: result for key, result in results.items() if str(result.valid) != "valid"}
     assert {planted.kind for planted in made.planted} == set(KINDS)
     assert set(wrong) == {f"k{planted.key}" for planted in made.planted}
     for planted in made.planted:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from random import Random
 
     from results.measure.availability import Window
-    from results.pipeline.write.tables import Read
+    from results.pipeline.write.tables import Reading
 
 RUNS = 20
 CODES = Codes(answers={"mismatch"}, refusals={"not-leader"})
@@ -150,10 +150,10 @@ def random_runs() -> Case:
 def subject_of(case: Case, run: str) -> Subject:
     """Returns a run to measure, with all of its keys in `heat`."""
     faults = [
-        {"fault": each.planned.id, "kind": each.planned.kind, "start_ns": each.start_ns, "end_ns": each.end_ns}
-        for each in case.faults[run]
+        {"fault": fault.planned.id, "kind": fault.planned.kind, "start_ns": fault.start_ns, "end_ns": fault.end_ns}
+        for fault in case.faults[run]
     ]
-    sightings = [{name: getattr(each, name) for name in each.__slots__} for each in case.sightings[run]]
+    sightings = [{name: getattr(sighting, name) for name in sighting.__slots__} for sighting in case.sightings[run]]
     return Subject(
         run=run,
         faults=faults,
@@ -175,8 +175,8 @@ def case(request: pytest.FixtureRequest) -> Case:
             table = table_of(run, operations)
             span = spans.span_of(table)
             assert span is None or request.param > 200 or len(operations) < 200 or span.slices > 2
-            for name, each in timelines.measured(subject_of(made, run), table).items():
-                rows.setdefault(name, []).extend(each)
+            for name, own_rows in timelines.measured(subject_of(made, run), table).items():
+                rows.setdefault(name, []).extend(own_rows)
     return Case(runs=made.runs, faults=made.faults, sightings=made.sightings, rows=rows)
 
 
@@ -217,8 +217,8 @@ def test_rates_beside_faults_are_those_of_the_report(case: Case) -> None:
     }
     rows = [row for row in case.rows[t.AVAILABILITY] if row["part"] == "during"]
     whole = [row for row in rows if row["node"] is None and row["f"] is None]
-    found = {(row["run"], row["fault"]): (row["rate_before"], row["rate_share"]) for row in whole}
-    assert found == {address: pytest.approx(pair) for address, pair in expected.items()}
+    rates = {(row["run"], row["fault"]): (row["rate_before"], row["rate_share"]) for row in whole}
+    assert rates == {address: pytest.approx(pair) for address, pair in expected.items()}
     assert any(pair[1] for pair in expected.values())
     assert not [row for row in rows if row not in whole and row["rate_before"] is not None]
 
@@ -231,11 +231,11 @@ def test_the_availability_of_a_run_is_that_of_the_report(case: Case) -> None:
         assert whole is not None
         told = {row["f"]: (row["asked"], row["answered"]) for row in rows if row["asked"]}
         assert told == {
-            f: (each.operations, each.answered) for f, each in (whole.by_f or {}).items() if each.operations
+            f: (window.operations, window.answered) for f, window in (whole.by_f or {}).items() if window.operations
         }
         assert tuple(map(sum, zip(*told.values(), strict=True))) == (whole.operations, whole.answered)
         by_f = counts(main_phase(operations), CODES).by_f
-        assert {row["f"]: {each: row[each] for each in OUTCOMES} for row in rows} == by_f
+        assert {row["f"]: {kind: row[kind] for kind in OUTCOMES} for row in rows} == by_f
     assert sum(row[REFUSED] for row in case.rows[t.TOTALS]) > 20
 
 
@@ -316,12 +316,12 @@ def test_quantiles_of_a_long_run_are_near(monkeypatch: pytest.MonkeyPatch) -> No
             value=None,
             result=None,
             type=OpType.OK,
-            start_ns=place * S // 1000,
-            end_ns=place * S // 1000 + 1_000_000 * (1 + place * 7919 % count),
-            invoke_index=2 * place,
-            complete_index=2 * place + 1,
+            start_ns=index * S // 1000,
+            end_ns=index * S // 1000 + 1_000_000 * (1 + index * 7919 % count),
+            invoke_index=2 * index,
+            complete_index=2 * index + 1,
         )
-        for place in range(count)
+        for index in range(count)
     ]
     [row] = timelines.measured(Subject(run="r"), table_of("r", operations))[t.TOTALS]
     for name, share in (("p50_ms", 0.5), ("p95_ms", 0.95), ("p99_ms", 0.99)):
@@ -346,7 +346,7 @@ UNSAID = (None, None, None)
 SAID = [(0.7, False, None), (12.5, True, None), (60.0, True, "<b>no leader</b>")]
 
 
-def reading(**tables: Sequence[Mapping[str, Any]]) -> Read:
+def reading(**tables: Sequence[Mapping[str, Any]]) -> Reading:
     """Returns the function that reads these tables."""
 
     def read(name: str, columns: Sequence[str], /, **where: Sequence[str]) -> pa.Table:
@@ -389,9 +389,9 @@ def judged_runs(case: Case) -> dict[str, Sequence[Mapping[str, Any]]]:
         for run in case.runs
     ]
     faults = [
-        {"run": run, "kind": each.planned.kind, "start_ns": each.start_ns, "end_ns": each.end_ns}
+        {"run": run, "kind": fault.planned.kind, "start_ns": fault.start_ns, "end_ns": fault.end_ns}
         for run, its in case.faults.items()
-        for each in its
+        for fault in its
     ]
     return {**case.rows, "runs": runs, "verdicts": verdicts, "faults": faults}
 
@@ -411,8 +411,8 @@ def test_recovery_is_what_the_run_reports(case: Case) -> None:
     windows.append({"run": "without faults", "part": "during", "sustained_ok_s": 9.0})
     said = ("said_recovery_s", "said_restarted", "said_recovery_error")
     told = [
-        {"run": run, "test": "t", "system": "s", "started": "2026-11-21", **dict(zip(said, each, strict=True))}
-        for run, each in runs.items()
+        {"run": run, "test": "t", "system": "s", "started": "2026-11-21", **dict(zip(said, values, strict=True))}
+        for run, values in runs.items()
     ]
     rows = trends(figures(reading(runs=told, availability=windows)))
     columns = ("recovery_s", "recovery_from", "restarted", "unrecovered")
@@ -441,8 +441,8 @@ def test_a_key_without_a_promise_hides_no_verdict(case: Case) -> None:
         (said, 1, Verdict.UNKNOWN),
         (said[1:], 0, Verdict.UNKNOWN),
     ]:
-        found = summary(reading(verdicts=keys), "out", Manifest())
-        assert (found.counts["unknown"], found.unpromised, found.verdict) == (
+        total = summary(reading(verdicts=keys), "out", Manifest())
+        assert (total.counts["unknown"], total.unpromised, total.verdict) == (
             len(keys) - (keys[0] == said[0]),
             unpromised,
             verdict,
@@ -457,7 +457,7 @@ def test_the_page_shows_runs_and_escapes_them(case: Case) -> None:
     told = {row["run"]: row for row in rows}
     assert told[last]["verdict"] == "invalid"
     assert "verdict" in told[last]["regressions"]
-    found = Summary(
+    whole = Summary(
         out="out", runs=len(case.runs), read=0, operations=10, counts={"valid": 11, "invalid": 1}, quarantined=0,
         outcomes={"unexpected": 1},
         refuted=[{"run": last, "key": "<k>", "explanation": "<script>", "outcome": "unexpected"}], tables={},
@@ -465,7 +465,7 @@ def test_the_page_shows_runs_and_escapes_them(case: Case) -> None:
         undecided=[{"run": "<i>run-0</i>", "key": None, "explanation": None, "cause": "<u>no operation</u>"}],
         reasons=[Refusal(reason="<em>torn</em>", rows=2, source="file:/<s>", sources=2)],
     )  # fmt: skip
-    files = render(found, rows, partial(gathered, read), lambda pictures: [draw(picture) for picture in pictures])
+    files = render(whole, rows, partial(gathered, read), lambda pictures: [draw(picture) for picture in pictures])
     page = files[PAGE].decode()
     assert "<script" not in page
     assert "&lt;script&gt;" in page

@@ -32,9 +32,9 @@ def test_a_trend_folder_has_the_runs_of_earlier_nights(tmp_path: Path, capsys: p
     with pytest.raises(SystemExit):
         cli.main(["analyze", str(store), "--out", str(tmp_path / "trend"), "--no-pictures"])
     capsys.readouterr()
-    found = read_trend(tmp_path / "trend")
-    assert found is not None
-    runs, unread = found
+    trend = read_trend(tmp_path / "trend")
+    assert trend is not None
+    runs, unread = trend
     assert len(unread) == 1
     assert "old" in next(iter(unread))
     alone = read_stores([], before=runs)

@@ -204,9 +204,11 @@ def test_a_variable_that_is_no_option_is_named(
 
 def of_many_workloads_without_the_default() -> str:
     """Returns the name of the system on machines that serves the most workloads, and not the default one."""
-    others = [found for _, found in installed(plugins.SYSTEMS) if isinstance(found, Chosen) and not found.type.only_on]
-    without = [found for found in others if NameOptions().workload_name not in found.type.serves]
-    return max(without, key=lambda found: len(found.type.serves)).name
+    others = [
+        chosen for _, chosen in installed(plugins.SYSTEMS) if isinstance(chosen, Chosen) and not chosen.type.only_on
+    ]
+    without = [other for other in others if NameOptions().workload_name not in other.type.serves]
+    return max(without, key=lambda system: len(system.type.serves)).name
 
 
 @pytest.mark.parametrize(

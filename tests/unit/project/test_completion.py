@@ -49,7 +49,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("plan --nemesis bri", {"bridge"}),
         ("check --model reg", {"register"}),
         ("check --algorithm zo", {"zones"}),
-        ("faults disk", {"disk-full", "disk-error", "disk-step"}),
+        ("faults disk", {"disk-full", "disk-error", "disk-slow", "disk-step"}),
         ("suite suites/n", {"suites/nightly.toml"}),
         ("suite s", {"suites/nightly.toml", f"{SIMULATED}-never-settle"}),
         ("suite gossip", {"gossip-glomers"}),
@@ -63,21 +63,21 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_a_shell_completes_what_is_known(line: str, expected: set[str]) -> None:
     """Commands, options, kinds, plug-ins, suites and runs."""
-    found = set(offered(line))
-    assert found == expected or (not expected and not {word for word in found if word != line.rpartition(" ")[2]})
+    words = set(offered(line))
+    assert words == expected or (not expected and not {word for word in words if word != line.rpartition(" ")[2]})
 
 
 def test_a_history_is_a_file() -> None:
     """The shell itself completes files."""
     item = BashComplete(cli.labrys, {}, "labrys", cli.COMPLETION).get_completions(["check"], "sto")
-    assert [each.type for each in item] == ["file"]
+    assert [completion.type for completion in item] == ["file"]
 
 
 @pytest.mark.parametrize("option", ["--system", "--workload", "--fault"])
 def test_code_of_the_user_s_is_a_file(option: str) -> None:
     """If no name of a plug-in begins with the word, the shell completes files."""
     item = BashComplete(cli.labrys, {}, "labrys", cli.COMPLETION).get_completions(["test", option], "own/fil")
-    assert [(each.type, each.value) for each in item] == [("file", "own/fil")]
+    assert [(completion.type, completion.value) for completion in item] == [("file", "own/fil")]
 
 
 @pytest.mark.skipif(shutil.which("fish") is None, reason="this machine has no fish")

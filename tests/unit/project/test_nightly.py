@@ -242,10 +242,10 @@ def test_actionlint_passes() -> None:
 
 def steps_of_the_action() -> dict[str, str]:
     """Returns the script of each step of the action that has one."""
-    found = re.findall(
+    steps = re.findall(
         r"- name: ([^\n]+)\n(?:(?!    - )[^\n]*\n)*?      run: \|\n((?:        [^\n]*\n)+)", ACTION.read_text()
     )
-    return {name: textwrap.dedent(script) for name, script in found}
+    return {name: textwrap.dedent(script) for name, script in steps}
 
 
 def run_step(name: str, cwd: Path, programs: Path, **environment: str) -> subprocess.CompletedProcess[str]:

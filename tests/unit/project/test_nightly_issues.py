@@ -113,12 +113,12 @@ def test_issues_are_opened_and_closed_on_gitlab(tmp_path: Path) -> None:
     (tmp_path / "actions.json").write_text(json.dumps(ACTIONS))
     with ThreadingHTTPServer(("127.0.0.1", 0), _GitLab) as server:
         Thread(target=server.serve_forever, daemon=True).start()
-        place = {
+        variables = {
             "TRACKER": "gitlab", "GITLAB_TOKEN": "secret", "CI_PROJECT_ID": "5",
             "CI_API_V4_URL": f"http://127.0.0.1:{server.server_address[1]}/api/v4",
         }  # fmt: skip
         for words in (("list", "issues.json"), ("carry-out", "actions.json")):
-            done = nightly("issue.sh", *words, cwd=tmp_path, programs=tmp_path / "none", **place)
+            done = nightly("issue.sh", *words, cwd=tmp_path, programs=tmp_path / "none", **variables)
             assert done.returncode == 0, done.stderr
         server.shutdown()
     assert len(json.loads((tmp_path / "issues.json").read_text())) == 103

@@ -18,13 +18,13 @@ def _parsed(path: Path) -> ast.Module:
 
 def test_nanoseconds_in_a_second_are_defined_once() -> None:
     """`harness.units` says it, and nobody else gives the number a name."""
-    found = []
+    paths = []
     for path in SOURCES:
         for node in ast.walk(_parsed(path)):
             value = node.value if isinstance(node, ast.Assign | ast.AnnAssign) else None
             if isinstance(value, ast.Constant) and value.value == 10**9 and isinstance(value.value, int):
-                found.append(str(path.relative_to(ROOT)))
-    assert found == ["harness/units.py"]
+                paths.append(str(path.relative_to(ROOT)))
+    assert paths == ["harness/units.py"]
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "results" / "pipeline").rglob("*.py")), ids=lambda path: path.stem)

@@ -88,8 +88,8 @@ def members(cls: type) -> list[str]:
     """Returns the methods and properties that a plug-in may define."""
     kinds = (property, classmethod, staticmethod)
     names = [name for name in dir(cls) if not name.startswith("_") or name == "__init__"]
-    found = {name: inspect.getattr_static(cls, name) for name in names}
-    return [name for name, member in found.items() if isinstance(member, kinds) or inspect.isfunction(member)]
+    by_name = {name: inspect.getattr_static(cls, name) for name in names}
+    return [name for name, member in by_name.items() if isinstance(member, kinds) or inspect.isfunction(member)]
 
 
 FAILS = '        raise ValueError("no \x1b[31m luck")\n'
@@ -114,20 +114,22 @@ def due(cls: type, name: str) -> str:
     """Returns what a member must return; empty if Labrys does not use its result."""
     member = inspect.getattr_static(cls, name, None)
     function = member.fget if isinstance(member, property) else getattr(member, "__func__", member)
-    found = getattr(function, "__annotations__", {}).get("return", "None")
-    return "" if found in {"None", "Any"} else found
+    annotation = getattr(function, "__annotations__", {}).get("return", "None")
+    return "" if annotation in {"None", "Any"} else annotation
 
 
 def is_wrong(value: str, expected: str) -> bool:
     """Returns whether a value is of another type than a member must return."""
     kind = {"None": "None", "7": "int"}.get(value, "str")
-    return kind not in {each.strip() for each in expected.split("|")}
+    return kind not in {word.strip() for word in expected.split("|")}
 
 
 def wrong_returns(cls: type, names: list[str]) -> list[tuple[str, str]]:
     """Returns members, each with one value that it must not return; `tests/unit/harness/test_returns.py` tries all values."""
-    found = [(name, [value for value in WRONG if is_wrong(value, due(cls, name))]) for name in names if due(cls, name)]
-    return [(name, values[place % len(values)]) for place, (name, values) in enumerate(found)]
+    values_by_name = [
+        (name, [value for value in WRONG if is_wrong(value, due(cls, name))]) for name in names if due(cls, name)
+    ]
+    return [(name, values[index % len(values)]) for index, (name, values) in enumerate(values_by_name)]
 
 
 @pytest.fixture(scope="module")
@@ -150,10 +152,10 @@ def returned(  # noqa: PLR0917 - as `ran`, with a value
     assert "Traceback" not in ended.err + ended.out
     assert "\x1b" not in ended.err + ended.out
     expected = rf"(?:an awaitable of )?{re.escape(due(cls, name))}.*"
-    place = rf"\(\S*mine\.py:{line}\)"
+    location = rf"\(\S*mine\.py:{line}\)"
     return (
         ended,
-        rf"{kind.lower()} \S+: {name} {place} returned {WRONG[value]}; expected {expected}; correct the {kind.lower()}",
+        rf"{kind.lower()} \S+: {name} {location} returned {WRONG[value]}; expected {expected}; correct the {kind.lower()}",
     )
 
 
@@ -165,10 +167,10 @@ def ran(commands: Commands, folder: Path, kind: str, cls: type, name: str, *word
     ended = commands.run(words, folder, cluster=True)
     assert "Traceback" not in ended.err + ended.out
     assert "\x1b" not in ended.err + ended.out
-    place = re.escape(f"mine.py:{line}")
+    location = re.escape(f"mine.py:{line}")
     return (
         ended,
-        rf"{kind.lower()} \S+: {name} \(\S*{place}\) failed: ValueError: no \S+ luck; correct the {kind.lower()}",
+        rf"{kind.lower()} \S+: {name} \(\S*{location}\) failed: ValueError: no \S+ luck; correct the {kind.lower()}",
     )
 
 
@@ -182,8 +184,8 @@ def test_the_right_plug_in_is_valid(commands: Commands, tmp_path: Path) -> None:
 def test_a_system_may_be_named_by_an_absolute_path(commands: Commands, tmp_path: Path) -> None:
     """The name of the test comes from its place, and a folder of the store does not begin with the mark of a slash."""
     (tmp_path / "mine.py").write_text(RIGHT)
-    place = f"{tmp_path / 'mine.py'}:System"
-    words = [word if "--system" not in word else f"--system={place}" for word in COMMAND]
+    location = f"{tmp_path / 'mine.py'}:System"
+    words = [word if "--system" not in word else f"--system={location}" for word in COMMAND]
     ended = commands.run(["test", *words], tmp_path, cluster=True)
     assert ended.status == ExitCode.VALID, ended.err
 
@@ -214,13 +216,13 @@ def test_a_client_that_fails_is_named_in_its_operations(commands: Commands, tmp_
     ended = commands.run(["test", *COMMAND], tmp_path, cluster=True)
     assert "Traceback" not in ended.err + ended.out
     (history,) = (tmp_path / "store").glob("*/2*/history.jsonl")
-    place = rf"ValueError: no luck, in {method} \(\S*mine\.py:\d+\)"
+    location = rf"ValueError: no luck, in {method} \(\S*mine\.py:\d+\)"
     if method == "close":
         assert ended.status == ExitCode.VALID
-        assert not re.search(place, history.read_text())
+        assert not re.search(location, history.read_text())
     else:
         assert ended.status == ExitCode.UNKNOWN
-        assert re.search(place, history.read_text())
+        assert re.search(location, history.read_text())
 
 
 @pytest.mark.parametrize("name", [*members(BaseWorkload), "clients"])

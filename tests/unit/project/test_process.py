@@ -269,8 +269,8 @@ def test_a_signal_to_a_stopped_command_ends_it(tmp_path: Path, wait: str, number
         with subprocess.Popen([sys.executable, str(program)], env=environment(), cwd=ROOT) as waiting:
             try:
                 _when_it_waits(waiting.pid)
-                for each in (signal.SIGSTOP, number, signal.SIGCONT):
-                    waiting.send_signal(each)
+                for sent in (signal.SIGSTOP, number, signal.SIGCONT):
+                    waiting.send_signal(sent)
                     time.sleep(0.02)
                 assert waiting.wait(DEADLINE_S) == ExitCode.INTERRUPTED
             finally:

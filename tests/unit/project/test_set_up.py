@@ -96,9 +96,9 @@ def test_programs_that_some_tests_use_are_named_where_they_cannot_be_had(tmp_pat
     # The programs of this machine, without those two.
     for folder in os.environ["PATH"].split(":"):
         for program in Path(folder).iterdir() if Path(folder).is_dir() else ():
-            place = programs / program.name
-            if program.name not in {"chromium", "chromium-browser", "google-chrome", "fish"} and not place.exists():
-                place.symlink_to(program)
+            link = programs / program.name
+            if program.name not in {"chromium", "chromium-browser", "google-chrome", "fish"} and not link.exists():
+                link.symlink_to(program)
     ended = run(["sh", str(CONTROL), "optional"], programs, only=True)
     assert ended.returncode == 0, ended.stderr
     assert [line.split()[1] for line in ended.stderr.splitlines()] == ["chromium", "fish"]

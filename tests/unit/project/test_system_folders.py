@@ -59,15 +59,15 @@ def texts() -> dict[str, tuple[str, str]]:
     listed = subprocess.run(
         ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True, timeout=60
     ).stdout
-    found = {}
+    by_name = {}
     for name in listed.splitlines():
         path = ROOT / name
         if name.startswith((*RECORDS, *WRITTEN, "benchmarks/", "clusters/systems/")) or not path.is_file():
             continue
         text = path.read_bytes().decode("utf-8", errors="ignore")
         text = f"{name}\n{TABLE.sub('', text) if name.startswith('docs/') else text}"
-        found[name] = text, text.lower()
-    return found
+        by_name[name] = text, text.lower()
+    return by_name
 
 
 # A test holds that the files below agree with the folders: together they count as one file.
@@ -112,13 +112,13 @@ def test_few_files_outside_of_its_folder_name_a_system(system: str) -> None:
 def test_each_system_is_registered_by_its_folder() -> None:
     """Entry points lead to modules of folders, and each folder has one."""
     registered = {}
-    for name, place in PROJECT["entry-points"]["labrys.systems"].items():
-        module, _, kind = place.partition(":")
+    for name, location in PROJECT["entry-points"]["labrys.systems"].items():
+        module, _, kind = location.partition(":")
         *package, folder, _ = module.split(".")
-        assert package == ["clusters", "systems"], place
+        assert package == ["clusters", "systems"], location
         source = ROOT / f"{module.replace('.', '/')}.py"
         classes = {node.name for node in ast.walk(_parsed(source)) if isinstance(node, ast.ClassDef)}
-        assert kind in classes, place
+        assert kind in classes, location
         registered[name] = folder
     assert set(registered.values()) == set(SYSTEMS)
     assert [name for name, folder in registered.items() if not name.startswith(folder.replace("_", "-"))] == []
@@ -147,8 +147,8 @@ def test_an_extra_has_what_the_folder_imports() -> None:
 
 def test_the_contracts_of_imports_are_about_all_folders() -> None:
     """They name no system, but for an exception."""
-    contracts = {each["name"]: each for each in CONFIGURATION["tool"]["importlinter"]["contracts"]}
-    (independent,) = [each for each in contracts.values() if each["type"] == "independence"]
+    contracts = {contract["name"]: contract for contract in CONFIGURATION["tool"]["importlinter"]["contracts"]}
+    (independent,) = [contract for contract in contracts.values() if contract["type"] == "independence"]
     assert independent["modules"] == ["clusters.systems.*"]
     excepted = re.findall(r"clusters\.systems\.(\w+)", " ".join(independent["ignore_imports"]))
     assert set(excepted) <= set(SYSTEMS)
@@ -175,7 +175,9 @@ def _classes(system: str) -> list[type[System]]:
     """Returns the classes of a folder that entry points name."""
     places = PROJECT["entry-points"]["labrys.systems"].items()
     return [
-        plugins.load(plugins.SYSTEMS, name) for name, place in places if place.startswith(f"clusters.systems.{system}.")
+        plugins.load(plugins.SYSTEMS, name)
+        for name, location in places
+        if location.startswith(f"clusters.systems.{system}.")
     ]
 
 
@@ -199,10 +201,10 @@ def _with_kit(modules: set[str]) -> set[str]:
 
 def _imported(path: Path) -> set[str]:
     """Returns the modules that a file imports; of `from a import b`, both `a` and `a.b`, which may be one."""
-    found = set()
+    imported = set()
     for node in ast.walk(_parsed(path)):
         if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
+            imported |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module is not None and not node.level:
-            found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
-    return found
+            imported |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return imported

@@ -24,15 +24,15 @@ EVENTS = [
 
 def calls(path: Path) -> list[str]:
     """Returns the calls of a module that write to a terminal, each as `file:line call`."""
-    found = []
+    lines = []
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Call):
             called = ast.unparse(node.func)
             if called in {"print", "Console", "click.echo", "click.secho", "sys.stdout.write", "sys.stderr.write"} or (
                 called.startswith("traceback.print")
             ):
-                found.append(f"{path.relative_to(ROOT)}:{node.lineno} {called}")
-    return found
+                lines.append(f"{path.relative_to(ROOT)}:{node.lineno} {called}")
+    return lines
 
 
 def test_nothing_else_writes_to_a_terminal() -> None:

@@ -38,9 +38,9 @@ def fault(start_s: float, end_s: float, number: int = 0) -> FaultRecord:
 
 def one(operations: list[Operation], *faults: FaultRecord) -> FaultAvailability:
     """Returns the availability around the first fault."""
-    found = around(faults, operations, CODES)[0]
-    assert found is not None
-    return found
+    own = around(faults, operations, CODES)[0]
+    assert own is not None
+    return own
 
 
 def test_first_and_sustained_ok_after_an_outage() -> None:
@@ -80,10 +80,10 @@ def test_a_refusal_by_a_working_system_is_an_answer() -> None:
 def test_an_operation_belongs_to_when_it_was_wanted() -> None:
     """An operation scheduled in the fault and sent after it counts for the fault."""
     late = operation(13, scheduled_ns=round(11 * S))
-    found = one([late, operation(14)], fault(10, 12))
-    assert found.during.operations == 1
-    assert found.after is not None
-    assert found.after.operations == 1
+    availability = one([late, operation(14)], fault(10, 12))
+    assert availability.during.operations == 1
+    assert availability.after is not None
+    assert availability.after.operations == 1
 
 
 def test_after_ends_where_the_next_fault_begins() -> None:
@@ -111,8 +111,8 @@ def test_what_outlasts_the_workload_is_not_measured() -> None:
 
 def test_reads_after_recovery_do_not_count() -> None:
     """The final phase runs on a healed system, so it does not count for availability."""
-    found = one([operation(11), operation(30, phase="final")], fault(10, 12))
-    assert found.after is None
+    availability = one([operation(11), operation(30, phase="final")], fault(10, 12))
+    assert availability.after is None
 
 
 def test_a_fault_that_never_began_has_no_availability() -> None:
@@ -124,10 +124,10 @@ def test_each_node_is_measured_by_its_own_clients() -> None:
     """Clients of the faulty node see the outage, the others do not."""
     operations = [operation(10 + i / 10) for i in range(20)]
     operations += [operation(10 + i / 10, OpType.INFO, node="n2", error="timeout") for i in range(20)]
-    found = one(operations, fault(10, 12))
-    assert found.nodes["n1"].during.answered == 20
-    assert found.nodes["n2"].during.answered == 0
-    assert found.during.answered == 20
+    availability = one(operations, fault(10, 12))
+    assert availability.nodes["n1"].during.answered == 20
+    assert availability.nodes["n2"].during.answered == 0
+    assert availability.during.answered == 20
 
 
 @given(
@@ -143,11 +143,11 @@ def test_windows_agree_with_counting_by_hand(asked: list[tuple[int, OpType, str]
     """Counts add up over nodes. First ok, sustained ok and gaps equal those of a naive search."""
     asked = [*asked, (600, OpType.OK, "n1")]  # the workload outlasts the fault
     operations = [operation(at / 10, kind, node=node) for at, kind, node in asked]
-    found = one(operations, fault(start / 10, (start + length) / 10)).during
+    availability = one(operations, fault(start / 10, (start + length) / 10)).during
     inside = sorted((at, kind) for at, kind, _ in asked if start <= at < start + length)
     good = [at for at, kind in inside if kind is OpType.OK]
-    assert (found.operations, found.answered) == (len(inside), len(good))
-    assert found.first_ok_s == (pytest.approx((good[0] - start) / 10) if good else None)
+    assert (availability.operations, availability.answered) == (len(inside), len(good))
+    assert availability.first_ok_s == (pytest.approx((good[0] - start) / 10) if good else None)
     sustained = None
     for at in sorted(set(good)):
         ahead = [kind for when, kind in inside if at <= when <= at + 20]
@@ -156,9 +156,9 @@ def test_windows_agree_with_counting_by_hand(asked: list[tuple[int, OpType, str]
             sustained = (at - start) / 10
             break
     if len({at for at, _, _ in asked}) == len(asked):
-        assert found.sustained_ok_s == (None if sustained is None else pytest.approx(sustained))
+        assert availability.sustained_ok_s == (None if sustained is None else pytest.approx(sustained))
     edges = [start, *good, start + length]
-    assert found.longest_gap_s == pytest.approx(max(b - a for a, b in pairwise(edges)) / 10)
+    assert availability.longest_gap_s == pytest.approx(max(b - a for a, b in pairwise(edges)) / 10)
 
 
 def test_a_refusal_that_names_the_leader_is_counted_apart() -> None:
@@ -182,9 +182,9 @@ def test_clients_that_follow_the_leader_measure_the_system() -> None:
     """A client bound to a cut-off node measures that node. A client that moves measures the system."""
     stuck = [operation(10 + i / 10, OpType.INFO, node="n1", error="timeout") for i in range(20)]
     moving = [operation(10 + i / 10, node="n1", via="n3") for i in range(20)]
-    found = one([*stuck, *moving], fault(10, 12))
-    assert (found.during.operations, found.during.answered) == (20, 20)
-    assert (found.nodes["n1"].during.operations, found.nodes["n1"].during.answered) == (20, 0)
+    availability = one([*stuck, *moving], fault(10, 12))
+    assert (availability.during.operations, availability.during.answered) == (20, 20)
+    assert (availability.nodes["n1"].during.operations, availability.nodes["n1"].during.answered) == (20, 0)
 
 
 def test_a_healthy_cluster_is_available() -> None:
@@ -210,7 +210,7 @@ def test_each_function_is_measured_alone() -> None:
     assert whole is not None
     by_f = whole.by_f or {}
     assert whole.longest_gap_s < 0.2
-    assert {f: each.longest_gap_s for f, each in by_f.items()} == {
+    assert {f: window.longest_gap_s for f, window in by_f.items()} == {
         "read": pytest.approx(0.1),
         "write": pytest.approx(5.6),
     }
@@ -234,18 +234,20 @@ def test_the_clients_that_measure_the_system_measure_each_function() -> None:
     ["not-leader", "not-leader: n3 leads", " not-leader : n3", "no-leader", "mismatch"]))  # fmt: skip
 def test_only_a_fail_with_a_code_of_refusals_is_refused(kind: OpType, error: str | None) -> None:
     """Every other operation has its type as its outcome."""
-    found = outcome(kind, error, CODES)
-    assert found in OUTCOMES
-    assert (found == "refused") == (kind is OpType.FAIL and error is not None and error.strip().startswith("not-"))
-    assert found in {"refused", kind}
+    kind_of_outcome = outcome(kind, error, CODES)
+    assert kind_of_outcome in OUTCOMES
+    assert (kind_of_outcome == "refused") == (
+        kind is OpType.FAIL and error is not None and error.strip().startswith("not-")
+    )
+    assert kind_of_outcome in {"refused", kind}
 
 
 def test_the_rate_is_a_share_of_the_rate_before() -> None:
     """Ten answers a second before the fault, one during it: a tenth. The time before it starts where earlier faults ended."""
     operations = [operation(i / 10) for i in range(100)] + [operation(10 + i) for i in range(6)]
-    found = one(operations, fault(10, 15))
-    assert found.rate_before == pytest.approx(10)
-    assert found.rate_share == pytest.approx(0.1)
+    availability = one(operations, fault(10, 15))
+    assert availability.rate_before == pytest.approx(10)
+    assert availability.rate_share == pytest.approx(0.1)
     after_another = one(operations, fault(10, 15), fault(1, 8, 1))
     assert after_another.rate_before == pytest.approx(10)
 

@@ -133,21 +133,21 @@ def test_every_fault_is_shaded(shades: list[Shade]) -> None:
     shown, note = bounds.shown_shades(shades)
     for shade in shades:
         (whole,) = [
-            each
-            for each in shown
-            if (each.kind, each.effective) == (shade.kind, shade.effective)
-            and each.start_s <= shade.start_s
-            and shade.end_s <= each.end_s
+            span
+            for span in shown
+            if (span.kind, span.effective) == (shade.kind, shade.effective)
+            and span.start_s <= shade.start_s
+            and shade.end_s <= span.end_s
         ]
-        assert whole.end_s in {each.end_s for each in shades}
+        assert whole.end_s in {own_shade.end_s for own_shade in shades}
     gap_s = max(shade.end_s for shade in shades) / bounds.PLACES
     assert (f"faults less than {gap_s:.2g} s apart are shaded as one" in note) == (note != "")
-    for each in shown:
+    for span in shown:
         own = sorted(
             (shade.start_s, shade.end_s)
             for shade in shades
-            if (shade.kind, shade.effective) == (each.kind, each.effective)
-            and each.start_s <= shade.start_s <= each.end_s
+            if (shade.kind, shade.effective) == (span.kind, span.effective)
+            and span.start_s <= shade.start_s <= span.end_s
         )
         end_s = own[0][1]
         for start_s, until_s in own[1:]:

@@ -93,8 +93,8 @@ def test_a_client_that_chose_its_node_names_that_node(record: RunRecord) -> None
 )
 def test_where_no_fault_was_on_that_is_said(record: RunRecord, faults: list[FaultRecord], expected: list[str]) -> None:
     """A violation far from every fault is not attributed to one."""
-    found = circumstances(EXAMPLE, replace(record, faults=faults))
-    assert found[: len(expected)] == expected
+    sentences = circumstances(EXAMPLE, replace(record, faults=faults))
+    assert sentences[: len(expected)] == expected
 
 
 def test_a_sentence_about_a_node_needs_polls_on_both_sides(record: RunRecord) -> None:

@@ -65,7 +65,7 @@ def test_outcomes_and_gaps_are_compared(stored_run: Run, tmp_path: Path) -> None
     document = {"counts": counts, "availability": {"longest_gap_s": 0.25}}
     other.results_json.write_text(json.dumps(document))
     rows = {row["name"]: row for row in comparison([stored_run, other])["rows"]}
-    assert [rows[f"operations that ended {each}"]["texts"][1] for each in ("fail", "refused")] == ["4", "3"]
+    assert [rows[f"operations that ended {kind}"]["texts"][1] for kind in ("fail", "refused")] == ["4", "3"]
     assert rows["longest gap"]["texts"][1] == "250 ms"
     assert rows["longest gap of write"]["texts"][0].endswith("s")
     assert rows["longest gap of write"]["texts"][1] == "—"
@@ -101,10 +101,10 @@ def test_differences_stand_first(stored_run: Run, store: Store) -> None:
 def test_the_latencies_of_all_runs_are_in_each_panel(stored_run: Run, store: Store) -> None:
     """Each run has a line and a dashed line for each function, in a colour of its own."""
     other = store_run(store, record(seed=7, operations=300))
-    found = overlay([stored_run, other], "AB")
-    assert found.drawing is not None
-    assert not found.problems
-    drawn = re.findall(r'style="fill: none; ([^"]*stroke: var\(--fault-(\d)\)[^"]*)"', found.drawing)
+    drawn_over = overlay([stored_run, other], "AB")
+    assert drawn_over.drawing is not None
+    assert not drawn_over.problems
+    drawn = re.findall(r'style="fill: none; ([^"]*stroke: var\(--fault-(\d)\)[^"]*)"', drawn_over.drawing)
     functions = len(build(record(seed=7, operations=300))["counts"]["by_f"])
     for run in "01":
         own = [style for style, colour in drawn if colour == run and "stroke-width: 1.3" in style]
@@ -115,14 +115,14 @@ def test_the_latencies_of_all_runs_are_in_each_panel(stored_run: Run, store: Sto
 def test_a_run_that_cannot_be_drawn_is_named(stored_run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A damaged, missing or large history does not hide the other runs."""
     empty = Run(tmp_path)
-    found = overlay([stored_run, empty], "AB")
-    assert found.drawing is not None
-    assert [problem.split(":")[0] for problem in found.problems] == ["B is not drawn"]
+    drawn_over = overlay([stored_run, empty], "AB")
+    assert drawn_over.drawing is not None
+    assert [problem.split(":")[0] for problem in drawn_over.problems] == ["B is not drawn"]
     assert overlay([empty, empty], "AB").drawing is None
     monkeypatch.setattr("results.page.overlay.MAX_BYTES", 10)
-    found = overlay([stored_run, empty], "AB")
-    assert "exceeds the maximum size" in found.problems[0]
-    assert found.drawing is None
+    drawn_over = overlay([stored_run, empty], "AB")
+    assert "exceeds the maximum size" in drawn_over.problems[0]
+    assert drawn_over.drawing is None
 
 
 def test_what_is_too_large_is_not_compared_and_named(stored_run: Run, tmp_path: Path) -> None:
@@ -140,5 +140,5 @@ def test_what_is_too_large_is_not_compared_and_named(stored_run: Run, tmp_path: 
 
 def test_options_are_shown_as_they_are_typed() -> None:
     """Each option of `labrys test`, of every system and every workload, has its flag's name in the comparison."""
-    options = [*options_of(run_test), *(option for each in loadable() for option in each.options)]
+    options = [*options_of(run_test), *(option for choice in loadable() for option in choice.options)]
     assert [flag(str(option.name)) for option in options] == [option.opts[0] for option in options]

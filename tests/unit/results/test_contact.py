@@ -55,8 +55,8 @@ def recorded(record: RunRecord, operation: Operation) -> RunRecord:
 def data_of(page: str) -> dict[str, Any]:
     """Returns the timeline's data in a page."""
     start = page.index(">", page.index('id="data"')) + 1
-    found: dict[str, Any] = json.loads(page[start : page.index("</script>", start)])
-    return found
+    data: dict[str, Any] = json.loads(page[start : page.index("</script>", start)])
+    return data
 
 
 def test_the_figure_the_key_page_and_the_timeline_name_the_node_that_answered(valid_record: RunRecord) -> None:
@@ -84,8 +84,8 @@ def test_an_operation_whose_answer_has_no_name_is_said_to_be_sent(valid_record: 
 
 def test_the_story_marks_the_node_that_answered(valid_record: RunRecord) -> None:
     """The row of the node where the client began has no mark."""
-    moments = [each for each in story(scene_of(EXAMPLE), recorded(valid_record, WRITE)) if each.kind == OPERATION]
-    assert [each.nodes for each in moments] == [("n2",), ("n2",)]
+    moments = [moment for moment in story(scene_of(EXAMPLE), recorded(valid_record, WRITE)) if moment.kind == OPERATION]
+    assert [moment.nodes for moment in moments] == [("n2",), ("n2",)]
     assert moments[-1].text == "Process 4 at n2 ends ok: write 7."
     asked = replace(WRITE, via=None)
     last = story(scene_of(replace(EXAMPLE, operations=[asked])), recorded(valid_record, asked))[-1]

@@ -46,29 +46,29 @@ def zones(*operations: Operation) -> list[tuple[Any, int, int, bool]]:
 
 def test_a_stale_read_is_a_value_inside_the_stretch_of_another() -> None:
     """1 is current from its write's end to its read's start. 2 must be current in between."""
-    found = zones(operation("write", 1, 0, 10), operation("write", 2, 20, 30), operation("read", 1, 40, 50))
-    assert found == [(1, 10, 40, True), (2, 20, 30, False)]
+    spans = zones(operation("write", 1, 0, 10), operation("write", 2, 20, 30), operation("read", 1, 40, 50))
+    assert spans == [(1, 10, 40, True), (2, 20, 30, False)]
 
 
 def test_two_values_cannot_both_be_current() -> None:
     """Reads that alternate: both zones overlap."""
-    found = zones(
+    spans = zones(
         operation("write", 1, 0, 10), operation("write", 2, 0, 11), operation("read", 1, 20, 30),
         operation("read", 2, 40, 50), operation("read", 1, 60, 70),
     )  # fmt: skip
-    assert [(value, forward) for value, _, _, forward in found] == [(1, True), (2, True)]
+    assert [(value, forward) for value, _, _, forward in spans] == [(1, True), (2, True)]
 
 
 def test_the_initial_value_was_current_before_everything() -> None:
     """A read of nil after the end of a write."""
-    found = zones(operation("read", None, 0, 3), operation("write", 1, 5, 10), operation("read", None, 20, 30))
-    assert found == [(None, 0, 20, True), (1, 5, 10, False)]
+    spans = zones(operation("read", None, 0, 3), operation("write", 1, 5, 10), operation("read", None, 20, 30))
+    assert spans == [(None, 0, 20, True), (1, 5, 10, False)]
 
 
 def test_a_cas_knows_both_of_its_values() -> None:
     """A compare-and-set reads the old value and writes the new one."""
-    found = zones(operation("write", 1, 0, 10), operation("cas", [1, 2], 20, 30), operation("read", 1, 40, 50))
-    assert found == [(1, 10, 40, True), (2, 20, 30, False)]
+    spans = zones(operation("write", 1, 0, 10), operation("cas", [1, 2], 20, 30), operation("read", 1, 40, 50))
+    assert spans == [(1, 10, 40, True), (2, 20, 30, False)]
 
 
 def test_no_contradiction_is_drawn_where_values_are_not_unique() -> None:
@@ -108,15 +108,15 @@ def test_precedence_leaves_out_what_follows() -> None:
 
 def test_the_examples_operations_are_the_historys(stale_record: RunRecord) -> None:
     """The operations are found by index. The culprit is the last to end, unless the checker names another."""
-    found = counterexample(stale_record.parts)
-    example = read_counterexample(found, by_index(stale_record.operations), "because")
+    stored = counterexample(stale_record.parts)
+    example = read_counterexample(stored, by_index(stale_record.operations), "because")
     assert example is not None
     assert example.key == "k0"
     assert [op.f for op in example.operations] == ["write", "write", "read"]
     assert example.culprit is example.operations[-1]
     assert all(op in stale_record.operations for op in example.operations)
     assert len(contradiction(example, stale_record.operations)) == 2
-    named = read_counterexample({**found, "op": found["operations"][0]}, by_index(stale_record.operations), "because")
+    named = read_counterexample({**stored, "op": stored["operations"][0]}, by_index(stale_record.operations), "because")
     assert named is not None
     assert named.culprit is named.operations[0]
 
@@ -177,10 +177,10 @@ def test_a_run_that_has_just_ended_shows_the_operations_themselves(
     [part] = linearizability("cas-register", stale_record.operations)
     from_file = counterexamples_of(replace(stale_record, parts=[replace(part, counterexamples=())]), "")
     monkeypatch.setattr("results.record.counterexample.read_counterexample", None)
-    found = counterexamples_of(replace(stale_record, parts=[part]), "")
-    assert found is part.counterexamples
-    assert list(found) == list(from_file)
-    assert all(any(op is known for known in stale_record.operations) for op in found[0].operations)
+    examples = counterexamples_of(replace(stale_record, parts=[part]), "")
+    assert examples is part.counterexamples
+    assert list(examples) == list(from_file)
+    assert all(any(op is known for known in stale_record.operations) for op in examples[0].operations)
 
 
 def test_a_cycle_has_an_arrow_for_each_edge() -> None:
@@ -188,11 +188,11 @@ def test_a_cycle_has_an_arrow_for_each_edge() -> None:
     first = operation("txn", [["append", "x", 1]], 0, 9)
     second = operation("txn", [["append", "y", 2]], 1, 8)
     edges = [[first.invoke_index, second.invoke_index, "rw x"], [second.invoke_index, first.invoke_index, "ww <y>"]]
-    found = {
+    stored = {
         "operations": [{"invoke_index": op.invoke_index} for op in (first, second)],
         "edges": [*edges, [first.invoke_index, 77, "wr z"], [1, 2], "no edge", [None, 1, "rw"]],
     }
-    example = read_counterexample(found, by_index([first, second]), "a cycle")
+    example = read_counterexample(stored, by_index([first, second]), "a cycle")
     assert example is not None
     assert [list(edge) for edge in example.edges] == edges
     svg = str(diagram(example, ()))
@@ -214,11 +214,11 @@ def test_a_fault_is_a_band_between_the_events_around_its_own_edges() -> None:
     assert 'class="fault"' not in plain
     assert str(diagram(example, (), [fault(9, 50, 60), fault(8, 1, 1)])) == plain
     svg = str(diagram(example, (), [fault(0, 5, 30), fault(1, 30, 99)]))
-    found = [
+    bands = [
         (float(x), float(x) + float(w)) for x, w in re.findall(r'class="fault".*?x="([^"]*)".*?width="([^"]*)"', svg)
     ]
     columns = sorted({float(x) for x in re.findall(r'class="tick" x1="([^"]*)"', svg)})
-    (left, middle), (begin, right) = found
+    (left, middle), (begin, right) = bands
     assert left < columns[0]
     assert columns[2] < middle < columns[3]
     assert begin == pytest.approx(middle, abs=0.2)

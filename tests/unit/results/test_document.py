@@ -197,7 +197,7 @@ def test_leaders_of_the_final_reads_are_not_counted(valid_record: RunRecord) -> 
     document = build(replace(valid_record, sightings=seen, timings={"workload": 60.0}))
     assert document["leadership"] == {"changes": 0, "leaders": ["n1"], "terms": [1]}
     assert len(document["sightings"]) == 2
-    assert [each.node for each in workload_sightings_from(document)] == ["n1"]
+    assert [sighting.node for sighting in workload_sightings_from(document)] == ["n1"]
 
 
 @pytest.mark.parametrize("applied", [{"n1": [1]}, {"n1": [1, "2"]}, {"n1": [1, True]}])
@@ -324,7 +324,7 @@ def test_a_new_observation_is_a_field_in_one_place() -> None:
         read([document[0] | {"weight": -1}], list[Weighed], "sightings")
 
 
-@pytest.mark.parametrize("missing", [each.name for each in fields(Observations)])
+@pytest.mark.parametrize("missing", [field.name for field in fields(Observations)])
 def test_a_document_without_an_observation_is_refused(valid_record: RunRecord, missing: str) -> None:
     """What is not there is not taken for what did not happen."""
     document = build(valid_record)

@@ -67,26 +67,26 @@ def stuck(valid_record: RunRecord) -> RunRecord:
 def printed(record: RunRecord) -> str:
     """Returns the evidence of all parts on the terminal."""
     out = io.StringIO()
-    for each in evidence(record):
-        print_evidence(Console(file=out, width=200, markup=False), each)
+    for piece in evidence(record):
+        print_evidence(Console(file=out, width=200, markup=False), piece)
     return out.getvalue()
 
 
 def test_a_system_that_did_not_recover_shows_the_positions_of_its_nodes(stuck: RunRecord) -> None:
     """The table has each node at each poll, the leader with its term, and what Labrys did meanwhile."""
-    (found,) = evidence(stuck)
-    table, *_ = found.tables
+    (piece,) = evidence(stuck)
+    table, *_ = piece.tables
     assert table.heads == ("time", "n1", "n2", "n3", "leads", "since the row before")
     at = {row[0]: row for row in table.rows}
     assert at["62.0 s"] == ("62.0 s", "1,240", "1,240", "101 candidate", "n1 in term 0", "Labrys waits for recovery")
     assert at["74.0 s"][2] == "no answer"
     assert any("Labrys restarts all nodes" in row[5] for row in table.rows)
-    assert list(found.sentences[-3:]) == [
+    assert list(piece.sentences[-3:]) == [
         "At 88.0 s, the last poll before Labrys restarted the nodes, n1 had applied the most entries, 1,601.",
         "n2 did not report an applied index at that time.",
         "n3 was 1,500 entries behind; polls had seen it at 101 since 30.0 s.",
     ]
-    assert found.texts[0][1].splitlines()[-1] == "Reset write index"
+    assert piece.texts[0][1].splitlines()[-1] == "Reset write index"
 
 
 def dead(stuck: RunRecord, *operations: Operation, **details: Any) -> RunRecord:
@@ -106,18 +106,20 @@ def failed(stuck: RunRecord, node: str, at_s: float, error: str | None) -> Opera
 
 def test_a_system_that_did_not_recover_shows_the_codes_of_its_errors_by_node(stuck: RunRecord) -> None:
     """They count from the last faults on. A compare-and-set that did not match is an answer, and errors have several lines."""
-    operations = [failed(stuck, "n1", 80.0 + place, "status-504: the store\nis dead") for place in range(3)]
+    operations = [failed(stuck, "n1", 80.0 + index, "status-504: the store\nis dead") for index in range(3)]
     operations += [failed(stuck, "n2", 84.0, "status-504: dead"), failed(stuck, "n3", 85.0, None)]
     early = failed(stuck, "n1", 2.0, "early: before the last faults")
     run = dead(stuck, early, *operations)
-    (found,) = evidence(run)
-    table = next(each for each in found.tables if each.title == "The errors of the clients since 50.0 s")
+    (piece,) = evidence(run)
+    table = next(own_table for own_table in piece.tables if own_table.title == "The errors of the clients since 50.0 s")
     assert table.heads == ("function", "code", "number", "at", "first", "last", "the last one")
     assert [*table.rows] == [
         ("write", "status-504", "4", "n1 3, n2 1", "80.1 s", "84.1 s", "status-504: dead"),
         ("write", "never ended", "1", "n3 1", "85.0 s", "85.0 s", ""),
     ]
-    reports = next(each for each in found.tables if each.title == "The last reports of the nodes since 50.0 s")
+    reports = next(
+        own_table for own_table in piece.tables if own_table.title == "The last reports of the nodes since 50.0 s"
+    )
     assert {row[0] for row in reports.rows} == {"n1", "n2", "n3"}
     assert "status-504: the store is dead" in printed(dead(stuck, *operations[:3]))
 
@@ -128,10 +130,10 @@ def test_an_unknown_recovery_shows_the_same_and_no_escaped_line_breaks(stuck: Ru
         stuck, failed(stuck, "n1", 80.0, "status-504: dead"), restarted=False, restarted_s=None, error="later\nx"
     )
     run = replace(run, parts=[replace(run.parts[0], verdict=Verdict.UNKNOWN)])
-    found, whole = evidence(run)
-    assert [title for title, _ in found.texts] == ["The wait"]
+    piece, whole = evidence(run)
+    assert [title for title, _ in piece.texts] == ["The wait"]
     assert whole.part == module.WHOLE_RUN
-    assert any(table.title == "The errors of the clients since 50.0 s" for table in found.tables)
+    assert any(table.title == "The errors of the clients since 50.0 s" for table in piece.tables)
     assert any(table.title == "The errors of the clients" for table in whole.tables)
     text = printed(run)
     assert "\\n" not in text
@@ -153,8 +155,8 @@ def test_no_part_prints_escaped_line_breaks(valid_record: RunRecord) -> None:
 def test_a_long_recovery_has_a_bounded_table(stuck: RunRecord, monkeypatch: pytest.MonkeyPatch) -> None:
     """The rows are evenly spread, the last poll is one of them, and the number of others is told."""
     monkeypatch.setattr(module, "MAX_POLLS", 5)
-    (found,) = evidence(stuck)
-    table, *_ = found.tables
+    (piece,) = evidence(stuck)
+    table, *_ = piece.tables
     assert len(table.rows) <= 6
     assert table.rows[-1][0] == "100.0 s"
     assert table.left_out == 26 - len(table.rows)
@@ -163,8 +165,8 @@ def test_a_long_recovery_has_a_bounded_table(stuck: RunRecord, monkeypatch: pyte
 
 def test_a_run_without_positions_has_no_table_of_them(stuck: RunRecord) -> None:
     """Its system reports none."""
-    (found,) = evidence(replace(stuck, positions=Positions()))
-    assert not any(table.title.startswith("Entries") for table in found.tables)
+    (piece,) = evidence(replace(stuck, positions=Positions()))
+    assert not any(table.title.startswith("Entries") for table in piece.tables)
 
 
 DIFFERENCE = Replicas(
@@ -193,7 +195,7 @@ def test_other_parts_show_the_data_of_their_sentence(valid_record: RunRecord, tm
             own,
         ],
     )
-    assert [each.part for each in evidence(run)] == ["replicas-equal", "log-patterns", "own", "client-errors"]
+    assert [piece.part for piece in evidence(run)] == ["replicas-equal", "log-patterns", "own", "client-errors"]
     text = printed(run)
     for expected in (
         "k3",
@@ -208,16 +210,16 @@ def test_other_parts_show_the_data_of_their_sentence(valid_record: RunRecord, tm
 
 def test_two_leaders_show_their_reports(valid_record: RunRecord) -> None:
     """Each report has its node, its term and its polls."""
-    claims = [Sighting(time_ns=place * S, node=f"n{place}", role="leader", term=0) for place in (1, 2)]
+    claims = [Sighting(time_ns=number * S, node=f"n{number}", role="leader", term=0) for number in (1, 2)]
     part = Part(name=ONE_LEADER, verdict=Verdict.INVALID, reason="Two.", extra=True)
-    (found,) = evidence(replace(valid_record, parts=[part], sightings=claims))
-    assert found.tables[0].rows == [("0", "n1", "1.0 s", "1.0 s"), ("0", "n2", "2.0 s", "2.0 s")]
+    (piece,) = evidence(replace(valid_record, parts=[part], sightings=claims))
+    assert piece.tables[0].rows == [("0", "n1", "1.0 s", "1.0 s"), ("0", "n2", "2.0 s", "2.0 s")]
 
 
 def test_valid_parts_and_counterexamples_have_no_evidence(valid_record: RunRecord, stale_record: RunRecord) -> None:
     """A counterexample has its own story."""
     assert evidence(valid_record) == []
-    assert "linearizable" not in [each.part for each in evidence(stale_record)]
+    assert "linearizable" not in [piece.part for piece in evidence(stale_record)]
 
 
 def test_foreign_details_stay_small_text(valid_record: RunRecord) -> None:

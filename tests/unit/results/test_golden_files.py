@@ -200,8 +200,14 @@ def test_suites_keep_their_meaning() -> None:
         ]
         for case in row.cases
     ]
-    found = {"name": row.name, "seed": row.seed, "standing": row.standing, "problem": row.problem, "cases": cases}
-    assert found == json.loads((GOLDEN / "suite" / "row.json").read_text(encoding="utf-8"))
+    row_document = {
+        "name": row.name,
+        "seed": row.seed,
+        "standing": row.standing,
+        "problem": row.problem,
+        "cases": cases,
+    }
+    assert row_document == json.loads((GOLDEN / "suite" / "row.json").read_text(encoding="utf-8"))
 
 
 def main() -> None:

@@ -56,9 +56,9 @@ def test_an_extra_part_that_is_unknown_is_skipped(valid_record: RunRecord) -> No
         assert counts == {"tests": "2", "failures": "0", "errors": "0", "skipped": "0"} | {
             "failures" if tag == "failure" else tag: "1"
         }
-        found = root.find(f".//testcase/{tag}")
-        assert found is not None
-        assert (found.get("message"), found.text) == (reason, reason)
+        element = root.find(f".//testcase/{tag}")
+        assert element is not None
+        assert (element.get("message"), element.text) == (reason, reason)
 
 
 @given(st.text(), st.text())

@@ -56,12 +56,12 @@ def test_a_line_has_the_time_of_the_run(valid_record: RunRecord, tmp_path: Path)
     ahead = NodeClock(offset_ns=2 * S, uncertain_ns=1_000_000, zone_s=7200)
     unsure = NodeClock(offset_ns=900_000, uncertain_ns=1_000_000, zone_s=0)
     record = replace(valid_record, clocks=clocks(n1=ahead, n2=unsure))
-    found = read_logs(run, record, [(11 * S, 12 * S)])
-    assert [(line.time_ns, line.node, line.text) for line in found.lines] == [
+    logs = read_logs(run, record, [(11 * S, 12 * S)])
+    assert [(line.time_ns, line.node, line.text) for line in logs.lines] == [
         (10_250_000_000, "n1", "INFO n1 became leader in term 3"),
         (13_500_000_000, "n2", "INFO n2 follows n1"),
     ]
-    assert found.notes == []
+    assert logs.notes == []
 
 
 def test_only_lines_that_tell_something_are_read(valid_record: RunRecord, tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_two_lines_that_differ_in_numbers_stay_two(valid_record: RunRecord, tmp_
 def test_lines_about_other_nodes_stay_apart(valid_record: RunRecord, tmp_path: Path) -> None:
     """The number in a name is no number: two votes of a node in one term are what a reader looks for."""
     votes = ["votes for n1 in term 5", "votes for n2 in term 5", "votes for n1 in term 6", "votes for n2 in term 7"]
-    run = write(tmp_path, "n3", *((10 + place / 10, text) for place, text in enumerate(votes)))
+    run = write(tmp_path, "n3", *((10 + index / 10, text) for index, text in enumerate(votes)))
     lines = read_logs(run, replace(valid_record, clocks=clocks(n3=EXACT)), [(9 * S, 11 * S)]).lines
     assert [line.text for line in lines] == votes
 
@@ -125,7 +125,7 @@ def test_reading_in_batches_changes_nothing(
     """Times of a repeated line are read in batches; a pause within a batch still ends a group."""
     monkeypatch.setattr(module, "BATCH", batch)
     times_s = [1.0, 1.1, 1.2, 1.3, 9.0, 9.1, 9.2, 30.0, 31.0, 32.0, 33.0]
-    run = write(tmp_path, "n1", *((at_s, f"retry {place}") for place, at_s in enumerate(times_s)))
+    run = write(tmp_path, "n1", *((at_s, f"retry {index}") for index, at_s in enumerate(times_s)))
     record = replace(valid_record, clocks=clocks(n1=EXACT), test=replace(valid_record.test, log_texts=("retry",)))
     lines = read_logs(run, record, []).lines
     assert [(line.text, line.more, line.last_ns // 10**8) for line in lines] == [
@@ -146,12 +146,12 @@ def test_what_is_uncertain_or_missing_is_said(
     skewed = replace(fault, planned=replace(fault.planned, kind="clock-skew"), targets=("n1",))
     told = Clocks(began_utc=BEGAN, nodes={"n1": EXACT}, unknown={"n2": "no route to host"})
     monkeypatch.setattr(module, "MAX_BYTES", 1000)
-    found = read_logs(run, replace(valid_record, clocks=told, faults=[skewed]), [(0, 99 * S)])
-    assert found.notes[0] == "The clock of n2 is unknown: no route to host"
-    assert found.notes[1] == "A fault changed the clock of n1, so the times of its log may be wrong."
-    assert any("link.log of n1 was not read" in note for note in found.notes)
-    assert any(note.startswith("Only the first 1,") for note in found.notes)
-    assert "secret" not in str(found.lines)
+    logs = read_logs(run, replace(valid_record, clocks=told, faults=[skewed]), [(0, 99 * S)])
+    assert logs.notes[0] == "The clock of n2 is unknown: no route to host"
+    assert logs.notes[1] == "A fault changed the clock of n1, so the times of its log may be wrong."
+    assert any("link.log of n1 was not read" in note for note in logs.notes)
+    assert any(note.startswith("Only the first 1,") for note in logs.notes)
+    assert "secret" not in str(logs.lines)
     assert read_logs(run, valid_record, [(0, S)]).notes == [UNKNOWN]
     simulated = replace(valid_record, test=replace(valid_record.test, options={"cluster_kind": "sim"}))
     assert UNKNOWN not in read_logs(run, simulated, [(0, S)]).notes
@@ -161,9 +161,9 @@ def test_a_log_without_lines_or_with_long_ones_is_bounded(valid_record: RunRecor
     """A foreign log may be one line of megabytes, or not be text."""
     run = write(tmp_path, "n1", (1.0, "\x1b[31m" + "y" * 100_000), (1.5, "later"))
     (tmp_path / "nodes" / "n1" / "odd.log").write_bytes(bytes(range(256)) * 1000)
-    found = read_logs(run, replace(valid_record, clocks=clocks(n1=EXACT)), [(0, 2 * S)])
-    assert [len(line.text) < 300 for line in found.lines] == [True, True]
-    assert "\x1b" not in str(found.lines[0].text)
+    logs = read_logs(run, replace(valid_record, clocks=clocks(n1=EXACT)), [(0, 2 * S)])
+    assert [len(line.text) < 300 for line in logs.lines] == [True, True]
+    assert "\x1b" not in str(logs.lines[0].text)
 
 
 def test_the_log_of_a_simulated_node_has_the_time_of_its_world(valid_record: RunRecord, tmp_path: Path) -> None:
@@ -175,8 +175,8 @@ def test_the_log_of_a_simulated_node_has_the_time_of_its_world(valid_record: Run
     record = replace(
         valid_record, test=replace(valid_record.test, options={"cluster_kind": "sim"}), timings={"world": 1.5}
     )
-    found = read_logs(Run(tmp_path), record, [(2 * S, 3 * S)])
-    assert [(line.time_ns, line.shown) for line in found.lines] == [(2_250_000_000, "n1 logs: leads term 2")]
+    logs = read_logs(Run(tmp_path), record, [(2 * S, 3 * S)])
+    assert [(line.time_ns, line.shown) for line in logs.lines] == [(2_250_000_000, "n1 logs: leads term 2")]
 
 
 def test_lines_stand_beside_the_operations(stale_record: RunRecord, tmp_path: Path) -> None:

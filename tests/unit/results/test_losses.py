@@ -63,14 +63,18 @@ def op(start_s: float, f: str, value: Any, result: Any = None, **more: Any) -> O
 
 def placed(operations: Sequence[Operation], *faults: FaultRecord) -> list[Operation]:
     """Returns operations with the indexes of their events in the history that they make, with the events of the faults."""
-    events = [(time_ns, place) for place, each in enumerate(operations) for time_ns in (each.start_ns, each.last_ns)]
-    events += [(time_ns, -1) for each in faults for time_ns in (each.start_ns, each.end_ns)]
+    events = [
+        (time_ns, number)
+        for number, operation in enumerate(operations)
+        for time_ns in (operation.start_ns, operation.last_ns)
+    ]
+    events += [(time_ns, -1) for own_fault in faults for time_ns in (own_fault.start_ns, own_fault.end_ns)]
     indexes: dict[int, list[int]] = {}
-    for index, (_, place) in enumerate(sorted(events)):
-        indexes.setdefault(place, []).append(index)
+    for index, (_, number) in enumerate(sorted(events)):
+        indexes.setdefault(number, []).append(index)
     return [
-        replace(each, invoke_index=indexes[place][0], complete_index=indexes[place][1])
-        for place, each in enumerate(operations)
+        replace(operation, invoke_index=indexes[number][0], complete_index=indexes[number][1])
+        for number, operation in enumerate(operations)
     ]
 
 
@@ -123,7 +127,7 @@ def test_a_value_that_was_seen_may_be_missed_though_no_write_of_it_was_acknowled
     seen = [op(1, "write", 1), unanswered, op(4, "read", None, 3), op(10, "read", None, 1)]
     expected = "A read missed a value that had been seen before after all nodes lost power."
     assert first_sentence(judged(seen, POWER)) == expected
-    other = [replace(each, key="y") for each in seen]
+    other = [replace(operation, key="y") for operation in seen]
     assert first_sentence(judged([*seen, *other], POWER)) == (
         "Reads missed values of 2 keys that had been seen before after all nodes lost power."
     )
@@ -142,7 +146,7 @@ def test_a_write_is_gone_if_the_state_lacks_it(proof: Operation) -> None:
 
 def test_several_keys_are_counted_if_they_show_the_same() -> None:
     """A key that shows less, or another fault, is not counted."""
-    other = [replace(each, key="y") for each in OLD]
+    other = [replace(operation, key="y") for operation in OLD]
     assert first_sentence(judged([*OLD, *other], POWER)).startswith(
         "Acknowledged writes of 2 keys were never seen again after all nodes lost power."
     )
@@ -161,8 +165,8 @@ def test_the_clause_about_the_faults_is_about_the_time_between(stale_record: Run
         judged(OLD, POWER, CUT)
     )
     many = [
-        replace(fault(kind, 5 + place / 10, 6, [node]), effect="")
-        for place, (kind, node) in enumerate([("kill", "n1"), ("pause", "n2"), ("kill", "n3")])
+        replace(fault(kind, 5 + index / 10, 6, [node]), effect="")
+        for index, (kind, node) in enumerate([("kill", "n1"), ("pause", "n2"), ("kill", "n3")])
     ]
     assert "after 3 faults happened (kill, pause)." in first_sentence(judged(OLD, *many))
     assert happened(many[0]) == "the fault kill hit n1"
@@ -177,15 +181,15 @@ def test_a_late_read_never_proves_that_a_write_is_gone(data: st.DataObject) -> N
     """By a register that never loses anything, with reads that may be of any earlier time, except those after healing."""
     operations: list[Operation] = []
     values: list[int | None] = [None]
-    for place in range(data.draw(st.integers(4, 12))):
+    for index in range(data.draw(st.integers(4, 12))):
         f = data.draw(st.sampled_from(["write", "read", "read", "cas"]))
-        at_s = 10 + place
+        at_s = 10 + index
         if f == "write":
-            operations.append(op(at_s, f, place + 1))
-            values.append(place + 1)
+            operations.append(op(at_s, f, index + 1))
+            values.append(index + 1)
         elif f == "cas" and values[-1] is not None:
-            operations.append(op(at_s, f, [values[-1], place + 1]))
-            values.append(place + 1)
+            operations.append(op(at_s, f, [values[-1], index + 1]))
+            values.append(index + 1)
         else:
             late = data.draw(st.booleans())
             operations.append(op(at_s, "read", None, data.draw(st.sampled_from(values)) if late else values[-1]))
@@ -200,20 +204,22 @@ def test_a_late_read_never_proves_that_a_write_is_gone(data: st.DataObject) -> N
     violation = found.parts[0].counterexamples[0]
     culprit = violation.culprit
     assert culprit is not None
-    before = [each for each in operations if each.f != "read" and each.last_ns < culprit.start_ns]
+    before = [operation for operation in operations if operation.f != "read" and operation.last_ns < culprit.start_ns]
     last = before[-1].value[1] if before[-1].f == "cas" else before[-1].value
     assert culprit.result != last  # the last acknowledged write is the one that it missed
     assert f"{last}" in reason(found)
     if "never seen again" in said:
         assert not any(
-            each.result == last for each in operations if each.f == "read" and each.start_ns > culprit.start_ns
+            operation.result == last
+            for operation in operations
+            if operation.f == "read" and operation.start_ns > culprit.start_ns
         )
 
 
 def test_elements_that_are_gone_are_counted(stale_record: RunRecord) -> None:
     """The number is that of the judge; the clause is there only if it holds for all of them, or for the one below."""
-    adds = [op(place, "add", place, key=None) for place in range(1, 5)]
-    operations = placed([*adds, *(op(10 + place, "read", None, [1, 2], key=None) for place in range(2))])
+    adds = [op(index, "add", index, key=None) for index in range(1, 5)]
+    operations = placed([*adds, *(op(10 + index, "read", None, [1, 2], key=None) for index in range(2))])
     (part, *_) = SetWorkload(SetOptions()).check(operations, Observed(faults=[POWER]))
     run = replace(stale_record, operations=operations, faults=[POWER], parts=[part])
     assert first_sentence(run) == (
@@ -233,7 +239,7 @@ def test_elements_that_are_gone_are_counted(stale_record: RunRecord) -> None:
 
 def test_what_is_gone_stands_before_another_violation(stale_record: RunRecord) -> None:
     """A log that begins anew: its offsets are given twice, and the entries that have no successor are gone."""
-    first = [replace(op(place, "append", 10 + place, key=None), result=place) for place in range(1, 4)]
+    first = [replace(op(index, "append", 10 + index, key=None), result=index) for index in range(1, 4)]
     again = replace(op(30, "append", 20, key=None), result=1)
     last = replace(op(40, "read", [1, 3], key=None, phase=FINAL_PHASE), result=[[1, 20]])
     operations = placed([*first, again, last], POWER)
@@ -252,9 +258,12 @@ LAST_NS = int((1.0 + (MANY - 1) / 100 + 0.5) * S)  # when the last of many opera
 
 def many(f: str, result: Any = "the value", key: str | None = "x") -> list[Operation]:
     """Returns so many acknowledged operations of so many processes before the loss of power; each takes half a second."""
-    made = [op(1.0 + place / 100, f, 1000 + place, key=key, process=place) for place in range(MANY)]
-    results = [each.value if result == "the value" else None if result is None else each.process for each in made]
-    return [replace(each, result=found) for each, found in zip(made, results, strict=True)]
+    made = [op(1.0 + index / 100, f, 1000 + index, key=key, process=index) for index in range(MANY)]
+    results = [
+        operation.value if result == "the value" else None if result is None else operation.process
+        for operation in made
+    ]
+    return [replace(operation, result=result) for operation, result in zip(made, results, strict=True)]
 
 
 def late(f: str, value: Any, result: Any, *, after_s: float = 0.0, key: str | None = "x") -> Operation:
@@ -270,9 +279,9 @@ def by_judge(workload: Any, operations: Sequence[Operation]) -> tuple[Part, Sequ
 
 def of_registers() -> tuple[Part, Sequence[Operation]]:
     """Returns many keys that lost a write. Those with a counterexample are the earliest by their reads."""
-    operations = [replace(each, key=f"k{each.process}") for each in many("write")]
-    operations += [op(0.1, "write", each.process, key=each.key) for each in operations]
-    operations += [op(LATE_S + place, "read", None, place, key=f"k{place}") for place in range(MANY)]
+    operations = [replace(operation, key=f"k{operation.process}") for operation in many("write")]
+    operations += [op(0.1, "write", operation.process, key=operation.key) for operation in operations]
+    operations += [op(LATE_S + index, "read", None, index, key=f"k{index}") for index in range(MANY)]
     operations = placed(operations, POWER)
     return linearizability("cas-register", operations, [POWER])[0], operations
 
@@ -299,12 +308,12 @@ def twice(workload: Any, *more: Operation) -> tuple[Part, Sequence[Operation]]:
     first = many("append", 0)
     again = [
         replace(
-            each,
-            start_ns=each.start_ns + int(LATE_S * S),
-            end_ns=each.last_ns + int(LATE_S * S),
-            value=each.value + 5000,
+            operation,
+            start_ns=operation.start_ns + int(LATE_S * S),
+            end_ns=operation.last_ns + int(LATE_S * S),
+            value=operation.value + 5000,
         )
-        for each in first
+        for operation in first
     ]
     return by_judge(workload, [*first, *again, *more])
 
@@ -337,11 +346,11 @@ def test_the_last_acknowledged_write_is_named_whatever_the_number_of_losses(loss
     name, kind, made = LOSSES[loss]
     part, operations = made()
     assert (part.name, part.verdict) == (name, Verdict.INVALID)
-    last = next(each for each in operations if each.process == MANY - 1 and each.last_ns == LAST_NS)
+    last = next(operation for operation in operations if operation.process == MANY - 1 and operation.last_ns == LAST_NS)
     shown = [
-        each.invoke_index
+        operation.invoke_index
         for example, told in zip(part.counterexamples, part.details["counterexamples"], strict=True)
-        for each in example.operations
+        for operation in example.operations
         if told.get("kind") == kind
     ]
     assert len(part.counterexamples) == 100
@@ -441,11 +450,17 @@ def kinds_of_judges() -> Iterator[str]:
         }
         for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
             given = [
-                each.value for each in call.keywords if each.arg == "kind" and getattr(call.func, "id", "") == "Anomaly"
+                keyword.value
+                for keyword in call.keywords
+                if keyword.arg == "kind" and getattr(call.func, "id", "") == "Anomaly"
             ]
             given += call.args[:1] if getattr(call.func, "attr", "") in MAKERS else []
             for value in [
-                part for each in given for part in ([each.body, each.orelse] if isinstance(each, ast.IfExp) else [each])
+                part
+                for value_node in given
+                for part in (
+                    [value_node.body, value_node.orelse] if isinstance(value_node, ast.IfExp) else [value_node]
+                )
             ]:
                 kind = texts.get(value.id) if isinstance(value, ast.Name) else getattr(value, "value", None)
                 if isinstance(kind, str):

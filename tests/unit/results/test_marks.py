@@ -95,7 +95,7 @@ def test_a_plot_is_drawn_with_the_faults_and_in_the_colours_of_its_page() -> Non
     element = inlined(svg, prefix="marks", title="a title")
     assert not re.search(r"#[0-9a-f]{6}\b", element)
     defined = set(re.findall(r'\bid="([^"]+)"', element))
-    assert all(found.startswith("marks-") for found in defined)
+    assert all(name_of_mark.startswith("marks-") for name_of_mark in defined)
     assert set(re.findall(r'(?:url\(|href=")#([^)"]+)', element)) <= defined
 
 

@@ -31,12 +31,12 @@ OF_WORLD = LogTimes(began_ns=0, of_world=True)
 RECORD = record(seed=7, operations=30)
 
 
-def lines_of(run: Run, found: RunRecord) -> list[tuple[float | None, str, str]]:
+def lines_of(run: Run, own_record: RunRecord) -> list[tuple[float | None, str, str]]:
     """Returns the time, the node and the text of each line."""
-    times = all_log_times(found)
+    times = all_log_times(own_record)
     return [
-        (None if each.time_ns is None else each.time_ns / S, each.node, each.text)
-        for each in merged_logs(run, found, times).entries()
+        (None if entry.time_ns is None else entry.time_ns / S, entry.node, entry.text)
+        for entry in merged_logs(run, own_record, times).entries()
     ]
 
 
@@ -55,16 +55,16 @@ def test_the_order_is_that_of_the_definition(
     for number, drawn in enumerate(files):
         ordered = iter(sorted(time for time in drawn if time is not None))
         times = [None if time is None else next(ordered) for time in drawn]
-        place, rows = float("-inf"), []
+        last_time, rows = float("-inf"), []
         for row, time in enumerate(times):
-            place = place if time is None else time
-            wanted.append((place, number, row))
+            last_time = last_time if time is None else time
+            wanted.append((last_time, number, row))
             rows.append(f"line {number}.{row}" if time is None else f"{time}.000000 line {number}.{row}")
         path = folder / "nodes" / f"n{number}" / "node.log"
         path.parent.mkdir(parents=True)
         path.write_text("".join(f"{row}\n" for row in rows))
-    found = [each.text for each in merged_logs(Run(folder), RECORD, OF_WORLD).entries()]
-    assert found == [f"line {number}.{row}" for _, number, row in sorted(wanted)]
+    texts = [entry.text for entry in merged_logs(Run(folder), RECORD, OF_WORLD).entries()]
+    assert texts == [f"line {number}.{row}" for _, number, row in sorted(wanted)]
 
 
 def test_the_clocks_of_the_nodes_decide_the_order(valid_record: RunRecord, tmp_path: Path) -> None:
@@ -73,8 +73,8 @@ def test_the_clocks_of_the_nodes_decide_the_order(valid_record: RunRecord, tmp_p
     write(tmp_path, "n2", (11.0, "second"), file="a.log")
     write(tmp_path, "n2", (14.0, "fourth"), file="b.log")
     ahead = NodeClock(offset_ns=2 * S, uncertain_ns=1_000_000, zone_s=7200)
-    found = lines_of(run, replace(valid_record, clocks=clocks(n1=ahead, n2=EXACT)))
-    assert found == [(10.25, "n1", "first"), (11.0, "n2", "second"), (13.0, "n1", "third"), (14.0, "n2", "fourth")]
+    lines = lines_of(run, replace(valid_record, clocks=clocks(n1=ahead, n2=EXACT)))
+    assert lines == [(10.25, "n1", "first"), (11.0, "n2", "second"), (13.0, "n1", "third"), (14.0, "n2", "fourth")]
 
 
 def test_a_clock_that_goes_back_keeps_the_order_of_its_file(tmp_path: Path) -> None:
@@ -83,19 +83,19 @@ def test_a_clock_that_goes_back_keeps_the_order_of_its_file(tmp_path: Path) -> N
         path = tmp_path / "nodes" / node / "node.log"
         path.parent.mkdir(parents=True)
         path.write_text(text)
-    found = [each.text for each in merged_logs(Run(tmp_path), RECORD, OF_WORLD).entries()]
-    assert found == ["d", "a", "b", "e", "c"]
+    texts = [entry.text for entry in merged_logs(Run(tmp_path), RECORD, OF_WORLD).entries()]
+    assert texts == ["d", "a", "b", "e", "c"]
 
 
 def test_a_time_long_after_the_run_holds_nothing_back(valid_record: RunRecord, tmp_path: Path) -> None:
     """A line about the year 2126 stands after the line before it, and a note counts it."""
     run = write(tmp_path, "n1", (1.0, "certificate"), (3.0e9, "valid until"), (2.0, "ready"))
     write(tmp_path, "n2", (3.0, "later"))
-    found = replace(valid_record, clocks=clocks(n1=EXACT, n2=EXACT))
-    times = log_times(found)
+    own_record = replace(valid_record, clocks=clocks(n1=EXACT, n2=EXACT))
+    times = log_times(own_record)
     assert times is not None
-    merged = merged_logs(run, found, times)
-    shown = [each.text for each in merged.entries()]
+    merged = merged_logs(run, own_record, times)
+    shown = [entry.text for entry in merged.entries()]
     assert [shown[0], shown[2:]] == ["certificate", ["ready", "later"]]
     assert shown[1].endswith("valid until")
     assert merged.notes == ["1 time in node.log of n1 is long after the run, and did not count."]
@@ -113,14 +113,14 @@ def test_a_foreign_log_leads_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyP
     (folder / "odd.log").write_bytes(b"1.5 \x1b[2J\x00\xff\rx\n" + b"y" * 5000 + b"\nz\n")
     (folder / "tail.log").write_bytes(b"no end")
     monkeypatch.setattr(module, "MAX_LINE", 1000)
-    found = logs(run.path)
-    assert found.exit_code == 0
-    assert "secret" not in found.output
-    assert "link.log of n1 was not read: a symbolic link" in found.stderr
-    assert "1 line of odd.log of n1 is cut at 1,000 bytes." in found.stderr
-    assert "\x1b" not in found.output
-    assert "\\x1b[2J\\x00" in found.stdout
-    assert [len(line) < 1100 for line in found.stdout.splitlines()] == [True] * 4
+    ended = logs(run.path)
+    assert ended.exit_code == 0
+    assert "secret" not in ended.output
+    assert "link.log of n1 was not read: a symbolic link" in ended.stderr
+    assert "1 line of odd.log of n1 is cut at 1,000 bytes." in ended.stderr
+    assert "\x1b" not in ended.output
+    assert "\\x1b[2J\\x00" in ended.stdout
+    assert [len(line) < 1100 for line in ended.stdout.splitlines()] == [True] * 4
     monkeypatch.setattr(module, "MAX_OPEN", 1)
     assert "2 more files left out; --node shows those of one node." in logs(run.path).stderr
 
@@ -164,8 +164,8 @@ def test_an_empty_answer_says_so(tmp_path: Path, arguments: list[str], said: str
     for path in run.nodes_dir.rglob("*.log"):
         path.unlink()
     write(run.path, "n1", (9.0, "end"))
-    found = logs(run.path, *arguments)
-    assert (found.exit_code, found.stdout, found.stderr.splitlines()[-1]) == (0, "", said)
+    ended = logs(run.path, *arguments)
+    assert (ended.exit_code, ended.stdout, ended.stderr.splitlines()[-1]) == (0, "", said)
     assert logs(run.path, "--from", "9", "--to", "9").stdout.splitlines() == ["     9.000000  n1  end"]
 
 
@@ -178,9 +178,9 @@ def test_times_that_go_back_are_refused(tmp_path: Path) -> None:
 def test_a_run_without_clocks_says_whose_times_these_are(tmp_path: Path) -> None:
     """A run of an earlier version did not read the clocks; its lines have the order of the nodes' own clocks."""
     run = store_run(Store(tmp_path), replace(RECORD, clocks=None))
-    found = logs(run.path)
-    assert ASSUMED in found.stderr
-    assert "heartbeat 1" in found.stdout
+    ended = logs(run.path)
+    assert ASSUMED in ended.stderr
+    assert "heartbeat 1" in ended.stdout
     for path in run.nodes_dir.rglob("*.log"):
         path.unlink()
     with pytest.raises(InputError, match="has no logs of nodes"):

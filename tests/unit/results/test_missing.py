@@ -73,7 +73,7 @@ def said(model: Any, operations: Sequence[Operation]) -> str:
 
 def puts(f: str, *values: Any) -> list[Operation]:
     """Returns acknowledged operations, the one with the place n from n s to n + 0.5 s."""
-    return [replace(op(place, f, value), result=value) for place, value in enumerate(values, 1)]
+    return [replace(op(index, f, value), result=value) for index, value in enumerate(values, 1)]
 
 
 NO = False
@@ -192,7 +192,7 @@ def test_what_is_no_loss_names_none(case: str) -> None:
 
 def test_a_large_counterexample_is_not_tried() -> None:
     """The trials take time that grows fast with the number of operations, so there is a bound; the verdict stays."""
-    operations = placed([*puts("push", *range(30)), *(gave(40 + place, "pop", 28 - place) for place in range(20))])
+    operations = placed([*puts("push", *range(30)), *(gave(40 + index, "pop", 28 - index) for index in range(20))])
     part = linearizability(Stack(), operations)[0]
     assert part.verdict is Verdict.INVALID
     shown = part.details["counterexample"]["operations"]
@@ -212,9 +212,9 @@ def append(at_s: float, value: int) -> Operation:
     return txn(at_s, [["append", "x", value]])
 
 
-def read(at_s: float, found: Any) -> Operation:
+def read(at_s: float, seen: Any) -> Operation:
     """Returns a transaction that reads the key x."""
-    return txn(at_s, [["r", "x", None]], [["r", "x", found]])
+    return txn(at_s, [["r", "x", None]], [["r", "x", seen]])
 
 
 def write(at_s: float, value: int) -> Operation:
@@ -222,9 +222,9 @@ def write(at_s: float, value: int) -> Operation:
     return txn(at_s, [["w", "x", value]])
 
 
-def update(at_s: float, found: int, value: int) -> Operation:
+def update(at_s: float, seen: int, value: int) -> Operation:
     """Returns a transaction that reads the key x, and writes it."""
-    return txn(at_s, [["r", "x", None], ["w", "x", value]], [["r", "x", found], ["w", "x", value]])
+    return txn(at_s, [["r", "x", None], ["w", "x", value]], [["r", "x", seen], ["w", "x", value]])
 
 
 LISTS = ListAppendWorkload(ListAppendOptions())

@@ -40,11 +40,11 @@ def refused_record(valid_record: RunRecord) -> RunRecord:
     kept = [op for op in valid_record.operations if op.phase is None and op.end_ns is not None]
     operations = [
         replace(op, type=OpType.FAIL, error="not-leader: n3 leads")
-        if place % 3 == 0
+        if index % 3 == 0
         else replace(op, type=OpType.FAIL, error="no-leader")
-        if place % 7 == 0
+        if index % 7 == 0
         else replace(op, type=OpType.OK, error=None)
-        for place, op in enumerate(kept)
+        for index, op in enumerate(kept)
     ]
     return replace(
         valid_record, operations=operations, test=replace(valid_record.test, answers=(), refusals=("not-leader",))
@@ -64,25 +64,25 @@ def test_every_count_of_a_run_is_the_same(refused_record: RunRecord, tmp_path: P
     assert count["refused"] > 300 < count["ok"]
     assert count["fail"] > 100
     document = build(record)
-    found: dict[str, Counter[str]] = {
-        "results.json": Counter({each: document["counts"][each] for each in OUTCOMES}),
+    by_source: dict[str, Counter[str]] = {
+        "results.json": Counter({kind: document["counts"][kind] for kind in OUTCOMES}),
         "by function": sum((Counter(by) for by in document["counts"]["by_f"].values()), Counter()),
-        "thresholds": Counter({each: int(measure(document, each) or 0) for each in OUTCOMES}),
+        "thresholds": Counter({kind: int(measure(document, kind) or 0) for kind in OUTCOMES}),
     }
-    found["thresholds by function"] = Counter(
-        {each: int(sum(measure(document, each, f) or 0 for f in document["counts"]["by_f"])) for each in OUTCOMES}
+    by_source["thresholds by function"] = Counter(
+        {kind: int(sum(measure(document, kind, f) or 0 for f in document["counts"]["by_f"])) for kind in OUTCOMES}
     )
     points = latency_points(record.operations, CODES)
-    found["plot of latency"] = sum((Counter({each.outcome: each.time_s.size}) for each in points), Counter())
-    found["plot of rates"] = sum(
+    by_source["plot of latency"] = sum((Counter({point.outcome: point.time_s.size}) for point in points), Counter())
+    by_source["plot of rates"] = sum(
         (Counter({line.name: round(float(line.value.sum()))}) for line in rate_lines(points, 1.0)), Counter()
     )
     data = timeline(operations=record.operations, faults=(), sightings=(), nodes=record.test.nodes, codes=CODES)
-    found["timeline"] = Counter(OUTCOMES[kind] for kind in data["t"])
+    by_source["timeline"] = Counter(OUTCOMES[kind] for kind in data["t"])
     ops = [Op(n, n, op.type, n, op.f, error=op.error) for n, op in enumerate(record.operations)]
     progress = Progress(console=Console(file=io.StringIO()), ops=ops, time_limit_s=60, codes=CODES)
     progress.line()
-    found["progress"] = Counter(progress.counts)
+    by_source["progress"] = Counter(progress.counts)
     tail = Tail(tmp_path / "history.jsonl", CODES)
     tail.path.write_text(
         "".join(
@@ -92,15 +92,15 @@ def test_every_count_of_a_run_is_the_same(refused_record: RunRecord, tmp_path: P
         )
     )
     tail.read()
-    found["live view"] = Counter(tail.counts)
+    by_source["live view"] = Counter(tail.counts)
     columns = [["r"] * len(record.operations), *(values_of(record.operations, name) for name in NAMES[1:])]
     arrays = [pa.array(column, kind) for column, kind in zip(columns, OPERATIONS.types, strict=True)]
     tables = measured(Subject(run="r", refusals=("not-leader",)), pa.table(arrays, schema=OPERATIONS))
-    found["analyze, totals"] = Counter({each: sum(row[each] for row in tables["totals"]) for each in OUTCOMES})
-    found["analyze, rates"] = sum(
+    by_source["analyze, totals"] = Counter({kind: sum(row[kind] for row in tables["totals"]) for kind in OUTCOMES})
+    by_source["analyze, rates"] = sum(
         (Counter({row["type"]: row["operations"]}) for row in tables["rates"]), Counter()
     )  # fmt: skip
-    assert {name: +counts for name, counts in found.items()} == dict.fromkeys(found, count)
+    assert {name: +counts for name, counts in by_source.items()} == dict.fromkeys(by_source, count)
 
 
 def quoted(error: str | None) -> str:
@@ -118,5 +118,5 @@ def test_the_report_counts_refusals_apart_in_its_header_and_its_table(refused_re
     rows = re.findall(r"<tr><td>(\w+)</td>(.*?)</tr>", table[: table.index("</table>")], flags=re.DOTALL)
     shown = {f: dict(zip(heads[1:], re.findall(r"<td[^>]*>([^<]*)</td>", cells), strict=True)) for f, cells in rows}
     by_f = document["counts"]["by_f"]
-    assert {f: {each: int(shown[f][each].replace(",", "")) for each in OUTCOMES} for f in shown} == by_f
+    assert {f: {kind: int(shown[f][kind].replace(",", "")) for kind in OUTCOMES} for f in shown} == by_f
     assert REFUSED in heads

@@ -22,10 +22,10 @@ def drawn_trend(runs: int, *marked: int) -> Figure:
         TrendRun(
             outcome=outcome,
             label="2031-01-02 0.4.0",
-            link=None if place % 2 else f"{place}/report.html",
-            marked=place in marked,
+            link=None if index % 2 else f"{index}/report.html",
+            marked=index in marked,
         )
-        for place, outcome in enumerate(outcomes)
+        for index, outcome in enumerate(outcomes)
     ]
     figures = [
         Trend(title="answered (%)", values=[float(run) for run in range(runs)], regressions=(0,)),

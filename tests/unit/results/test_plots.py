@@ -53,7 +53,7 @@ def test_an_inlined_plot_takes_the_colours_of_its_page(drawn: dict[str, tuple[st
         assert not re.search(r"#[0-9a-f]{6}\b", element)
         assert 'role="img" aria-label="a title"' in element
         defined = set(re.findall(r'\bid="([^"]+)"', element))
-        assert all(found.startswith(f"{name}-") for found in defined)
+        assert all(identity.startswith(f"{name}-") for identity in defined)
         assert set(re.findall(r'(?:url\(|href=")#([^)"]+)', element)) <= defined
         assert not re.search(r"<svg [^>]*width=", element)
 

@@ -41,8 +41,8 @@ def store(tmp_path: Path) -> Store:
 def gone(store: Store, rule: Rule) -> list[tuple[str, int]]:
     """Returns the test and the age in days of each run that goes by a rule."""
     return [
-        (each.run.test_name, (NOW - datetime.strptime(each.run.stamp[:8], "%Y%m%d").replace(tzinfo=UTC)).days)
-        for each in planned([store], rule, NOW).goes
+        (entry.run.test_name, (NOW - datetime.strptime(entry.run.stamp[:8], "%Y%m%d").replace(tzinfo=UTC)).days)
+        for entry in planned([store], rule, NOW).goes
     ]
 
 
@@ -65,7 +65,7 @@ def test_a_run_with_its_smallest_version_stays(store: Store) -> None:
 
 def test_a_run_that_goes_on_stays(store: Store) -> None:
     """Its process holds a lock."""
-    (_, old) = [each.run for each in planned([store], Rule(), NOW).goes]
+    (_, old) = [entry.run for entry in planned([store], Rule(), NOW).goes]
     with old.hold():
         assert gone(store, Rule()) == [("a", 4)]
 
@@ -77,7 +77,7 @@ def test_the_command_removes_folders_and_no_target_of_a_link(
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "kept").write_text("x")
-    (*_, oldest) = [each.run for each in planned([store], Rule(), NOW).goes]
+    (*_, oldest) = [entry.run for entry in planned([store], Rule(), NOW).goes]
     (oldest.path / "link").symlink_to(outside)
     (store.root / "a" / "20200101T000000.000Z").symlink_to(outside)
     words = ["store", "prune", "--older-than", "1d", "--store", str(store.root)]
@@ -103,11 +103,11 @@ def test_the_oldest_runs_go_until_the_size_is_kept(store: Store) -> None:
     assert whole.size is not None
     assert (whole.goes, whole.kept[FITS]) == ([], 2)
     one = kept(Rule(older_than_s=None, keep_bytes=whole.size - 1))
-    assert [each.run.stamp[:8] for each in one.goes] == ["20261124"]
+    assert [entry.run.stamp[:8] for entry in one.goes] == ["20261124"]
     [first] = one.goes
     assert first.size > 1000
     both = kept(Rule(older_than_s=4.5 * DAY_S, keep_bytes=whole.size - first.size - 1))
-    assert [each.run.stamp[:8] for each in both.goes] == ["20261125", "20261124"]
+    assert [entry.run.stamp[:8] for entry in both.goes] == ["20261125", "20261124"]
     all_of_them = kept(Rule(older_than_s=None, keep_bytes=0))
     assert len(all_of_them.goes) == 2
     assert all_of_them.kept == {NEWEST: 2, NOT_VALID: 2}
@@ -136,7 +136,7 @@ def test_nights_are_pruned_together(store: Store, tmp_path: Path) -> None:
     run = later.create_run("b", NOW)
     run.results_json.write_text('{"valid": true}')
     plan = planned([later, store, later], Rule(older_than_s=6 * DAY_S), NOW)
-    assert [(each.run.test_name, each.run.path.parent.parent) for each in plan.goes] == [("b", store.root)]
+    assert [(entry.run.test_name, entry.run.path.parent.parent) for entry in plan.goes] == [("b", store.root)]
 
 
 def test_what_comes_or_ends_meanwhile_stays(store: Store) -> None:
@@ -151,7 +151,7 @@ def test_what_comes_or_ends_meanwhile_stays(store: Store) -> None:
         return {}
 
     plan = planned([store], Rule(any_verdict=True), NOW, meanwhile)
-    assert oldest.path not in [each.run.path for each in plan.goes]
+    assert oldest.path not in [entry.run.path for entry in plan.goes]
     assert plan.kept[RUNNING] == 1
     other = plan.goes[-1].run
     with other.hold():

@@ -76,9 +76,9 @@ def loss(gap_s: float, sustained: float | None) -> Loss:
 
 def test_the_table_has_median_percentile_and_maximum() -> None:
     """A fault after which changes were never sustained comes last, and not first."""
-    found = [loss(float(number), float(number)) for number in range(3, 12)] + [loss(30.0, None)]
-    assert longest_s(found[-1].changes) == 30.0
-    [row] = table(found).splitlines()[2:]
+    losses = [loss(float(number), float(number)) for number in range(3, 12)] + [loss(30.0, None)]
+    assert longest_s(losses[-1].changes) == 30.0
+    [row] = table(losses).splitlines()[2:]
     cells = "10 | 7.0 s / 11.0 s / 30.0 s | 7.0 s / 11.0 s / never | 0.7 s / 1.1 s / 3.0 s"
     assert row == f"| `s` | `kill:broker` | {cells} |"
     [row] = table([loss(4.0, None)]).splitlines()[2:]

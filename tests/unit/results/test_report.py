@@ -124,8 +124,8 @@ def test_each_invalid_key_has_a_page(stale_record: RunRecord, valid_record: RunR
 def with_keys(record: RunRecord, number: int) -> RunRecord:
     """Returns a run whose counterexample is that of so many keys."""
     part = next(part for part in record.parts if part.verdict is Verdict.INVALID)
-    (found,) = counterexamples_of(record, part.reason)
-    many = [replace(found, key=f"k{place}") for place in range(number)]
+    (example,) = counterexamples_of(record, part.reason)
+    many = [replace(example, key=f"k{index}") for index in range(number)]
     counts = {"total": number, "during_faults": number, "after_faults": 0, "before_faults": 0}
     return replace(record, parts=[replace(part, details={**part.details, "violations": counts}, counterexamples=many)])
 
@@ -137,8 +137,8 @@ def test_five_other_violations_are_shown_after_the_faults(stale_record: RunRecor
     assert "k5" not in text[: text.index('id="others"')]
     section = text[text.index('id="others"') : text.index('id="timeline"')]
     shown, hidden = section.split('<details class="more"><summary>Show all 56</summary>')
-    assert re.findall(r"<summary><b>(k\d+)</b>", shown) == [f"k{place}" for place in range(1, 6)]
-    assert set(re.findall(r'href="key-(k\d+)\.html"', shown + hidden)) == {f"k{place}" for place in range(1, 57)}
+    assert re.findall(r"<summary><b>(k\d+)</b>", shown) == [f"k{index}" for index in range(1, 6)]
+    assert set(re.findall(r'href="key-(k\d+)\.html"', shown + hidden)) == {f"k{index}" for index in range(1, 57)}
     assert "There are 57 violations in all: 57 during a fault" in section
     few = page_of(with_keys(stale_record, 6))
     assert "Show all" not in few
@@ -167,7 +167,7 @@ def test_a_fault_has_the_availability_of_each_function(valid_record: RunRecord) 
 @pytest.mark.parametrize("key", ["k", "../up", "a/b", "", ".", "\ud800", "x" * 500, HOSTILE])
 def test_any_key_has_the_name_of_a_file(key: str) -> None:
     """It is a file beside the report that the server accepts as a page. Each key has its own."""
-    examples: Any = [SimpleNamespace(key=each) for each in (key, f"{key}!", f"{key}?")]
+    examples: Any = [SimpleNamespace(key=key_of_example) for key_of_example in (key, f"{key}!", f"{key}?")]
     names = key_names(examples)
     assert len(set(names.values())) == 3
     assert all(re.fullmatch(r"key-[A-Za-z0-9._-]{1,80}\.html", file) for file in names.values())
@@ -302,9 +302,9 @@ def test_foreign_text_stays_text(stale_record: RunRecord, tmp_path: Path) -> Non
 def test_the_timelines_data_is_read_back(stale_record: RunRecord) -> None:
     """The data element has exactly the run's timeline."""
     text = page_of(stale_record)
-    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)
-    assert found is not None
-    data = json.loads(found[1])
+    match = re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)
+    assert match is not None
+    data = json.loads(match[1])
     assert len(data["s"]) == len(stale_record.operations)
     assert len(data["marked"]) == 3
 

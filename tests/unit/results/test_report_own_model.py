@@ -63,12 +63,12 @@ def marks(operations: Sequence[Operation], *, wrong: bool) -> list[Operation]:
     if not wrong:
         return made
     raised = [op for op in made if op.f == "write" and op.type is OpType.OK and op.key == "k0"]
-    for place in range(2 * len(made) // 3, len(made)):
-        read = made[place]
+    for index in range(2 * len(made) // 3, len(made)):
+        read = made[index]
         known = [op.value for op in raised if (op.complete_index or 0) < read.invoke_index]
         lower = [value for value in known if value < max(known)]
         if read.f == "read" and read.type is OpType.OK and read.key == "k0" and lower:
-            made[place] = replace(read, result=max(lower))
+            made[index] = replace(read, result=max(lower))
             return made
     raise AssertionError("the run is too short for a wrong read")
 

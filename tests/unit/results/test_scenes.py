@@ -57,11 +57,11 @@ def rivals_of(record: RunRecord) -> RunRecord:
 def test_two_leaders_of_a_term_have_a_story(valid_record: RunRecord) -> None:
     """It has the faults, what the nodes reported until both led, and the lines of their logs, in the order of time."""
     run = rivals_of(valid_record)
-    (found,) = evidence(run)
-    assert found.scene is not None
-    assert found.scene.nodes == ("n2", "n1")
+    (piece,) = evidence(run)
+    assert piece.scene is not None
+    assert piece.scene.nodes == ("n2", "n1")
     vote = LogLine(time_ns=6 * S + 500_000_000, node="n1", text="votes for itself in term 9")
-    moments = story(found.scene, run, (), [vote])
+    moments = story(piece.scene, run, (), [vote])
     assert [moment.time_ns for moment in moments] == sorted(moment.time_ns for moment in moments)
     assert {moment.kind for moment in moments} == {FAULT, POLL, LOG}
     texts = [moment.text for moment in moments]
@@ -74,7 +74,7 @@ def test_two_leaders_of_a_term_have_a_story(valid_record: RunRecord) -> None:
     page = render(run, build(run), drawn={}, logs=[], lines=Logs(lines=[vote]))
     assert "n1 logs: votes for itself in term 9." in page
     out = io.StringIO()
-    print_evidence(Console(file=out, width=200), found, moments)
+    print_evidence(Console(file=out, width=200), piece, moments)
     assert "What happened around it, in order:" in out.getvalue()
 
 
@@ -101,12 +101,12 @@ def test_replicas_that_differ_have_the_writes_of_their_values(valid_record: RunR
         ]
     )
     part = replicas_equal(replace(DIFFERENCE, from_ns=60 * S, seconds=2.0))
-    (found,) = evidence(replace(valid_record, parts=[part], operations=operations))
-    assert found.scene is not None
-    assert [each.start_ns // S for each in found.scene.operations] == [1, 2]
-    assert found.scene.nodes == ("n1", "n2")
-    assert found.scene.to_ns == 62 * S
-    moments = story(found.scene, replace(valid_record, parts=[part], operations=operations))
+    (piece,) = evidence(replace(valid_record, parts=[part], operations=operations))
+    assert piece.scene is not None
+    assert [operation.start_ns // S for operation in piece.scene.operations] == [1, 2]
+    assert piece.scene.nodes == ("n1", "n2")
+    assert piece.scene.to_ns == 62 * S
+    moments = story(piece.scene, replace(valid_record, parts=[part], operations=operations))
     assert sum(moment.kind == OPERATION for moment in moments) == 4
 
 
@@ -114,22 +114,24 @@ def test_an_order_that_is_not_legal_names_its_operations(valid_record: RunRecord
     """The two operations that the order puts against real time are the story."""
     operations = placed([op(1, "write", 1, order=2), op(3, "write", 2, order=1)])
     parts = linearizability("cas-register", operations)
-    (found,) = [
-        each for each in evidence(replace(valid_record, parts=parts, operations=operations)) if each.part == ORDER_PART
+    (piece,) = [
+        piece_of_run
+        for piece_of_run in evidence(replace(valid_record, parts=parts, operations=operations))
+        if piece_of_run.part == ORDER_PART
     ]
-    assert found.scene is not None
-    assert len(found.scene.operations) == 2
+    assert piece.scene is not None
+    assert len(piece.scene.operations) == 2
 
 
 def test_a_part_about_operations_names_them(valid_record: RunRecord) -> None:
     """A part of a workload has the operations of its sentence."""
     answers = [op(1, "state", None, {"master_epoch": 3}), op(3, "state", None, {"master_epoch": 2})]
-    operations = placed([replace(each, f="read", result=each.result) for each in answers])
+    operations = placed([replace(answer, f="read", result=answer.result) for answer in answers])
     part = Part.of("epochs-grow", held="", broken="An epoch went back.", about=about_operations(operations))
     assert part.verdict is Verdict.INVALID
-    (found,) = evidence(replace(valid_record, parts=[part], operations=operations))
-    assert found.scene is not None
-    assert [each.invoke_index for each in found.scene.operations] == [0, 2]
+    (piece,) = evidence(replace(valid_record, parts=[part], operations=operations))
+    assert piece.scene is not None
+    assert [operation.invoke_index for operation in piece.scene.operations] == [0, 2]
     assert about_operations([]) is None
 
 
@@ -184,11 +186,11 @@ def test_many_warnings_are_bounded_and_told(valid_record: RunRecord, tmp_path: P
     warnings = [(10.0 + number * 6, f"WARN {chr(97 + number)}") for number in range(12)]
     run = write(tmp_path, "n1", *warnings, *((81.0 + number / 100, f"WARN retry {number}") for number in range(50)))
     record = replace(valid_record, clocks=clocks(n1=EXACT), faults=[])
-    (found,) = since_start(record, read_logs(run, record, [(99 * S, 100 * S)]).since, 100 * S)
-    assert len(found.severe) == 8
-    assert found.left_out == 5
-    assert found.title.endswith("since the start of the run, without 5 earlier ones")
-    assert found.severe[-1].more == 49
+    (since,) = since_start(record, read_logs(run, record, [(99 * S, 100 * S)]).since, 100 * S)
+    assert len(since.severe) == 8
+    assert since.left_out == 5
+    assert since.title.endswith("since the start of the run, without 5 earlier ones")
+    assert since.severe[-1].more == 49
 
 
 def test_a_restart_by_labrys_is_a_start(valid_record: RunRecord) -> None:
@@ -200,8 +202,8 @@ def test_a_restart_by_labrys_is_a_start(valid_record: RunRecord) -> None:
     record = replace(
         valid_record, parts=[part], faults=[POWER, replace(POWER, proof=Proof(effective=False, reason="No."))]
     )
-    assert [each.after_ns for each in starts_of(record, "n1")] == [4 * S + S // 2, 90 * S]
-    assert [each.after_ns for each in starts_of(record, "n2")] == [90 * S]
+    assert [start.after_ns for start in starts_of(record, "n1")] == [4 * S + S // 2, 90 * S]
+    assert [start.after_ns for start in starts_of(record, "n2")] == [90 * S]
 
 
 def test_the_words_of_common_programs_for_trouble_are_known() -> None:
@@ -224,13 +226,13 @@ def test_the_words_of_common_programs_for_trouble_are_known() -> None:
 def test_an_unknown_run_shows_codes_and_reports(valid_record: RunRecord) -> None:
     """Which errors the clients met, from when to when, with an example; and what each node reported last."""
     failed: list[Any] = [
-        replace(op(place, "write", place), type=OpType.FAIL, error=f"refused: by n{place}") for place in (1, 2)
+        replace(op(number, "write", number), type=OpType.FAIL, error=f"refused: by n{number}") for number in (1, 2)
     ]
     run = replace(valid_record, parts=[progress(failed, [], None)], operations=failed, sightings=SEEN)
-    found = evidence(run)[-1]
-    assert (found.part, found.reason) == (WHOLE_RUN, "2 operations; 2 errors of the clients.")
-    errors, reports = found.tables
+    piece = evidence(run)[-1]
+    assert (piece.part, piece.reason) == (WHOLE_RUN, "2 operations; 2 errors of the clients.")
+    errors, reports = piece.tables
     assert list(errors.rows) == [("write", "refused", "2", "", "1.5 s", "2.5 s", "refused: by n2")]
     assert ("n2", "reported that it was the leader in term 9", "6.0 s", "6.0 s") in reports.rows
-    assert [each.part for each in evidence(rivals_of(valid_record))] == ["one-leader-per-term"]
+    assert [piece.part for piece in evidence(rivals_of(valid_record))] == ["one-leader-per-term"]
     assert "refused: by n2" in render(run, build(run), drawn={}, logs=[])

@@ -73,10 +73,10 @@ def test_each_message_has_its_place(found: list[Message]) -> None:
     moments = [row for row in shown.rows if row.kind != BREAK]
     assert [row.time_ns for row in moments] == sorted(row.time_ns for row in moments)
     assert [row.y for row in shown.rows] == sorted({row.y for row in shown.rows})
-    place = {(row.kind, row.place): row.y for row in moments}
-    for number, each in enumerate(shown.messages):
-        assert (each.arrived_ns is None) == ((ARRIVED, number) not in place)
-        assert place[SENT, number] < place.get((ARRIVED, number), 10**9)
+    height = {(row.kind, row.place): row.y for row in moments}
+    for number, shown_message in enumerate(shown.messages):
+        assert (shown_message.arrived_ns is None) == ((ARRIVED, number) not in height)
+        assert height[SENT, number] < height.get((ARRIVED, number), 10**9)
     assert shown.left_out + len(shown.messages) == len(found)
     drawn = sequence(nearby, NODES, None, ())
     assert drawn is not None
@@ -109,7 +109,7 @@ def test_an_operation_belongs_to_the_request_that_fits_alone() -> None:
     shown = diagram_of(Nearby(messages=[*asked, *answers]), NODES, example, ())
     assert shown.asked == {0: (1, 3)}
     assert shown.clients == {0: "c2"}
-    alike = [replace(each, values=frozenset({"8"})) for each in answers]
+    alike = [replace(answer, values=frozenset({"8"})) for answer in answers]
     shown = diagram_of(Nearby(messages=[*asked, *alike]), NODES, example, ())
     assert shown.asked == {}
     assert shown.clients == {0: "process 5"}
@@ -146,7 +146,10 @@ def test_the_messages_of_the_violation_stay(tmp_path: Path, culprit: bool) -> No
     example = counterexample_of([early, late], explanation="Old.", culprit=late if culprit else early)
     nearby = messages_near(run, record, example)
     assert len(nearby.messages) == MAX_SHOWN
-    assert [each.brief for each in nearby.messages if not each.between] == ["read", "read_ok value 7"]
+    assert [own_message.brief for own_message in nearby.messages if not own_message.between] == [
+        "read",
+        "read_ok value 7",
+    ]
     assert nearby.rest == "459 more messages and 1 message of timers at these times are left out."
 
 
@@ -192,7 +195,7 @@ def test_a_message_that_a_node_hands_on_is_from_this_node(tmp_path: Path) -> Non
     run: Any = SimpleNamespace(path=tmp_path, nodes_dir=tmp_path / "nodes")
     part = Part(name="protocol", verdict=Verdict.INVALID, reason="", details={"against_protocol": [{"seconds": 2.001}]})
     record: Any = SimpleNamespace(timings={"world": 0.0}, test=SimpleNamespace(nodes=NODES), faults=(), parts=(part,))
-    assert [each.shown for each in messages_near(run, record, None).messages] == [
+    assert [own_message.shown for own_message in messages_near(run, record, None).messages] == [
         'c2 → n1  read {"key": 0, "msg_id": 1}',
         'n1 → n2  read {"key": 0, "msg_id": 1} as c2  (arrived at 2.001000 s)',
         'n2 → c2  read_ok {"value": 3, "in_reply_to": 1}',
@@ -217,8 +220,8 @@ def test_a_run_whose_only_violation_is_of_the_protocol_has_a_report(store: Store
     (run.nodes_dir / "n1").mkdir(parents=True)
     line = '{"src":"n1","dest":"c1","body":{"type":"echo_ok","in_reply_to":1}}'
     (run.nodes_dir / "n1" / "messages.log").write_text(f"1.999000 < {line}\n2.000000 < {line}\n")
-    found = replace(valid_record, test=replace(valid_record.test, nodes=("n1",)), parts=[part], timings={})
-    document = publish(run, found)
+    own_record = replace(valid_record, test=replace(valid_record.test, nodes=("n1",)), parts=[part], timings={})
+    document = publish(run, own_record)
     assert document["problems"] == []
     assert document["valid"] is False
     assert run.report_html.read_text().count('class="msg') == 2

@@ -30,8 +30,8 @@ NODES = ("n1", "n2", "n10")
 
 def signature(made: RunRecord) -> dict[str, object] | None:
     """Returns the signature in the document of a run."""
-    found: dict[str, object] | None = build(made)["signature"]
-    return found
+    stored: dict[str, object] | None = build(made)["signature"]
+    return stored
 
 
 @given(
@@ -74,15 +74,15 @@ def test_a_run_as_expected_has_no_signature() -> None:
 
 def test_an_invalid_run_tells_of_its_parts_and_its_nodes() -> None:
     """The node that answered is apart from the others, and no node has a name."""
-    found = signature(record(seed=11, operations=150, stale=True))
-    assert found is not None
-    assert (found["ended"], found["parts"], found["lost"]) == (
+    stored = signature(record(seed=11, operations=150, stale=True))
+    assert stored is not None
+    assert (stored["ended"], stored["parts"], stored["lost"]) == (
         "invalid", ["linearizable"], "A read missed an acknowledged write",
     )  # fmt: skip
-    nodes = found["nodes"]
+    nodes = stored["nodes"]
     assert isinstance(nodes, list)
     assert sum(node["answered"] for node in nodes) == 1
-    assert not any(name in str(found) for name in ("n1", "n2", "n3", "n4", "n5"))
+    assert not any(name in str(stored) for name in ("n1", "n2", "n3", "n4", "n5"))
 
 
 def test_two_seeds_of_one_violation_are_alike() -> None:
@@ -106,9 +106,9 @@ UNKNOWNS = [
 def test_an_unknown_run_is_put_down_to_one_of_three(name: str, reason: str, blame: str) -> None:
     """Its signature says which part lacks what, and whose part it is."""
     made = record(seed=7, operations=60)
-    found = signature(replace(made, parts=[*made.parts, Part(name=name, verdict=Verdict.UNKNOWN, reason=reason)]))
-    assert found is not None
-    assert (found["ended"], found["parts"], found["blame"]) == ("unknown", [name], blame)
+    stored = signature(replace(made, parts=[*made.parts, Part(name=name, verdict=Verdict.UNKNOWN, reason=reason)]))
+    assert stored is not None
+    assert (stored["ended"], stored["parts"], stored["blame"]) == ("unknown", [name], blame)
 
 
 def test_a_control_node_that_was_behind_comes_first() -> None:
@@ -118,9 +118,9 @@ def test_a_control_node_that_was_behind_comes_first() -> None:
         Part(name="progress", verdict=Verdict.UNKNOWN, reason="No operation succeeded."),
         Part(name="control-node", verdict=Verdict.UNKNOWN, reason="It was behind.", extra=True),
     ]
-    found = signature(replace(made, parts=[*made.parts, *parts]))
-    assert found is not None
-    assert found["blame"] == "machine"
+    stored = signature(replace(made, parts=[*made.parts, *parts]))
+    assert stored is not None
+    assert stored["blame"] == "machine"
 
 
 @pytest.mark.parametrize(
@@ -135,26 +135,26 @@ def test_a_run_that_broke_off_has_a_signature(error: str, blame: str) -> None:
     """It has the phase, the class of the error, and the states of the nodes."""
     made = record(seed=7, operations=60)
     completed = Part(name="completed", verdict=Verdict.UNKNOWN, reason=f"The run broke off: {error}\n--- n1: dead")
-    found = signature(replace(made, parts=[completed]))
-    assert found is not None
-    assert (found["ended"], found["parts"], found["blame"]) == ("broken off", ["completed"], blame)
-    assert found["phase"] == "workload"
-    assert "follower" in str(found["sentences"])
-    assert "dead" not in str(found["sentences"])
+    stored = signature(replace(made, parts=[completed]))
+    assert stored is not None
+    assert (stored["ended"], stored["parts"], stored["blame"]) == ("broken off", ["completed"], blame)
+    assert stored["phase"] == "workload"
+    assert "follower" in str(stored["sentences"])
+    assert "dead" not in str(stored["sentences"])
 
 
 def test_a_crossed_threshold_has_a_signature() -> None:
     """A valid run that crosses one is not as expected."""
     made = record(seed=7, operations=60)
-    found = signature(replace(made, test=replace(made.test, thresholds=(read_threshold("p99_ms < 0"),))))
-    assert found is not None
-    assert (found["ended"], found["parts"]) == ("crossed", ["p99_ms"])
+    stored = signature(replace(made, test=replace(made.test, thresholds=(read_threshold("p99_ms < 0"),))))
+    assert stored is not None
+    assert (stored["ended"], stored["parts"]) == ("crossed", ["p99_ms"])
 
 
 def test_a_signature_comes_back() -> None:
     """The document of a run satisfies its type, which other readers use."""
-    found = signature(record(seed=11, operations=150, stale=True))
-    assert written(read(found, Signature, "signature")) == found
+    stored = signature(record(seed=11, operations=150, stale=True))
+    assert written(read(stored, Signature, "signature")) == stored
 
 
 def test_warnings_become_classes(tmp_path: Path) -> None:

@@ -184,10 +184,10 @@ def test_a_list_shows_the_thresholds_of_a_run(store: Store, *, kept: bool | str,
     run = store.create_run("t", NOW)
     rows = [{"threshold": "p99_ms < 1", "kept": kept, "crossed": None if kept is True else "p99_ms < 1: it is 2"}]
     run.write_json(run.results_json, {"valid": True, "reason": "Fine.", "thresholds": rows})
-    found = summarize(run)
-    assert found.shown is not None
-    assert (found.shown.alone, found.shown.words) == (alone, words)
-    assert found.crossed == (() if kept is True else ("p99_ms < 1: it is 2",))
+    summary = summarize(run)
+    assert summary.shown is not None
+    assert (summary.shown.alone, summary.shown.words) == (alone, words)
+    assert summary.crossed == (() if kept is True else ("p99_ms < 1: it is 2",))
     for earlier in ({"valid": True}, {"valid": True, "thresholds": "x"}, {"valid": True, "thresholds": [3]}):
         run.write_json(run.results_json, earlier)
         assert summarize(run).crossed == ()

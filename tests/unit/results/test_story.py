@@ -36,9 +36,9 @@ NODE = '{"format": "labrys-explain", "version": 2, "states": [{"time_ns": 1, "no
 HOSTILE = "<script>\x1b[31m\u202e"
 
 
-def example_of(found: RunRecord) -> Counterexample:
+def example_of(made: RunRecord) -> Counterexample:
     """Returns a counterexample of two operations that are far apart."""
-    ended = [operation for operation in found.operations if operation.end_ns is not None]
+    ended = [operation for operation in made.operations if operation.end_ns is not None]
     example = counterexample_of([ended[0], ended[-1]], explanation="Old.", culprit=ended[-1])
     assert example is not None
     return example
@@ -63,26 +63,26 @@ def state(time_ns: int, *, last: int, role: str = "leader", process: str = RUNNI
 
 def test_the_story_is_in_the_order_of_time() -> None:
     """It has both ends of each operation, the active faults, and the leader. The culprit is marked once."""
-    found = record(seed=7, operations=300)
-    example = example_of(found)
-    moments = story(scene_of(example), found)
+    made = record(seed=7, operations=300)
+    example = example_of(made)
+    moments = story(scene_of(example), made)
     assert [moment.time_ns for moment in moments] == sorted(moment.time_ns for moment in moments)
     assert sum(moment.culprit for moment in moments) == 1
     assert {moment.kind for moment in moments} >= {"operation", "fault", "leader"}
-    assert set(times_of(scene_of(example), found)) == {moment.time_ns for moment in moments}
-    assert times_of(scene_of(example), found)[: len(example.operations)] == sorted(
-        times_of(scene_of(example), found)[: len(example.operations)]
+    assert set(times_of(scene_of(example), made)) == {moment.time_ns for moment in moments}
+    assert times_of(scene_of(example), made)[: len(example.operations)] == sorted(
+        times_of(scene_of(example), made)[: len(example.operations)]
     )
 
 
 def test_a_story_says_what_it_leaves_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """All operations are shown. The last sentence has the number of omitted events."""
-    found = record(seed=7, operations=300)
-    example = example_of(found)
-    whole = story(scene_of(example), found)
+    made = record(seed=7, operations=300)
+    example = example_of(made)
+    whole = story(scene_of(example), made)
     own = [moment for moment in whole if moment.kind == "operation"]
     monkeypatch.setattr(results.page.story, "MAX_MOMENTS", len(own) + 1)
-    cut = story(scene_of(example), found)
+    cut = story(scene_of(example), made)
     assert [moment for moment in cut if moment.kind == "operation"] == own
     assert cut[-1].text == f"{len(whole) - len(own) - 1} later faults and changes of the leader are left out."
 
@@ -148,12 +148,12 @@ def test_damaged_looks_are_refused(tmp_path: Path, document: str) -> None:
 
 def test_foreign_text_stays_text() -> None:
     """A node's name may be any text. The picture and the terminal show it as text."""
-    found = record(seed=7, operations=300)
-    example = example_of(found)
+    made = record(seed=7, operations=300)
+    example = example_of(made)
     node = NodeState(node=HOSTILE, process=HOSTILE, role=HOSTILE, value=HOSTILE, last=1)
-    states = [ClusterState(time_ns=time_ns, nodes=(node,)) for time_ns in times_of(scene_of(example), found)]
-    moments = story(scene_of(example), found, states)
-    svg = picture(moments, [HOSTILE, *found.test.nodes])
+    states = [ClusterState(time_ns=time_ns, nodes=(node,)) for time_ns in times_of(scene_of(example), made)]
+    moments = story(scene_of(example), made, states)
+    svg = picture(moments, [HOSTILE, *made.test.nodes])
     assert "<script>" not in svg
     out = io.StringIO()
     print_story(Console(file=out, markup=False), example, moments, reason=HOSTILE)
@@ -162,7 +162,7 @@ def test_foreign_text_stays_text() -> None:
 
 def test_what_fired_a_trigger_is_shown(tmp_path: Path) -> None:
     """The story, the report and the terminal have the line with which a fault began, as text and not too long."""
-    found = record(seed=7, operations=300)
+    made = record(seed=7, operations=300)
     trigger = Trigger(name="log-line", limit_s=5.0, parameters={"line": "snapshot"})
     line = f"with a log line of n1: 12:00:01 {HOSTILE} takes a snapshot {'x' * 5000}"
     faults = tuple(
@@ -171,14 +171,14 @@ def test_what_fired_a_trigger_is_shown(tmp_path: Path) -> None:
             planned=replace(fault.planned, target=AtTrigger(), trigger=trigger),
             fired=Fired(time_ns=fault.start_ns, what=line, measured={"node": "n1"}),
         )
-        for fault in found.faults
+        for fault in made.faults
     )
-    found = replace(found, faults=faults)
-    begins = next(moment.text for moment in story(scene_of(example_of(found)), found) if moment.kind == "fault")
+    made = replace(made, faults=faults)
+    begins = next(moment.text for moment in story(scene_of(example_of(made)), made) if moment.kind == "fault")
     assert ", with a log line of n1: 12:00:01 " in begins
     assert "\x1b" not in begins
     assert len(begins) < 600
-    run = store_run(Store(tmp_path), found)
+    run = store_run(Store(tmp_path), made)
     page = run.report_html.read_text()
     assert "trigger: log-line:snapshot" in page
     assert "began with a log line of n1: 12:00:01 &lt;script&gt;" in page

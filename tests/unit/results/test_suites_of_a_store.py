@@ -27,8 +27,8 @@ def save(root: Path, document: Any, *, name: str = "s", stamp: str = OLD) -> Pat
 
 def only(root: Path) -> SuiteRow:
     """Returns the only suite of a store."""
-    (found,) = newest_suites(Store(root), 10)
-    return found
+    (row,) = newest_suites(Store(root), 10)
+    return row
 
 
 def test_a_case_that_did_not_run_waits_only_while_its_suite_runs(tmp_path: Path) -> None:

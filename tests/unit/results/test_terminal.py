@@ -196,7 +196,7 @@ def test_leader_changes_are_said_in_few_words(changes: int, terms: list[int], ex
 
 def test_two_leaders_in_one_term_have_a_sentence(valid_record: RunRecord) -> None:
     """Also in a run without the part: the terminal and the report name both nodes, the term, and the polls."""
-    claims = [Sighting(time_ns=place * 10**9, node=f"n{place}", role="leader", term=0) for place in (1, 2)]
+    claims = [Sighting(time_ns=number * 10**9, node=f"n{number}", role="leader", term=0) for number in (1, 2)]
     record = replace(valid_record, sightings=claims)
     sentence = "2 nodes reported that they led in term 0: n1 in the poll at 1.000 s, n2 in the poll at 2.000 s."
     assert f"! {sentence}" in printed(record, 200)

@@ -30,8 +30,8 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
 
 def result(run: Run | None, ended: str) -> dict[str, Any]:
     """The result of a case."""
-    place = None if run is None else str(run.path)
-    return {**suite_document()["results"]["a"], "run": place, "ended": ended, "why": "because"}
+    folder = None if run is None else str(run.path)
+    return {**suite_document()["results"]["a"], "run": folder, "ended": ended, "why": "because"}
 
 
 def save(store: Store, stamp: str, **results: dict[str, Any]) -> None:

@@ -69,8 +69,8 @@ def judged(operations: list[Operation], *, linearizable: bool = True, follow: bo
 def of_keys(histories: list[list[Operation]]) -> Columns:
     """Joins histories into one with a key for each; each has its own events."""
     together = [
-        replace(op, key=f"k{place}")
-        for place, operations in enumerate(histories)
+        replace(op, key=f"k{index}")
+        for index, operations in enumerate(histories)
         for op in sorted(operations, key=lambda op: op.invoke_index)
     ]
     return of_operations(together)
@@ -84,8 +84,8 @@ def found(judgement: Judgement) -> set[tuple[str, str]]:
 def in_turn(*operations: tuple[Any, ...]) -> list[Operation]:
     """Returns sequential operations from function, value, result and, if it is not ok, type."""
     script = Script()
-    for place, (f, value, result, *kind) in enumerate(operations):
-        script.add(f, value, result, 2 * place, 2 * place + 1, kind=kind[0] if kind else OpType.OK)
+    for index, (f, value, result, *kind) in enumerate(operations):
+        script.add(f, value, result, 2 * index, 2 * index + 1, kind=kind[0] if kind else OpType.OK)
     return script.operations
 
 
@@ -114,7 +114,7 @@ class Brute:
         for _, offset, value in self.claims:
             self.where.setdefault(value, set()).add(offset)
         self.times = Counter(text(op.value) for op in self.tried)
-        self.placed = [place for op in self.tried if (place := self._placed(op)) is not None]
+        self.placed = [index for op in self.tried if (index := self._placed(op)) is not None]
         self.missing = {"lost": set(self._missing("lost")), "stale": set(self._missing("stale"))}
         self.changed = {at for (one, at, _), (other, _, _) in self._differing() if self._one_after(one, other)}
         self.conflict = set(self._conflicts())
@@ -245,8 +245,8 @@ def misplaced(read: Operation) -> Iterator[tuple[str, int]]:
     offsets = [offset for offset, _ in entries(read)]
     yield from (("outside", offset) for offset in offsets if not covers(read, offset))
     yield from (("repeated", offset) for offset in offsets if offsets.count(offset) > 1)
-    for place, (before, offset) in enumerate(itertools.pairwise(offsets), 1):
-        if offset < before and offset not in offsets[:place]:
+    for index, (before, offset) in enumerate(itertools.pairwise(offsets), 1):
+        if offset < before and offset not in offsets[:index]:
             yield "disordered", offset
 
 
@@ -297,6 +297,6 @@ def at_random(draws: random.Random, *, values: list[Any], answers: bool, faulty:
             result = [[offset, value] for offset, value in seen if first <= offset <= last or (wrong and offset == 0)]
             draws.shuffle(result)
             done.append((start, end, "read", [first, last], result, kind))
-    for start, end, f, value, result, kind in sorted(done, key=lambda each: each[0]):
+    for start, end, f, value, result, kind in sorted(done, key=lambda row: row[0]):
         script.add(f, value, result, start, end, kind=kind)
     return script.operations

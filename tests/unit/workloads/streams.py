@@ -31,9 +31,9 @@ def described(workload: Workload, *, seed: int, streams: int, count: int) -> Any
 def in_turns(workload: Workload, numbers: list[int], *, streams: int = 4) -> dict[int, list[Invocation]]:
     """Returns the operations of each stream when one generator is asked for the streams in this order."""
     generator = workload.generator(seed=1, streams=streams)
-    found: dict[int, list[Invocation]] = {number: [] for number in numbers}
+    by_stream: dict[int, list[Invocation]] = {number: [] for number in numbers}
     for number in numbers:
         answer = generator.ask(Asker(number, number, "n1", 0, workers=frozenset(range(streams))))
         assert isinstance(answer, Invocation)
-        found[number].append(answer)
-    return found
+        by_stream[number].append(answer)
+    return by_stream

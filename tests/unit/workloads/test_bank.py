@@ -48,13 +48,13 @@ def read(begin: int, end: int, balances: Any, process: int = 1) -> Operation:
 
 def test_reads_with_the_right_sum_are_valid() -> None:
     """Whatever transfers are under way; an account may be missing, as for Jepsen."""
-    found = judged([transfer(0, 3), read(1, 2, {"0": 10, "1": 0, "2": 0}), read(4, 5, {"0": 9, "1": 1})])
-    assert (found.verdict, found.reason) == (Verdict.VALID, "All 2 reads returned balances of 10 in all.")
-    assert dict(found.counts) == {
+    judgement = judged([transfer(0, 3), read(1, 2, {"0": 10, "1": 0, "2": 0}), read(4, 5, {"0": 9, "1": 1})])
+    assert (judgement.verdict, judgement.reason) == (Verdict.VALID, "All 2 reads returned balances of 10 in all.")
+    assert dict(judgement.counts) == {
         "transfers": 1, "reads": 2, "unexpected-key": 0, "nil-balance": 0, "wrong-total": 0, "negative-value": 0,
     }  # fmt: skip
-    assert dict(found.figures) == {"read-count": 2, "error-count": 0}
-    assert found.plot is not None
+    assert dict(judgement.figures) == {"read-count": 2, "error-count": 0}
+    assert judgement.plot is not None
 
 
 @pytest.mark.parametrize(
@@ -71,22 +71,22 @@ def test_reads_with_the_right_sum_are_valid() -> None:
 )
 def test_a_wrong_read_has_the_kind_that_jepsen_says(balances: Any, kind: str, sentence: str) -> None:
     """The first kind that holds; the sentence has the process, the balances and the event, and the transfers under way."""
-    found = judged([transfer(0, 3), read(1, 2, balances), read(4, 5, {"0": 9, "1": 1, "2": 0})])
-    assert (found.verdict, found.reason) == (
+    judgement = judged([transfer(0, 3), read(1, 2, balances), read(4, 5, {"0": 9, "1": 1, "2": 0})])
+    assert (judgement.verdict, judgement.reason) == (
         Verdict.INVALID,
         "1 of 2 reads returned balances that the bank cannot have.",
     )
-    assert {name: number for name, number in found.counts.items() if number and name not in {"transfers", "reads"}} == {
-        kind: 1
-    }
-    [anomaly] = found.anomalies
+    assert {
+        name: number for name, number in judgement.counts.items() if number and name not in {"transfers", "reads"}
+    } == {kind: 1}
+    [anomaly] = judgement.anomalies
     assert anomaly.kind == kind
     assert sentence in anomaly.explanation
     assert anomaly.explanation.startswith(f"{kind}: Process 1 read ")
     assert " at event 2" in anomaly.explanation
     assert anomaly.explanation.endswith("One transfer was under way.")
     assert (anomaly.rows, anomaly.decisive) == ((0, 1), 1)
-    errors: Any = found.figures["errors"]
+    errors: Any = judgement.figures["errors"]
     assert errors[kind]["count"] == 1
     assert errors[kind]["first"] == errors[kind]["last"] == 2
 
@@ -94,11 +94,11 @@ def test_a_wrong_read_has_the_kind_that_jepsen_says(balances: Any, kind: str, se
 def test_figures_have_the_worst_sum() -> None:
     """With Jepsen's names: the lowest and the highest sum, and the read that is farthest from the total."""
     reads = [read(2 * at + 2, 2 * at + 3, [total, 0, 0]) for at, total in enumerate((10, 9, 14, 3, 11))]
-    found = judged([transfer(0, 1), *reads])
-    assert found.figures["errors"] == {
+    judgement = judged([transfer(0, 1), *reads])
+    assert judgement.figures["errors"] == {
         "wrong-total": {"count": 4, "first": 5, "last": 11, "worst": 9, "lowest": 3, "highest": 14}
     }
-    assert found.figures["error-count"] == 4
+    assert judgement.figures["error-count"] == 4
 
 
 def test_balances_may_be_negative_on_request() -> None:
@@ -110,8 +110,8 @@ def test_balances_may_be_negative_on_request() -> None:
 
 def test_another_bank_is_told_with_its_option() -> None:
     """If all reads agree on another sum or other accounts, the sentence says how to give them."""
-    found = judged([transfer(0, 1), read(2, 3, [50, 0, 0]), read(4, 5, [0, 50, 0])])
-    assert "If it is the bank's total, say so: --workload-option total-amount=50." in found.anomalies[0].explanation
+    judgement = judged([transfer(0, 1), read(2, 3, [50, 0, 0]), read(4, 5, [0, 50, 0])])
+    assert "If it is the bank's total, say so: --workload-option total-amount=50." in judgement.anomalies[0].explanation
     named = judged([transfer(0, 1), read(2, 3, {"alice": 4, "bob": 6})])
     assert "say so: --workload-option accounts=alice,bob." in named.anomalies[0].explanation
     assert judged([transfer(0, 1), read(2, 3, {"alice": 4, "bob": 6})], accounts="alice, bob").verdict is Verdict.VALID
@@ -156,9 +156,9 @@ def test_snapshots_are_valid_and_torn_reads_are_not() -> None:
         before, after = source.choice(states), source.choice(states)
         cut = source.randint(0, 3)
         balances = dict(zip(ACCOUNTS, [*before[:cut], *after[cut:]], strict=True))
-        found = judged([transfer(0, 1), read(2, 3, balances)])
-        assert (found.verdict is Verdict.VALID) == (sum(balances.values()) == 10)
-        torn += found.verdict is Verdict.INVALID
+        judgement = judged([transfer(0, 1), read(2, 3, balances)])
+        assert (judgement.verdict is Verdict.VALID) == (sum(balances.values()) == 10)
+        torn += judgement.verdict is Verdict.INVALID
     assert torn > 20
 
 
@@ -187,9 +187,9 @@ def test_each_format_is_checked(tmp_path: Path, balance: int, verdict: Verdict) 
     ]
     (tmp_path / "h.jsonl").write_text("\n".join(map(json.dumps, events)))
     for name in ("h.edn", "long.edn", "h.parquet", "h.jsonl"):
-        [found] = check_file(str(tmp_path / name), Request(wanted=Wanted(workload="bank")))
-        assert isinstance(found, Judged)
-        assert found.verdict is verdict, name
+        [result] = check_file(str(tmp_path / name), Request(wanted=Wanted(workload="bank")))
+        assert isinstance(result, Judged)
+        assert result.verdict is verdict, name
 
 
 def test_the_name_as_a_model_leads_to_the_workload() -> None:
@@ -202,9 +202,9 @@ def test_transfers_are_between_two_accounts() -> None:
     """Amounts from 1 to the largest, and reads without a value."""
     workload = BankWorkload(BankOptions(accounts="a,b,c", max_transfer=4))
     operations = drawn(workload, 1, 400)
-    moved: list[Any] = [each.value for each in operations if each.f == "transfer"]
-    assert {each.f for each in operations} == {"transfer", "read"}
-    assert {(each["from"], each["to"]) for each in moved} == {
+    moved: list[Any] = [invocation.value for invocation in operations if invocation.f == "transfer"]
+    assert {invocation.f for invocation in operations} == {"transfer", "read"}
+    assert {(transfer_value["from"], transfer_value["to"]) for transfer_value in moved} == {
         (one, other) for one in "abc" for other in "abc" if one != other
     }
-    assert {each["amount"] for each in moved} == {1, 2, 3, 4}
+    assert {transfer_value["amount"] for transfer_value in moved} == {1, 2, 3, 4}

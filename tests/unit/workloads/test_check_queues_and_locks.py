@@ -37,8 +37,8 @@ def decide(
 ) -> dict[str, Any]:
     """Returns the output of `labrys check` for a history in EDN."""
     write_history(path / "history.edn", events_of(operations))
-    found = [str(path / "history.edn"), "--format", "json", *arguments]
-    check.main(found, standalone_mode=False)
+    words = [str(path / "history.edn"), "--format", "json", *arguments]
+    check.main(words, standalone_mode=False)
     said: dict[str, Any] = json.loads(capsys.readouterr().out)
     return said
 

@@ -43,12 +43,12 @@ def read(begin: int, end: int, count: Any) -> Operation:
 def bounds(one: Operation, operations: list[Operation]) -> tuple[int, int]:
     """Returns the bounds of a read, directly by the judge's docstring."""
     low = high = 0
-    for each in operations:
-        if each.f != "add" or each.type is OpType.FAIL or each.invoke_index > (one.complete_index or 0):
+    for op in operations:
+        if op.f != "add" or op.type is OpType.FAIL or op.invoke_index > (one.complete_index or 0):
             continue
-        sure = each.type is OpType.OK and each.complete_index is not None and each.complete_index < one.invoke_index
-        low += each.value if sure else min(0, each.value)
-        high += each.value if sure else max(0, each.value)
+        sure = op.type is OpType.OK and op.complete_index is not None and op.complete_index < one.invoke_index
+        low += op.value if sure else min(0, op.value)
+        high += op.value if sure else max(0, op.value)
     return low, high
 
 
@@ -79,27 +79,27 @@ def test_bounds_are_those_of_the_definition() -> None:
     seen: Counter[tuple[Verdict, bool]] = Counter()
     for seed in range(700):
         operations = drawn(seed)
-        found = judged(operations)
-        reads = [each for each in operations if each.f == "read" and each.type is OpType.OK]
-        all_bounds = [bounds(each, operations) for each in reads]
+        judgement = judged(operations)
+        reads = [op for op in operations if op.f == "read" and op.type is OpType.OK]
+        all_bounds = [bounds(own_read, operations) for own_read in reads]
         out = [
-            each.invoke_index
-            for each, (low, high) in zip(reads, all_bounds, strict=True)
-            if not low <= each.result <= high
+            own_read.invoke_index
+            for own_read, (low, high) in zip(reads, all_bounds, strict=True)
+            if not low <= own_read.result <= high
         ]
-        assert [operations[anomaly.decisive or 0].invoke_index for anomaly in found.anomalies] == out, seed
-        assert (found.verdict is Verdict.INVALID) == bool(out)
+        assert [operations[anomaly.decisive or 0].invoke_index for anomaly in judgement.anomalies] == out, seed
+        assert (judgement.verdict is Verdict.INVALID) == bool(out)
         if reads:
-            assert found.figures["widest-interval"] == max(high - low for low, high in all_bounds)
+            assert judgement.figures["widest-interval"] == max(high - low for low, high in all_bounds)
             away = [
-                max(low - each.result, each.result - high, 0)
-                for each, (low, high) in zip(reads, all_bounds, strict=True)
+                max(low - own_read.result, own_read.result - high, 0)
+                for own_read, (low, high) in zip(reads, all_bounds, strict=True)
             ]
-            assert found.figures["greatest-distance"] == max(away)
-        small = all(abs(each.value or 0) < 10**17 and abs(each.result or 0) < 10**17 for each in operations)
+            assert judgement.figures["greatest-distance"] == max(away)
+        small = all(abs(op.value or 0) < 10**17 and abs(op.result or 0) < 10**17 for op in operations)
         legal = brute(model("counter"), operations) if small else not out
         assert not (out and legal), seed
-        seen[found.verdict, bool(legal)] += 1
+        seen[judgement.verdict, bool(legal)] += 1
     assert min(seen[Verdict.INVALID, False], seen[Verdict.VALID, True], seen[Verdict.UNKNOWN, True]) > 50, seen
     assert seen[Verdict.VALID, False] > 5, "the judge says that it sees less than linearizability"
 
@@ -120,19 +120,19 @@ def test_what_it_cannot_see_is_what_it_says(operations: list[Operation]) -> None
 
 def test_a_read_out_of_bounds_says_by_how_much() -> None:
     """The explanation has the interval and the distance; the operations are the read and the adds that may count."""
-    found = judged([add(0, 1, 5), add(2, 9, 3, OpType.INFO), add(3, 8, -2), read(4, 5, 9), read(10, 11, 2)])
-    assert found.verdict is Verdict.INVALID
-    first, second = found.anomalies
+    judgement = judged([add(0, 1, 5), add(2, 9, 3, OpType.INFO), add(3, 8, -2), read(4, 5, 9), read(10, 11, 2)])
+    assert judgement.verdict is Verdict.INVALID
+    first, second = judgement.anomalies
     assert first.explanation == (
         "A read returned 9, but between 3 and 8 was possible: it is 1 too large. 2 adds may have counted or not when it was"
         " made, from 0.004000 s to 0.005000 s."
     )
     assert first.rows == (1, 2, 3)
     assert "between 3 and 6 was possible: it is 1 too small" in second.explanation
-    assert found.figures == {
+    assert judgement.figures == {
         "reads": 2, "out-of-bounds": 2, "widest-interval": 5, "greatest-distance": 1, "last-interval": [3, 6],
     }  # fmt: skip
-    assert found.counts == {"adds": 2, "reads": 2, "out-of-bounds": 2, "not-read": 0}
+    assert judgement.counts == {"adds": 2, "reads": 2, "out-of-bounds": 2, "not-read": 0}
 
 
 @pytest.mark.parametrize(
@@ -149,9 +149,9 @@ def test_a_read_out_of_bounds_says_by_how_much() -> None:
 )
 def test_a_counter_that_was_not_read_after_an_add_is_unknown(operations: list[Operation]) -> None:
     """If no read could show a loss, nothing was tested."""
-    found = judged(operations)
-    assert found.verdict is Verdict.UNKNOWN
-    assert "nothing was tested" in found.reason
+    judgement = judged(operations)
+    assert judgement.verdict is Verdict.UNKNOWN
+    assert "nothing was tested" in judgement.reason
 
 
 def test_with_rest_only_reads_long_after_the_last_add_are_judged() -> None:
@@ -174,9 +174,9 @@ def test_with_rest_only_reads_long_after_the_last_add_are_judged() -> None:
 
 def test_adds_after_the_last_read_are_said() -> None:
     """The reason of a valid counter has the number of adds after the last read."""
-    found = judged([add(0, 1, 5), read(2, 3, 5), add(4, 5, 1), add(6, 7, 1)])
-    assert found.verdict is Verdict.VALID
-    assert found.reason.endswith("2 adds ended after the last read began, so a loss of them was not seen.")
+    judgement = judged([add(0, 1, 5), read(2, 3, 5), add(4, 5, 1), add(6, 7, 1)])
+    assert judgement.verdict is Verdict.VALID
+    assert judgement.reason.endswith("2 adds ended after the last read began, so a loss of them was not seen.")
 
 
 @pytest.mark.parametrize(

@@ -35,12 +35,12 @@ def test_operations_are_those_of_the_options() -> None:
     """The options determine the shares of reads and of negative amounts, the largest amount, and the counters."""
     options = CounterOptions(keys=3, read_share=0.3, negative_share=0.4, largest=4)
     draws = drawn(CounterWorkload(options), 0, 5000)
-    adds = [each.value for each in draws if each.f == "add"]
+    adds = [draw.value for draw in draws if draw.f == "add"]
     assert len(adds) / 5000 == pytest.approx(0.7, abs=0.03)
     assert sum(amount < 0 for amount in adds) / len(adds) == pytest.approx(0.4, abs=0.03)
     assert {abs(amount) for amount in adds} == {1, 2, 3, 4}
-    assert {each.key for each in draws} == {"c0", "c1", "c2"}
-    assert {each.key for each in drawn(CounterWorkload(), 0, 50)} == {None}
+    assert {draw.key for draw in draws} == {"c0", "c1", "c2"}
+    assert {draw.key for draw in drawn(CounterWorkload(), 0, 50)} == {None}
 
 
 @pytest.mark.parametrize(
@@ -87,5 +87,5 @@ def test_a_correct_system_is_valid_with_its_final_reads(keys: int) -> None:
 def test_streams_are_described_as_they_are_drawn() -> None:
     """`labrys plan` shows the operations."""
     preview = described(CounterWorkload(), seed=1, streams=2, count=5)
-    asked = [(each["f"], each["value"]) for each in preview[1]["operations"]]
-    assert asked == [(each.f, each.value) for each in drawn(CounterWorkload(), 1, 5, streams=2)]
+    asked = [(operation["f"], operation["value"]) for operation in preview[1]["operations"]]
+    assert asked == [(draw.f, draw.value) for draw in drawn(CounterWorkload(), 1, 5, streams=2)]

@@ -32,10 +32,10 @@ def judged(operations: list[Operation]) -> Judgement:
 
 def keyed(**operations: list[Operation]) -> Columns:
     """Returns the operations of several ledgers, one ledger after the other."""
-    named = [replace(each, key=key) for key, its in operations.items() for each in its]
+    named = [replace(operation, key=key) for key, its in operations.items() for operation in its]
     moved = [
-        replace(each, invoke_index=2 * at, complete_index=None if each.complete_index is None else 2 * at + 1)
-        for at, each in enumerate(named)
+        replace(operation, invoke_index=2 * at, complete_index=None if operation.complete_index is None else 2 * at + 1)
+        for at, operation in enumerate(named)
     ]
     return of_operations(moved)
 
@@ -72,7 +72,7 @@ def test_an_acknowledged_entry_beyond_the_end_is_found(calls: list[tuple[str, An
     """An append that is acknowledged after the end, and one before it that the recovery lost."""
     judgement = judged(in_turn(*calls))
     assert {anomaly.kind for anomaly in judgement.anomalies} >= {"beyond-end"}
-    (anomaly,) = [each for each in judgement.anomalies if each.kind == "beyond-end"]
+    (anomaly,) = [candidate for candidate in judgement.anomalies if candidate.kind == "beyond-end"]
     assert words in anomaly.explanation
     assert anomaly.subject == 2
 
@@ -81,7 +81,7 @@ def test_a_confirmation_beyond_the_end_is_found_and_one_that_goes_back_is_counte
     """Confirmed entries 5 and then 1, of a ledger that ends with 1."""
     calls = (*APPENDED, ("confirmed", None, 5), ("confirmed", None, 1), ("recover", None, 1))
     judgement = judged(in_turn(*calls))
-    assert [each.kind for each in judgement.anomalies] == ["confirmed-beyond-end"]
+    assert [anomaly.kind for anomaly in judgement.anomalies] == ["confirmed-beyond-end"]
     assert judgement.counts["confirmed-back"] == 1
     assert judged(in_turn(*APPENDED, *calls[4:])).verdict is Verdict.VALID
 
@@ -97,7 +97,7 @@ def test_a_committed_entry_with_too_few_copies_is_found() -> None:
     judgement = judged(in_turn(*calls, ("under-replicated", None, [[0, 0], [1, 1], [5, 0]])))
     assert judgement.verdict is Verdict.INVALID
     assert judgement.counts["under-replicated"] == 2
-    assert [(each.kind, each.subject, each.rows) for each in judgement.anomalies] == [
+    assert [(anomaly.kind, anomaly.subject, anomaly.rows) for anomaly in judgement.anomalies] == [
         ("under-replicated", 1, (1, 3, 4)),
         ("under-replicated", 0, (3, 4)),
     ]
@@ -142,8 +142,8 @@ WHOLE = ([0, [[7, ["n1", "n2"]]], []], [1, [[8, ["n4", "n3"]]], []])
 def test_an_inspection_says_where_an_entry_belongs_who_has_it_and_who_was_fenced() -> None:
     """Entry 1 belongs on n4 and n3, but n2, which was replaced, has it. n1 was fenced first, n4 never."""
     entries = [WHOLE[0], [1, [[8, ["n2", "n3"]]], []]]
-    found = inspected(1, *entries, fences=[["n3", 1, "n6"], ["n1", 4, "n5"]], unread=["n2"])
-    judgement = judged(in_turn(*APPENDED, ("recover", None, 1), ("inspect", None, found)))
+    told = inspected(1, *entries, fences=[["n3", 1, "n6"], ["n1", 4, "n5"]], unread=["n2"])
+    judgement = judged(in_turn(*APPENDED, ("recover", None, 1), ("inspect", None, told)))
     assert (judgement.verdict, judgement.counts["counts-of-copies"]) == (Verdict.INVALID, 1)
     (anomaly,) = judgement.anomalies
     assert (anomaly.kind, anomaly.subject, anomaly.rows) == ("under-replicated", 1, (1, 3, 4))
@@ -255,12 +255,12 @@ def test_a_ledger_without_a_promise_hides_no_verdict() -> None:
 
 def test_only_a_promised_ledger_must_be_read_after_healing() -> None:
     """No final read of a ledger that nobody created can succeed; one of a ledger with an acknowledged append must."""
-    final = [replace(each, phase=FINAL_PHASE) for each in in_turn(("read", [0, 9], [[0, 7]]))]
+    final = [replace(operation, phase=FINAL_PHASE) for operation in in_turn(("read", [0, 9], [[0, 7]]))]
     made = [*in_turn(("append", 7, 0)), *final]
     never = [*FAILED[:2], replace(FAILED[2], phase=FINAL_PHASE)]
 
     def read(**operations: list[Operation]) -> Part:
-        named = [replace(each, key=key) for key, its in operations.items() for each in its]
+        named = [replace(operation, key=key) for key, its in operations.items() for operation in its]
         return LedgerWorkload().final_part(named, FinalReads())
 
     assert read(made=made, never=never).verdict is Verdict.VALID
@@ -323,7 +323,9 @@ def test_the_judge_finds_what_the_rules_say() -> None:
                 {"confirmed-beyond-end"} if any(f == "confirmed" and r > ends[0] for f, _, r in calls) else set()
             )
             scarce: dict[int, int] = {}
-            for entry, copies, _others in (each for f, _, told in calls if f == "under-replicated" for each in told):
+            for entry, copies, _others in (
+                scarce for f, _, told in calls if f == "under-replicated" for scarce in told
+            ):
                 scarce.setdefault(entry, copies)
             named = [copies for entry, copies in scarce.items() if entry <= ends[0]]
             expected |= {("under-replicated" if copies else "misplaced") for copies in named}

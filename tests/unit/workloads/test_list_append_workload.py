@@ -34,20 +34,20 @@ def test_the_nth_transaction_depends_on_seed_stream_and_n_alone() -> None:
 def test_transactions_are_those_of_the_options() -> None:
     """The options determine the lengths, the share of reads, and when new keys take the place of all keys."""
     options = ListAppendOptions(keys=3, max_length=5, read_share=0.3, ops_per_key=1000)
-    draws = [each.value for each in drawn(ListAppendWorkload(options), 0, 4000)]
+    draws = [draw.value for draw in drawn(ListAppendWorkload(options), 0, 4000)]
     assert Counter(map(len, draws)).keys() == {1, 2, 3, 4, 5}
-    mops = [mop for each in draws for mop in each]
+    mops = [mop for draw in draws for mop in draw]
     assert sum(mop[0] == "r" for mop in mops) / len(mops) == pytest.approx(0.3, abs=0.03)
-    uses = Counter(mop[1] for each in draws[:1000] for mop in each)
+    uses = Counter(mop[1] for draw in draws[:1000] for mop in draw)
     assert set(uses) == {"k0", "k1", "k2"}
     assert uses["k0"] / uses["k1"] == pytest.approx(2, rel=0.15)
-    assert {mop[1] for each in draws[1000:2000] for mop in each} == {"k3", "k4", "k5"}
+    assert {mop[1] for draw in draws[1000:2000] for mop in draw} == {"k3", "k4", "k5"}
 
 
 def test_an_element_is_appended_once() -> None:
     """No two appends of a run have the same element."""
     streams = in_turns(ListAppendWorkload(), [0, 1, 2] * 300, streams=3).values()
-    elements = [mop[2] for each in streams for one in each for mop in one.value if mop[0] == "append"]
+    elements = [mop[2] for stream in streams for one in stream for mop in one.value if mop[0] == "append"]
     assert len(set(elements)) == len(elements)
 
 

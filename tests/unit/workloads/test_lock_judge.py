@@ -35,11 +35,11 @@ def judge(operations: Sequence[Operation], **options: Any) -> Judgement:
     return LockWorkload(LockOptions(**options)).judge(of_operations(operations))
 
 
-def wrong(found: Judgement) -> dict[str, int]:
+def wrong(judgement: Judgement) -> dict[str, int]:
     """Returns the number of anomalies of each kind, and checks that the counts agree."""
-    told = dict(Counter(anomaly.kind for anomaly in found.anomalies))
-    assert told == {kind: found.counts[kind] for kind in KINDS if found.counts[kind]}
-    assert (found.verdict is Verdict.INVALID) == bool(told)
+    told = dict(Counter(anomaly.kind for anomaly in judgement.anomalies))
+    assert told == {kind: judgement.counts[kind] for kind in KINDS if judgement.counts[kind]}
+    assert (judgement.verdict is Verdict.INVALID) == bool(told)
     return told
 
 
@@ -55,10 +55,10 @@ def release(start: int, end: int | None, process: int, token: Value = None, kind
 
 def test_one_after_the_other_is_fine() -> None:
     """The second process requested the held lock, and acquired it after the release had begun."""
-    found = judge([acquire(0, 1, 0, 7), acquire(2, 5, 1, 8), release(3, 4, 0, 7), release(6, 7, 1, 8)])
-    assert (found.verdict, wrong(found)) == (Verdict.VALID, {})
-    assert (found.counts["acquired"], found.counts["released"], found.counts["contended"]) == (2, 2, 1)
-    assert found.figures == {"tokens": 2}
+    judgement = judge([acquire(0, 1, 0, 7), acquire(2, 5, 1, 8), release(3, 4, 0, 7), release(6, 7, 1, 8)])
+    assert (judgement.verdict, wrong(judgement)) == (Verdict.VALID, {})
+    assert (judgement.counts["acquired"], judgement.counts["released"], judgement.counts["contended"]) == (2, 2, 1)
+    assert judgement.figures == {"tokens": 2}
 
 
 def test_two_holders_are_told_with_their_operations() -> None:
@@ -95,9 +95,9 @@ def test_a_client_that_is_gone_holds_nothing_where_there_are_sessions() -> None:
     """Without sessions, only a release frees a lock."""
     history = [acquire(0, 1, 0), acquire(2, 3, 1)]
     assert wrong(judge(history)) == {}
-    found = judge(history, sessions=False)
-    assert wrong(found) == {"two-holders": 1}
-    assert "and did not release it." in found.anomalies[0].explanation
+    judgement = judge(history, sessions=False)
+    assert wrong(judgement) == {"two-holders": 1}
+    assert "and did not release it." in judgement.anomalies[0].explanation
 
 
 def test_a_client_that_got_the_lock_last_held_it_then() -> None:
@@ -170,9 +170,9 @@ def test_only_who_has_a_lock_may_release_it(history: list[Operation], wrongs: in
 )
 def test_nothing_tested_is_unknown(history: list[Operation], reason: str) -> None:
     """Without a request for a held lock, nothing was tested."""
-    found = judge(history)
-    assert found.verdict is Verdict.UNKNOWN
-    assert found.reason.startswith(reason)
+    judgement = judge(history)
+    assert judgement.verdict is Verdict.UNKNOWN
+    assert judgement.reason.startswith(reason)
 
 
 @pytest.mark.parametrize(
@@ -239,7 +239,7 @@ def brute_force(history: Sequence[Operation], lease_ms: int | None, *, sessions:
     got = [o for o in history if o.f == "acquire" and o.type is OK and o.result is not None]
     fresh = []
     for o in got:
-        before = [each for each in history if each.process == o.process and each.invoke_index < o.invoke_index]
+        before = [op for op in history if op.process == o.process and op.invoke_index < o.invoke_index]
         again = bool(before) and before[-1] in got and before[-1].result == o.result
         fresh += [] if again else [o]
     falling = sum(any(ends(a) < b.invoke_index and b.result < a.result for a in fresh) for b in fresh)
@@ -267,9 +267,9 @@ def test_the_judge_agrees_with_a_brute_force(lease_ms: int | None, sessions: boo
     for seed in range(200):
         history = random_history(seed, sane=seed % 4 == 0)
         lease_s = None if lease_ms is None else lease_ms * MS / 1e9
-        found = judge(history, lease_s=lease_s, sessions=sessions)
+        judgement = judge(history, lease_s=lease_s, sessions=sessions)
         expected = brute_force(history, lease_ms, sessions=sessions)
-        assert wrong(found) == expected, (seed, history)
+        assert wrong(judgement) == expected, (seed, history)
         seen.update(expected.keys() or {"fine"})
     assert min(seen[kind] for kind in (*KINDS, "fine")) > 5
 
@@ -280,8 +280,8 @@ def test_the_judge_agrees_with_a_search_for_linearizations() -> None:
     for seed in range(200):
         history = random_history(seed, sane=True)
         linearizable = brute.linearizable(model("owner-mutex"), [o for o in history if o.type is not FAIL])
-        found = judge(history, sessions=False)
-        assert (not found.counts["two-holders"]) == linearizable, (seed, history)
+        judgement = judge(history, sessions=False)
+        assert (not judgement.counts["two-holders"]) == linearizable, (seed, history)
         seen[bool(linearizable)] += 1
     assert min(seen[True], seen[False]) > 15
 

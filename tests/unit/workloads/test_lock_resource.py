@@ -75,10 +75,10 @@ LATE: list[tuple[list[Operation], int]] = [
 @pytest.mark.parametrize(("history", "late"), LATE)
 def test_a_write_is_late_after_one_of_a_later_holder(history: list[Operation], late: int) -> None:
     """A holder is later if its acquire began after that of the other one had ended; the resource orders the writes."""
-    found = judge(history)
-    assert found.counts["late-write"] == late
-    assert Counter(anomaly.kind for anomaly in found.anomalies)["late-write"] == late
-    assert (found.verdict is Verdict.INVALID) == bool(late)
+    judgement = judge(history)
+    assert judgement.counts["late-write"] == late
+    assert Counter(anomaly.kind for anomaly in judgement.anomalies)["late-write"] == late
+    assert (judgement.verdict is Verdict.INVALID) == bool(late)
 
 
 def test_a_late_write_is_told_with_both_holders() -> None:
@@ -94,17 +94,17 @@ def test_a_late_write_is_told_with_both_holders() -> None:
 def test_a_holder_that_writes_still_holds_the_lock() -> None:
     """Only the next acquire or release ends a certain hold; without writes, no count speaks of them."""
     history = [acquire(0, 1, 0), write(2, 3, 0, 1), acquire(4, 5, 1), done(6, 7, 0, "release")]
-    found = LockWorkload().judge(of_operations(history))
-    assert found.counts["two-holders"] == 1
-    assert found.counts["released"] == 1
+    judgement = LockWorkload().judge(of_operations(history))
+    assert judgement.counts["two-holders"] == 1
+    assert judgement.counts["released"] == 1
     assert "written" not in judge([acquire(0, 1, 0)]).counts
 
 
 def test_a_resource_that_took_nothing_tested_nothing() -> None:
     """If the resource refused all writes, the lock is unknown."""
     history = [acquire(0, 1, 0), acquire(2, 5, 1), done(3, 4, 0, "release"), write(6, 7, 1, None, OpType.FAIL)]
-    found = LockWorkload().judge(of_operations(history))
-    assert (found.verdict, found.reason) == (
+    judgement = LockWorkload().judge(of_operations(history))
+    assert (judgement.verdict, judgement.reason) == (
         Verdict.UNKNOWN,
         "The resource took no write, so nothing was tested.",
     )
@@ -291,7 +291,9 @@ def test_a_model_of_the_lock_takes_the_writes_of_holders() -> None:
     operations = pair(ops)
     without = [operation for operation in operations if operation.phase != RESOURCE_PHASE]
     assert len(without) < len(operations)
-    assert [check_keys(made(OwnerMutex), each).valid for each in (operations, without)] == [Verdict.VALID] * 2
+    assert [check_keys(made(OwnerMutex), operations_of_lock).valid for operations_of_lock in (operations, without)] == [
+        Verdict.VALID
+    ] * 2
 
 
 def test_without_tokens_a_fenced_resource_takes_nothing() -> None:
@@ -330,11 +332,11 @@ def test_a_holder_writes_at_both_ends_of_its_hold(load: Load) -> None:
 def test_writes_are_no_part_of_the_availability_of_the_system() -> None:
     """Writes never reach the system, so its availability and its nodes do not count them."""
     ops, _ = run(Takes.ALL, Leases())
-    found = overall(pair(ops), Codes())
-    assert found is not None
-    assert found.by_f
-    assert set(found.by_f) == {"acquire", "release"}
-    assert {each.contact for each in pair(ops) if each.f == "write"} == {None}
+    availability = overall(pair(ops), Codes())
+    assert availability is not None
+    assert availability.by_f
+    assert set(availability.by_f) == {"acquire", "release"}
+    assert {op.contact for op in pair(ops) if op.f == "write"} == {None}
 
 
 def test_a_holder_says_where_the_client_of_the_system_went() -> None:

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.declare import build, click_options
+from harness.declare import click_options
 from harness.errors import InputError
 from harness.final_reads import FinalReads
 from harness.history import pair
 from harness.load import ClosedLoop, OpenLoop
 from harness.node import Node
 from harness.op import FINAL_PHASE, Fail, Info, Invocation, Ok, OpType, Outcome
+from harness.option_values import build
 from harness.testing import simulate
 from harness.verdict import Verdict
 from harness.workload import Observed
@@ -122,9 +123,9 @@ def test_who_acquired_releases_after_a_while(load: Load) -> None:
     holds_ms = []
     left = 0
     for events in by_process(ops):
-        for place, op in enumerate(events):
+        for index, op in enumerate(events):
             if (op.f, op.type) == ("acquire", OpType.OK):
-                following = events[place + 1] if place + 1 < len(events) else None
+                following = events[index + 1] if index + 1 < len(events) else None
                 if following is None:
                     left += 1
                     continue

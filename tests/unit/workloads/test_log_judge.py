@@ -35,10 +35,10 @@ def test_the_judge_finds_what_a_brute_force_finds(
     """Judge and brute force agree on small histories, right and wrong; a correct log has no anomaly."""
     seen: Counter[str] = Counter()
     draws = [random.Random(f"{seed}/{answers}") for seed in range(HISTORIES)]
-    faults = [each.choice([0, 0.1, 0.3, 0.3]) for each in draws]
+    faults = [draw.choice([0, 0.1, 0.3, 0.3]) for draw in draws]
     histories = [
-        at_random(each, values=values, answers=answers, faulty=faulty)
-        for each, faulty in zip(draws, faults, strict=True)
+        at_random(draws_of_history, values=values, answers=answers, faulty=faulty)
+        for draws_of_history, faulty in zip(draws, faults, strict=True)
     ]
     columns = of_keys(histories)
     for seed, (_, rows) in enumerate(columns.rows_by_key()):

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.combinators import ATTEMPTS, limit, time_limit
-from harness.declare import build, click_options
+from harness.declare import click_options
 from harness.errors import InputError
 from harness.final_reads import FinalReads
 from harness.generator import Asker
@@ -19,6 +19,7 @@ from harness.history import pair
 from harness.load import ClosedLoop
 from harness.node import Node
 from harness.op import FINAL_PHASE, Fail, Info, Invocation, Ok, Op, OpType
+from harness.option_values import build
 from harness.testing import simulate
 from harness.verdict import Verdict
 from harness.workload import Observed
@@ -76,12 +77,12 @@ def told(generator: Generator | Offsets, f: str, value: Any, result: Any, *, key
 
 def reads(generator: Generator, count: int = 50) -> list[Invocation]:
     """Requests operations until there are some reads."""
-    found: list[Invocation] = []
-    while len(found) < count:
+    invocations: list[Invocation] = []
+    while len(invocations) < count:
         answer = generator.ask(Asker(0, 0, "n1", 0, workers=frozenset({0})))
         assert isinstance(answer, Invocation)
-        found += [answer] if answer.f == "read" else []
-    return found
+        invocations += [answer] if answer.f == "read" else []
+    return invocations
 
 
 def test_the_nth_operation_depends_on_seed_stream_and_n_alone() -> None:
@@ -246,8 +247,8 @@ def invoked(generator: WholeLogs, *, answer: Any = None) -> list[Any]:
 def history_of(*results: Any, key: str | None = None) -> list[Op]:
     """Returns the events of appends with these answers."""
     return [
-        Op(2 * place + half, 0, (OpType.INVOKE, OpType.OK)[half], 1, "append", result, key)
-        for place, result in enumerate(results)
+        Op(2 * index + half, 0, (OpType.INVOKE, OpType.OK)[half], 1, "append", result, key)
+        for index, result in enumerate(results)
         for half in (0, 1)
     ]
 
@@ -308,15 +309,15 @@ def test_operations_that_violate_are_named_in_the_part() -> None:
     history: Sequence[tuple[str, Any, Any]] = (("append", 5, 0), ("append", 6, 1), ("read", [0, 1], [[1, 6]]))
     events = [
         Op(
-            2 * place + half,
-            1000 * (2 * place + half),
+            2 * index + half,
+            1000 * (2 * index + half),
             (OpType.INVOKE, OpType.OK)[half],
             1,
             f,
             (value, result)[half],
             node="n2",
         )
-        for place, (f, value, result) in enumerate(history)
+        for index, (f, value, result) in enumerate(history)
         for half in (0, 1)
     ]
     part = LogWorkload().check(pair(events), Observed())[0]

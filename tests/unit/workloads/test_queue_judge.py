@@ -31,9 +31,9 @@ def judge(operations: Sequence[Operation], **options: Any) -> Judgement:
     return QueueWorkload(QueueOptions(**options)).judge(of_operations(operations))
 
 
-def kinds(found: Judgement) -> Counter[str]:
+def kinds(judgement: Judgement) -> Counter[str]:
     """Returns the number of anomalies of each kind."""
-    return Counter(anomaly.kind for anomaly in found.anomalies)
+    return Counter(anomaly.kind for anomaly in judgement.anomalies)
 
 
 def put(start: int, end: int | None, value: Value, process: int = 0, kind: OpType = OK) -> Operation:
@@ -53,18 +53,18 @@ def drain(start: int, end: int | None, values: Sequence[Value] = (), process: in
 
 def test_what_came_out_is_ok() -> None:
     """Values come out by a dequeue or a drain; if the enqueue has no answer, the value is recovered."""
-    found = judge([put(0, 1, 1), put(2, 3, 2), put(4, None, 3), take(6, 7, 1), drain(8, 9, [2, 3])])
-    assert found.verdict is Verdict.VALID
-    assert found.counts == {
+    judgement = judge([put(0, 1, 1), put(2, 3, 2), put(4, None, 3), take(6, 7, 1), drain(8, 9, [2, 3])])
+    assert judgement.verdict is Verdict.VALID
+    assert judgement.counts == {
         "attempted": 3, "acknowledged": 2, "ok": 3, "lost": 0, "unexpected": 0, "duplicated": 0, "recovered": 1,
     }  # fmt: skip
 
 
 def test_an_acknowledged_value_that_a_drain_did_not_find_is_lost() -> None:
     """The anomaly names the enqueue and the drain."""
-    found = judge([put(0, 1, 1), put(2, 3, 2), drain(4, 5, [1])])
-    assert found.verdict is Verdict.INVALID
-    (anomaly,) = found.anomalies
+    judgement = judge([put(0, 1, 1), put(2, 3, 2), drain(4, 5, [1])])
+    assert judgement.verdict is Verdict.INVALID
+    (anomaly,) = judgement.anomalies
     assert (anomaly.kind, anomaly.subject, anomaly.rows, anomaly.decisive) == ("lost", 2, (1, 2), 2)
     assert anomaly.explanation == (
         "The enqueue of the value 2 by process 0 was acknowledged. Later process 2 drained the queue until it was empty. "
@@ -83,10 +83,10 @@ def test_an_acknowledged_value_that_a_drain_did_not_find_is_lost() -> None:
 )
 def test_a_loss_that_could_not_be_seen_is_unknown(history: Sequence[Operation]) -> None:
     """Without a successful drain, no value is lost, and the verdict is not valid either."""
-    found = judge(history)
-    assert found.verdict is Verdict.UNKNOWN
-    assert found.counts["lost"] == 0
-    assert "so a loss was not seen" in found.reason
+    judgement = judge(history)
+    assert judgement.verdict is Verdict.UNKNOWN
+    assert judgement.counts["lost"] == 0
+    assert "so a loss was not seen" in judgement.reason
 
 
 def test_a_queue_of_which_all_came_out_needs_no_drain() -> None:
@@ -97,10 +97,10 @@ def test_a_queue_of_which_all_came_out_needs_no_drain() -> None:
 def test_a_dequeue_without_an_answer_excuses_one_missing_value() -> None:
     """Two values and one dequeue's answer are missing: one value is lost, and the explanation has both possibilities."""
     history = [put(0, 1, 1), put(2, 3, 2), put(4, 5, 3), take(6, None, None), drain(8, 9, [1])]
-    found = judge(history)
-    assert found.counts["lost"] == 1
-    assert "In all 2 values are missing in this way" in found.anomalies[0].explanation
-    assert "can have taken 1 of them at most" in found.anomalies[0].explanation
+    judgement = judge(history)
+    assert judgement.counts["lost"] == 1
+    assert "In all 2 values are missing in this way" in judgement.anomalies[0].explanation
+    assert "can have taken 1 of them at most" in judgement.anomalies[0].explanation
     excused = judge([*history[:2], *history[3:]])
     assert excused.verdict is Verdict.VALID
     assert excused.reason.endswith(
@@ -117,14 +117,14 @@ def test_a_dequeue_that_began_after_the_drain_excuses_nothing() -> None:
 def test_a_value_that_came_out_twice_is_duplicated() -> None:
     """Duplicates are counted, as in Jepsen's total-queue; with exactly-once and at-most-once they are anomalies."""
     history = [put(0, 1, "a"), take(2, 3, "a"), take(4, 5, "a"), drain(6, 7, [])]
-    found = judge(history)
-    assert found.verdict is Verdict.VALID
-    assert found.counts["duplicated"] == 1
+    judgement = judge(history)
+    assert judgement.verdict is Verdict.VALID
+    assert judgement.counts["duplicated"] == 1
     for delivery in (Delivery.EXACTLY_ONCE, Delivery.AT_MOST_ONCE):
-        found = judge(history, delivery=delivery)
-        assert kinds(found) == {"duplicated": 1}
-        assert found.anomalies[0].rows == (0, 1, 2)
-        assert found.anomalies[0].explanation == (
+        judgement = judge(history, delivery=delivery)
+        assert kinds(judgement) == {"duplicated": 1}
+        assert judgement.anomalies[0].rows == (0, 1, 2)
+        assert judgement.anomalies[0].explanation == (
             'The value "a" was put in once at most, and came out 2 times: by a dequeue of process 1, and by a dequeue of '
             "process 1."
         )
@@ -132,9 +132,9 @@ def test_a_value_that_came_out_twice_is_duplicated() -> None:
 
 def test_at_most_once_may_lose() -> None:
     """A lost value is counted, and is not an anomaly."""
-    found = judge([put(0, 1, 1), put(2, 3, 2), drain(4, 5, [1])], delivery=Delivery.AT_MOST_ONCE)
-    assert found.verdict is Verdict.VALID
-    assert found.counts["lost"] == 1
+    judgement = judge([put(0, 1, 1), put(2, 3, 2), drain(4, 5, [1])], delivery=Delivery.AT_MOST_ONCE)
+    assert judgement.verdict is Verdict.VALID
+    assert judgement.counts["lost"] == 1
 
 
 @pytest.mark.parametrize(
@@ -148,9 +148,9 @@ def test_at_most_once_may_lose() -> None:
 )
 def test_a_value_from_nowhere_is_unexpected(history: Sequence[Operation], why: str) -> None:
     """A value is unexpected without an enqueue, with a failed one, or before its enqueue began."""
-    found = judge(history)
-    assert kinds(found)["unexpected"] == 1
-    assert why in found.anomalies[0].explanation
+    judgement = judge(history)
+    assert kinds(judgement)["unexpected"] == 1
+    assert why in judgement.anomalies[0].explanation
 
 
 ORDERED = [
@@ -173,8 +173,8 @@ def test_values_that_come_out_the_other_way_round_are_reordered(
     order: Order, history: Sequence[Operation], reordered: int
 ) -> None:
     """The option chooses the order of each producer or of all in real time; concurrent operations have no order."""
-    found = judge(history, order=order)
-    assert found.counts["reordered"] == kinds(found)["reordered"] == reordered
+    judgement = judge(history, order=order)
+    assert judgement.counts["reordered"] == kinds(judgement)["reordered"] == reordered
     assert "reordered" not in judge(history).counts
     assert not kinds(judge(history))["reordered"]
 
@@ -194,9 +194,9 @@ def test_a_reordered_pair_is_told() -> None:
 )
 def test_nothing_tested_is_unknown(history: Sequence[Operation]) -> None:
     """Without an acknowledged enqueue, or without a value that came out, nothing was tested."""
-    found = judge(history)
-    assert found.verdict is Verdict.UNKNOWN
-    assert "nothing was tested" in found.reason
+    judgement = judge(history)
+    assert judgement.verdict is Verdict.UNKNOWN
+    assert "nothing was tested" in judgement.reason
 
 
 def test_an_order_without_two_values_is_unknown() -> None:
@@ -241,13 +241,13 @@ def test_values_may_be_anything(values: list[Value]) -> None:
     for cut in range(7):
         rest = values[cut:]
         takes = [take(20 + 2 * n, 21 + 2 * n, value) for n, value in enumerate(values[:cut])]
-        found = judge([*puts, *takes, drain(50, 51, rest)], order=Order.REALTIME, delivery=Delivery.EXACTLY_ONCE)
-        assert (found.verdict, found.counts["ok"]) == (Verdict.VALID, 6)
-        found = judge([*puts, *takes, drain(50, 51, [*rest[:-1], "new", values[0]])])
-        assert found.counts["lost"] == bool(rest)
-        assert found.counts["unexpected"] == 1
-        assert found.counts["duplicated"] == 1
-        subjects = {anomaly.kind: anomaly.subject for anomaly in found.anomalies}
+        judgement = judge([*puts, *takes, drain(50, 51, rest)], order=Order.REALTIME, delivery=Delivery.EXACTLY_ONCE)
+        assert (judgement.verdict, judgement.counts["ok"]) == (Verdict.VALID, 6)
+        judgement = judge([*puts, *takes, drain(50, 51, [*rest[:-1], "new", values[0]])])
+        assert judgement.counts["lost"] == bool(rest)
+        assert judgement.counts["unexpected"] == 1
+        assert judgement.counts["duplicated"] == 1
+        subjects = {anomaly.kind: anomaly.subject for anomaly in judgement.anomalies}
         assert subjects["unexpected"] == "new"
         if rest:
             assert subjects["lost"] == rest[-1]
@@ -316,18 +316,18 @@ def ends(operation: Operation) -> int:
 
 def takes_of(operations: Iterable[Operation]) -> list[tuple[Value, Operation, int]]:
     """Returns each value that came out, with its operation and its place in it."""
-    found = []
+    taken = []
     for operation in operations:
         if operation.type is OK and operation.f != "enqueue":
             values = operation.result if operation.f == "drain" else [operation.result]
-            found += [(value, operation, place) for place, value in enumerate(values)]
-    return found
+            taken += [(value, operation, index) for index, value in enumerate(values)]
+    return taken
 
 
 def most_pairs(edges: Sequence[Sequence[int]]) -> int:
     """Returns the size of a maximum matching of claims and supplies, by exhaustive search."""
     best = 0
-    for choice in itertools.product(*([None, *each] for each in edges)):
+    for choice in itertools.product(*([None, *edge] for edge in edges)):
         used = [supply for supply in choice if supply is not None]
         if len(used) == len(set(used)):
             best = max(best, len(used))
@@ -343,13 +343,13 @@ def brute(operations: Sequence[Operation]) -> dict[str, int]:
         for value, operation, _ in takes
     ]
     ok = sum(
-        most_pairs([each for each, (value, _, _) in zip(sources, takes, strict=True) if value == wanted])
+        most_pairs([edges for edges, (value, _, _) in zip(sources, takes, strict=True) if value == wanted])
         for wanted in {value for value, _, _ in takes}
     )
     drains = [operation for operation in operations if operation.f == "drain"]
     missing = Counter(p.value for p in puts if p.type is OK)
     for wanted in missing:
-        mine = [each for each, (value, _, _) in zip(sources, takes, strict=True) if value == wanted]
+        mine = [edges for edges, (value, _, _) in zip(sources, takes, strict=True) if value == wanted]
         missing[wanted] -= most_pairs(mine)
     claims = []
     for n, p in enumerate(puts):
@@ -370,7 +370,7 @@ def brute(operations: Sequence[Operation]) -> dict[str, int]:
     for choice in itertools.product(*map(list, options)):
         needy = [lent for some in choice for _, free, lent, _ in some if not free]
         lost = min(lost, len(needy) - most_pairs(needy))
-    unexpected = sum(not each for each in sources)
+    unexpected = sum(not source for source in sources)
     return {"ok": ok, "unexpected": unexpected, "duplicated": len(takes) - ok - unexpected, "lost": lost}
 
 
@@ -380,18 +380,20 @@ def brute_reordered(operations: Sequence[Operation], order: Order) -> set[int]:
     takes = takes_of(operations)
     out = Counter(value for value, _, _ in takes)
     into = Counter(p.value for p in puts)
-    found = set()
+    reordered = set()
     for a, b in itertools.permutations(puts, 2):
         if any(out[p.value] != 1 or into[p.value] != 1 for p in (a, b)) or ends(a) >= b.invoke_index:
             continue
         if order is Order.PRODUCER and a.process != b.process:
             continue
-        (_, out_a, place_a), (_, out_b, place_b) = (next(each for each in takes if each[0] == p.value) for p in (a, b))
+        (_, out_a, place_a), (_, out_b, place_b) = (
+            next(own_take for own_take in takes if own_take[0] == p.value) for p in (a, b)
+        )
         if ends(out_a) < a.invoke_index or ends(out_b) < b.invoke_index:
             continue  # unexpected
         if ends(out_b) < out_a.invoke_index or (out_a is out_b and place_b < place_a):
-            found.add(a.value)
-    return found
+            reordered.add(a.value)
+    return reordered
 
 
 @pytest.mark.parametrize("unique", [True, False], ids=["unique", "repeated"])
@@ -400,10 +402,10 @@ def test_the_judge_agrees_with_a_brute_force(unique: bool) -> None:
     seen: Counter[str] = Counter()
     for seed in range(250):
         history = random_history(seed, unique=unique)
-        found, expected = judge(history, delivery=Delivery.EXACTLY_ONCE), brute(history)
-        assert {name: found.counts[name] for name in expected} == expected, (seed, history)
+        judgement, expected = judge(history, delivery=Delivery.EXACTLY_ONCE), brute(history)
+        assert {name: judgement.counts[name] for name in expected} == expected, (seed, history)
         wrong = {name: number for name, number in expected.items() if number and name != "ok"}
-        assert kinds(found) == wrong, seed
+        assert kinds(judgement) == wrong, seed
         seen.update(wrong.keys() or {"fine"})
     assert min(seen[name] for name in ("lost", "unexpected", "duplicated")) > 10
     assert seen["fine"] > 3
@@ -415,8 +417,8 @@ def test_the_order_agrees_with_a_brute_force(order: Order) -> None:
     seen = 0
     for seed in range(200):
         history = random_history(seed, unique=True) if seed % 5 == 0 else shuffled_history(seed)
-        found, expected = judge(history, order=order), brute_reordered(history, order)
-        reordered = [anomaly for anomaly in found.anomalies if anomaly.kind == "reordered"]
+        judgement, expected = judge(history, order=order), brute_reordered(history, order)
+        reordered = [anomaly for anomaly in judgement.anomalies if anomaly.kind == "reordered"]
         assert {anomaly.subject for anomaly in reordered} == expected, (seed, history)
         seen += len(expected)
     assert seen > 10

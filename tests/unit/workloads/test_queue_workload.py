@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.declare import build, click_options
+from harness.declare import click_options
 from harness.errors import InputError
 from harness.final_reads import FinalReads
 from harness.history import pair
 from harness.load import ClosedLoop, OpenLoop
 from harness.node import Node
 from harness.op import FINAL_PHASE, Fail, Info, Invocation, Ok, OpType, Outcome
+from harness.option_values import build
 from harness.testing import simulate
 from harness.verdict import Verdict
 from harness.workload import Observed

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.declare import build
 from harness.errors import InputError
+from harness.option_values import build
 from tests.unit.workloads.streams import described, drawn, in_turns
 from workloads.register.workload import SMALL_DOMAIN, RegisterOptions, RegisterWorkload, Values, parse_mix
 

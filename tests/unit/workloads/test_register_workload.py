@@ -265,10 +265,10 @@ def test_final_reads_are_counted_by_key_and_node() -> None:
         "keys_by_node": {"n2": 1},
         "left_out": {"n3": "did not become leader in 15 s"},
     }
-    found = [
+    finals = [
         operation(4 + n, 2, "read", 1, phase=FINAL_PHASE, node="n1", key=key) for n, key in enumerate(("h0", "k0"))
     ]
-    part = final_reads([*written, first, lost, *found], through)
+    part = final_reads([*written, first, lost, *finals], through)
     assert part.verdict is Verdict.VALID
     assert part.reason == (
         "All 2 keys were read after healing, through n2 (1 of 2 keys), n1."

@@ -52,47 +52,47 @@ def read(begin: int, end: int, *elements: Any) -> Operation:
 
 def sort_of(element: Any, operations: list[Operation]) -> str | None:
     """Returns the kind of an element, directly by the judge's docstring."""
-    same = [each for each in operations if each.f == "add" and identity(each.value) == identity(element)]
-    may = [each for each in same if each.type is not OpType.FAIL]
-    reads = [each for each in operations if each.f == "read" and each.type is OpType.OK]
-    having = [each for each in reads if identity(element) in map(identity, each.result)]
-    lacking = [each for each in reads if each not in having]
-    if any(all(ended(each) < one.invoke_index for one in may) for each in having):
+    same = [op for op in operations if op.f == "add" and identity(op.value) == identity(element)]
+    may = [op for op in same if op.type is not OpType.FAIL]
+    reads = [op for op in operations if op.f == "read" and op.type is OpType.OK]
+    having = [own_read for own_read in reads if identity(element) in map(identity, own_read.result)]
+    lacking = [own_read for own_read in reads if own_read not in having]
+    if any(all(ended(own_read) < one.invoke_index for one in may) for own_read in having):
         return "unexpected"
     if not may:
         return "failed" if same else None
-    sure = [each for each in may if each.type is OpType.OK]
-    known = min((ended(each) for each in [*sure, *having]), default=1 << 60)
-    last_with = max((each.invoke_index for each in having), default=-1)
-    last_without = max((each.invoke_index for each in lacking), default=-1)
-    if any(each.invoke_index > known for each in lacking):
+    sure = [op for op in may if op.type is OpType.OK]
+    known = min((ended(op) for op in [*sure, *having]), default=1 << 60)
+    last_with = max((own_read.invoke_index for own_read in having), default=-1)
+    last_without = max((own_read.invoke_index for own_read in lacking), default=-1)
+    if any(own_read.invoke_index > known for own_read in lacking):
         return "lost" if last_with < last_without else "stale"
     if last_with > last_without:
         return "ok" if sure else "recovered"
     return "never-read" if sure else "unconfirmed"
 
 
-def ended(each: Operation) -> int:
+def ended(op: Operation) -> int:
     """Returns the index of a completion."""
-    assert each.complete_index is not None
-    return each.complete_index
+    assert op.complete_index is not None
+    return op.complete_index
 
 
 def overlapping(source: random.Random) -> list[Operation]:
     """Returns many overlapping operations, with random reads."""
     size, adds = source.randint(3, 7), source.randint(2, 3)
-    begins = [source.uniform(0, 0.5) if place < adds else source.uniform(0.2, 1) for place in range(size)]
+    begins = [source.uniform(0, 0.5) if index < adds else source.uniform(0.2, 1) for index in range(size)]
     times = [*begins, *(begin + source.uniform(0, 0.7) for begin in begins)]
-    event = {time: place for place, time in enumerate(sorted(times))}
+    event = {time: index for index, time in enumerate(sorted(times))}
     made = []
-    for place in range(size):
-        begin, end = event[times[place]], event[times[size + place]]
-        if place < adds:
-            made.append(operation(begin, end, "add", place, place, process=place))
+    for index in range(size):
+        begin, end = event[times[index]], event[times[size + index]]
+        if index < adds:
+            made.append(operation(begin, end, "add", index, index, process=index))
         else:
             returned = [element for element in (0, 1, 2, 0) if source.random() < (0.6 if element else 0.4)]
-            made.append(operation(begin, end, "read", None, returned, process=place))
-    return sorted(made, key=lambda each: each.invoke_index)
+            made.append(operation(begin, end, "read", None, returned, process=index))
+    return sorted(made, key=lambda op: op.invoke_index)
 
 
 def drawn(seed: int) -> list[Operation]:
@@ -133,38 +133,36 @@ def is_lost_at_rest(element: Any, operations: list[Operation]) -> bool:
     """Returns whether a read that began after all adds had ended shows a loss, directly by the judge's docstring."""
     if sort_of(element, operations) != "lost":
         return False
-    rest_ns = max(each.start_ns if each.end_ns is None else each.end_ns for each in operations if each.f == "add")
-    reads = [each for each in operations if each.f == "read" and each.type is OpType.OK]
-    having = [each for each in reads if identity(element) in map(identity, each.result)]
+    rest_ns = max(op.start_ns if op.end_ns is None else op.end_ns for op in operations if op.f == "add")
+    reads = [op for op in operations if op.f == "read" and op.type is OpType.OK]
+    having = [own_read for own_read in reads if identity(element) in map(identity, own_read.result)]
     sure = [
-        each
-        for each in operations
-        if each.f == "add" and each.type is OpType.OK and identity(each.value) == identity(element)
+        op for op in operations if op.f == "add" and op.type is OpType.OK and identity(op.value) == identity(element)
     ]
-    known = min(ended(each) for each in [*sure, *having])
-    after = max([known, *(each.invoke_index for each in having)])
-    return any(each.start_ns >= rest_ns and each.invoke_index > after for each in reads)
+    known = min(ended(op) for op in [*sure, *having])
+    after = max([known, *(own_read.invoke_index for own_read in having)])
+    return any(own_read.start_ns >= rest_ns and own_read.invoke_index > after for own_read in reads)
 
 
 def test_reads_that_may_be_late_prove_no_loss() -> None:
     """A read that lacks an element proves its loss if it came after a rest, or is a final one; else the set is unknown."""
     at_rest = SetWorkload(SetOptions(linearizable=False, rest=5.0))
     early = [add(0, 1, 7), read(2, 3), add(4, 5, 8), read(6, 7, 8)]
-    found = at_rest.judge(of_operations(early))
-    assert (found.verdict, found.counts["unsettled"], found.counts["lost"]) == (Verdict.UNKNOWN, 1, 0)
-    assert found.reason == (
+    judgement = at_rest.judge(of_operations(early))
+    assert (judgement.verdict, judgement.counts["unsettled"], judgement.counts["lost"]) == (Verdict.UNKNOWN, 1, 0)
+    assert judgement.reason == (
         "The last reads lack 1 of 2 elements, but none of them is a final read or began 5 s after the last add (--rest), so "
         "they may be only late."
     )
     final = [*early[:-1], replace(early[-1], phase="final")]
-    found = at_rest.judge(of_operations(final))
-    assert (found.verdict, found.counts["unsettled"], found.counts["lost"]) == (Verdict.INVALID, 0, 1)
-    assert "is a final read, after healing" in found.anomalies[0].explanation
+    judgement = at_rest.judge(of_operations(final))
+    assert (judgement.verdict, judgement.counts["unsettled"], judgement.counts["lost"]) == (Verdict.INVALID, 0, 1)
+    assert "is a final read, after healing" in judgement.anomalies[0].explanation
     later = [*early[:-1], replace(early[-1], start_ns=6_000 * MS, end_ns=6_001 * MS)]
-    found = at_rest.judge(of_operations(later))
-    assert (found.verdict, found.counts["lost"]) == (Verdict.INVALID, 1)
-    assert "came 5 s or more after the last add" in found.anomalies[0].explanation
-    untimed = [replace(each, start_ns=0, end_ns=0) for each in early]
+    judgement = at_rest.judge(of_operations(later))
+    assert (judgement.verdict, judgement.counts["lost"]) == (Verdict.INVALID, 1)
+    assert "came 5 s or more after the last add" in judgement.anomalies[0].explanation
+    untimed = [replace(op, start_ns=0, end_ns=0) for op in early]
     assert LOOSE.judge(of_operations(untimed)).verdict is Verdict.UNKNOWN
     assert STRICT.judge(of_operations(early)).verdict is Verdict.INVALID
 
@@ -185,9 +183,9 @@ def test_each_format_tells_the_final_reads(tmp_path: Path) -> None:
     write_operations(tmp_path / "h.parquet", operations, run="r")
     request = Request(wanted=Wanted(workload="set", settings=["linearizable=false"]))
     for name in ("h.edn", "long.edn", "h.jsonl", "h.parquet"):
-        [found] = check_file(str(tmp_path / name), request)
-        assert isinstance(found, Judged)
-        assert (found.verdict, found.to_json()["counts"]["lost"]) == (Verdict.INVALID, 1), name
+        [result] = check_file(str(tmp_path / name), request)
+        assert isinstance(result, Judged)
+        assert (result.verdict, result.to_json()["counts"]["lost"]) == (Verdict.INVALID, 1), name
 
 
 def test_sorts_and_verdicts_are_those_of_a_brute_force() -> None:
@@ -199,17 +197,17 @@ def test_sorts_and_verdicts_are_those_of_a_brute_force() -> None:
     for seed in range(1000):
         operations = drawn(seed)
         columns = of_operations(operations)
-        found = STRICT.judge(columns)
-        elements = {identity(each.value): each.value for each in operations if each.f == "add"}
-        results = [each.result for each in operations if each.f == "read" and each.type is OpType.OK]
+        judgement = STRICT.judge(columns)
+        elements = {identity(op.value): op.value for op in operations if op.f == "add"}
+        results = [op.result for op in operations if op.f == "read" and op.type is OpType.OK]
         elements |= {identity(member): member for result in results for member in result}
         expected = Counter(sort_of(element, operations) for element in elements.values())
-        assert {sort: found.counts[sort] for sort in SORTS} == {sort: expected[sort] for sort in SORTS}, seed
+        assert {sort: judgement.counts[sort] for sort in SORTS} == {sort: expected[sort] for sort in SORTS}, seed
         twice = {key for result in results for key, times in Counter(map(identity, result)).items() if times > 1}
-        assert found.counts["duplicated"] == len(twice), seed
+        assert judgement.counts["duplicated"] == len(twice), seed
         legal = brute(model("grow-set"), operations) and not twice
-        assert (found.verdict is not Verdict.INVALID) == legal, (seed, found.counts)
-        if found.verdict is Verdict.UNKNOWN:
+        assert (judgement.verdict is not Verdict.INVALID) == legal, (seed, judgement.counts)
+        if judgement.verdict is Verdict.UNKNOWN:
             assert expected["never-read"] or not expected["ok"] + expected["recovered"], seed
         broken = any(expected[sort] for sort in ("lost", "unexpected")) or bool(twice)
         proved = sum(is_lost_at_rest(element, operations) for element in elements.values())
@@ -219,7 +217,7 @@ def test_sorts_and_verdicts_are_those_of_a_brute_force() -> None:
         assert late.verdict is not Verdict.VALID or not expected["lost"], seed
         settled[bool(proved), bool(late.counts["unsettled"])] += 1
         alone += not legal and not broken and not expected["stale"]
-        verdicts[found.verdict, broken] += 1
+        verdicts[judgement.verdict, broken] += 1
         sorts.update(key for key in expected if key)
     assert all(sorts[sort] > 15 for sort in SORTS), sorts
     assert alone > 2
@@ -238,30 +236,30 @@ def test_every_anomaly_shows_a_part_that_is_wrong_by_itself() -> None:
             assert anomaly.decisive in anomaly.rows
             part = [operations[row] for row in anomaly.rows]
             if anomaly.kind == "duplicated":
-                assert any(each.f == "read" and len({*map(identity, each.result)}) < len(each.result) for each in part)
+                assert any(op.f == "read" and len({*map(identity, op.result)}) < len(op.result) for op in part)
             else:
-                about = {identity(anomaly.subject), *(identity(each.value) for each in part if each.f == "add")}
-                kept = [only(each, about) for each in part]
+                about = {identity(anomaly.subject), *(identity(op.value) for op in part if op.f == "add")}
+                kept = [only(op, about) for op in part]
                 assert not brute(model("grow-set"), kept), (seed, anomaly)
             shown[anomaly.kind] += 1
     assert set(shown) == {"lost", "unexpected", "duplicated", "stale", "out-of-order", "incomparable"}
 
 
-def only(each: Operation, elements: set[Any]) -> Operation:
+def only(op: Operation, elements: set[Any]) -> Operation:
     """Returns a read restricted to some elements."""
-    if each.f == "add" or each.type is not OpType.OK:
-        return each
-    kept = [member for member in each.result if identity(member) in elements]
-    return operation(each.invoke_index, each.complete_index, "read", None, kept)
+    if op.f == "add" or op.type is not OpType.OK:
+        return op
+    kept = [member for member in op.result if identity(member) in elements]
+    return operation(op.invoke_index, op.complete_index, "read", None, kept)
 
 
 def test_reads_that_need_not_be_exact_warn() -> None:
     """Duplicated and unexpected elements are counted then, and the sentence names the option. A loss stays one."""
     history = [add(0, 1, 5), read(2, 3, 5, 5, 9), read(4, 5, 5)]
     loose = SetWorkload(SetOptions(exact_reads=False))
-    found = loose.judge(of_operations(history))
-    assert (found.verdict, found.counts["duplicated"], found.counts["unexpected"]) == (Verdict.VALID, 1, 1)
-    assert found.basis == (
+    judgement = loose.judge(of_operations(history))
+    assert (judgement.verdict, judgement.counts["duplicated"], judgement.counts["unexpected"]) == (Verdict.VALID, 1, 1)
+    assert judgement.basis == (
         "Warning: 1 elements were read before any add of them, or without one. 1 elements were returned twice by one read. "
         "With --exact-reads, this is invalid."
     )
@@ -272,34 +270,34 @@ def test_reads_that_need_not_be_exact_warn() -> None:
 
 def test_a_lost_element_says_since_when() -> None:
     """Figures and explanation have the last read with the element and the first without it."""
-    found = judged([add(0, 1, 5), add(2, 3, 6), read(4, 5, 5, 6), read(10, 11, 6), read(12, 13, 6)])
-    assert found.verdict is Verdict.INVALID
-    assert found.counts["lost"] == 1
-    (anomaly,) = found.anomalies
+    judgement = judged([add(0, 1, 5), add(2, 3, 6), read(4, 5, 5, 6), read(10, 11, 6), read(12, 13, 6)])
+    assert judgement.verdict is Verdict.INVALID
+    assert judgement.counts["lost"] == 1
+    (anomaly,) = judgement.anomalies
     assert (anomaly.kind, anomaly.subject, anomaly.rows, anomaly.decisive) == ("lost", 5, (0, 2, 3, 4), 3)
     assert anomaly.explanation == (
         "Element 5 is lost: its add was acknowledged at 0.001000 s, and none of the 2 reads that began from 0.010000 s on"
         " returned it."
     )
-    assert found.figures["lost-latencies"]["1"] == 3.0
-    assert found.figures["lost-count"] == 1
+    assert judgement.figures["lost-latencies"]["1"] == 3.0
+    assert judgement.figures["lost-count"] == 1
 
 
 def test_a_stale_element_says_from_when_until_when() -> None:
     """The figures have the first and last miss of the worst elements, with their latencies."""
     history = [add(0, 1, 5), read(2, 3, 5), read(6, 7), read(8, 9, 5), read(20, 21), read(30, 31, 5)]
-    found = judged(history)
-    (anomaly,) = found.anomalies
+    judgement = judged(history)
+    (anomaly,) = judgement.anomalies
     assert (anomaly.kind, anomaly.decisive) == ("stale", 2)
     assert anomaly.explanation == (
         "Element 5 was missed: its add was acknowledged at 0.001000 s, and a read that began 5.000 ms later, at 0.006000 s,"
         " did not return it. All reads that began from 0.030000 s on returned it."
     )
-    (worst,) = found.figures["worst-stale"]
+    (worst,) = judgement.figures["worst-stale"]
     assert worst == {
         "element": 5, "known-ns": MS, "first-missed-ns": 6 * MS, "last-missed-ns": 20 * MS, "stable-latency": 19.0,
     }  # fmt: skip
-    assert found.figures["stable-latencies"] == dict.fromkeys(["0", "0.5", "0.95", "0.99", "1"], 19.0)
+    assert judgement.figures["stable-latencies"] == dict.fromkeys(["0", "0.5", "0.95", "0.99", "1"], 19.0)
     assert judged(history, linearizable=False).verdict is Verdict.VALID
     assert not judged(history, linearizable=False).anomalies
 
@@ -331,9 +329,9 @@ def test_reads_must_fit_together() -> None:
 )
 def test_what_was_not_read_is_unknown(operations: list[Operation], reason: str) -> None:
     """A loss that no read could have seen is never valid."""
-    found = judged(operations)
-    assert found.verdict is Verdict.UNKNOWN
-    assert found.reason.startswith(reason)
+    judgement = judged(operations)
+    assert judgement.verdict is Verdict.UNKNOWN
+    assert judgement.reason.startswith(reason)
 
 
 @pytest.mark.parametrize("result", [None, 5, "5", {"5": 1}, True])
@@ -366,7 +364,7 @@ def test_the_order_of_rows_does_not_matter() -> None:
 def test_the_part_of_a_long_history_is_small() -> None:
     """Neither the reads of a counterexample nor the plot grow with the set."""
     size = 30_000
-    operations = [add(2 * place, 2 * place + 1, place) for place in range(size)]
+    operations = [add(2 * index, 2 * index + 1, index) for index in range(size)]
     operations += [read(2 * size + 2 * n, 2 * size + 2 * n + 1, *range(100 * n, size)) for n in range(5)]
     part = part_of(SetWorkload(), of_operations(operations))
     assert part.details["counts"]["lost"] == 400

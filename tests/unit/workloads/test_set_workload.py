@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 
 from harness.combinators import limit, time_limit
-from harness.declare import build, click_options
+from harness.declare import click_options
 from harness.errors import InputError
 from harness.final_reads import FinalReads
 from harness.history import pair
 from harness.load import ClosedLoop
 from harness.node import Node
 from harness.op import FINAL_PHASE, Fail, Invocation, Ok, OpType, Outcome
+from harness.option_values import build
 from harness.testing import simulate
 from harness.verdict import Verdict
 from harness.workload import Observed
@@ -52,7 +53,12 @@ def test_the_nth_operation_depends_on_seed_stream_and_n_alone() -> None:
 def test_no_element_is_added_twice() -> None:
     """All elements are distinct, over all sets and streams."""
     options = SetOptions(keys=3)
-    added = [each.value for number in range(4) for each in drawn(SetWorkload(options), number, 300) if each.f == "add"]
+    added = [
+        invocation.value
+        for number in range(4)
+        for invocation in drawn(SetWorkload(options), number, 300)
+        if invocation.f == "add"
+    ]
     assert len(added) > 1000
     assert len(set(added)) == len(added)
     assert min(added) > 0
@@ -60,12 +66,14 @@ def test_no_element_is_added_twice() -> None:
 
 def test_reads_are_as_rare_as_the_options_say() -> None:
     """For a small set, the option gives the adds for each read; for a large one, the returned elements for each add."""
-    many = Counter(each.f for each in drawn(SetWorkload(SetOptions(reads_every=20, read_cost=1_000_000)), 0, 20_000))
+    many = Counter(
+        invocation.f for invocation in drawn(SetWorkload(SetOptions(reads_every=20, read_cost=1_000_000)), 0, 20_000)
+    )
     assert many["add"] / many["read"] == pytest.approx(20, rel=0.2)
     large = drawn(SetWorkload(SetOptions(reads_every=1, read_cost=5)), 0, 100_000, streams=1)
     returned = added = 0
-    for each in large:
-        if each.f == "add":
+    for invocation in large:
+        if invocation.f == "add":
             added += 1
         else:
             returned += added
@@ -74,8 +82,8 @@ def test_reads_are_as_rare_as_the_options_say() -> None:
 
 def test_sets_are_used_evenly() -> None:
     """One set has no key; several have one each."""
-    assert {each.key for each in drawn(SetWorkload(), 0, 100)} == {None}
-    keys = Counter(each.key for each in drawn(SetWorkload(SetOptions(keys=3)), 0, 3000))
+    assert {invocation.key for invocation in drawn(SetWorkload(), 0, 100)} == {None}
+    keys = Counter(invocation.key for invocation in drawn(SetWorkload(SetOptions(keys=3)), 0, 3000))
     assert sorted(map(str, keys)) == ["s0", "s1", "s2"]
     assert min(keys.values()) > 900
 
@@ -89,7 +97,11 @@ def test_options_out_of_range_are_refused(wrong: dict[str, Any]) -> None:
 
 def test_the_verdict_depends_on_options_about_reads() -> None:
     """`labrys check` and `labrys analyze` have the options about reads, and the rest that counts without one of them."""
-    assert [each.name for each in click_options(SetOptions, judging=True)] == ["linearizable", "exact_reads", "rest"]
+    assert [option.name for option in click_options(SetOptions, judging=True)] == [
+        "linearizable",
+        "exact_reads",
+        "rest",
+    ]
     assert build(SetOptions, {"linearizable": False}) == SetOptions(linearizable=False)
 
 
@@ -116,7 +128,7 @@ def test_a_correct_system_is_valid_with_its_final_reads(keys: int) -> None:
 def test_streams_are_described_as_they_are_drawn() -> None:
     """`labrys plan` shows the operations."""
     preview = described(SetWorkload(), seed=1, streams=4, count=5)
-    assert [each["stream"] for each in preview] == [0, 1, 2, 3]
-    asked = [(each["f"], each["value"]) for each in preview[2]["operations"]]
-    assert asked == [(each.f, each.value) for each in drawn(SetWorkload(), 2, 5)]
+    assert [stream["stream"] for stream in preview] == [0, 1, 2, 3]
+    asked = [(operation["f"], operation["value"]) for operation in preview[2]["operations"]]
+    assert asked == [(invocation.f, invocation.value) for invocation in drawn(SetWorkload(), 2, 5)]
     assert simulate(limit(3, SetWorkload().generator(seed=1, streams=3)))

@@ -26,9 +26,9 @@ def main() -> None:
 
     def answer(number: int, future: Future[Any]) -> None:
         error = future.exception()
-        found = {"ok": future.result()} if error is None else {"error": f"{type(error).__name__}: {error}"}
+        result = {"ok": future.result()} if error is None else {"error": f"{type(error).__name__}: {error}"}
         with writing:
-            sys.stdout.write(json.dumps({"id": number, **found}) + "\n")
+            sys.stdout.write(json.dumps({"id": number, **result}) + "\n")
             sys.stdout.flush()
 
     for line in sys.stdin:

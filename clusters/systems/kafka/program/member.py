@@ -78,18 +78,18 @@ class Member:
 
             def whole() -> bool:
                 ends = self._known.get(topic)
-                return ends is not None and all(self._ends.get(place, -1) >= end for place, end in ends.items())
+                return ends is not None and all(self._ends.get(partition, -1) >= end for partition, end in ends.items())
 
             if not self._news.wait_for(whole, wait_s):
                 self._asked.pop(topic, None)
                 return None
-            found = list(self._waiting[topic])
+            records = list(self._waiting[topic])
             self._waiting[topic].clear()
-            if found:
+            if records:
                 answers = self._commits
-                self._take(found)
+                self._take(records)
                 self._news.wait_for(lambda: self._commits > answers, COMMIT_S)
-        return [_body(record) for record in found]
+        return [_body(record) for record in records]
 
     def end(self) -> None:
         """Leaves the group, in the background."""
@@ -129,7 +129,7 @@ class Member:
 
     def _assign(self, _consumer: Any, partitions: Sequence[Any]) -> None:
         with self._news:
-            self._assigned = [(each.topic, each.partition) for each in partitions]
+            self._assigned = [(partition.topic, partition.partition) for partition in partitions]
 
     def _forget(self, _consumer: Any, _partitions: Any) -> None:
         """Drops what no client has taken: the group delivers it to the next member."""
@@ -144,9 +144,9 @@ class Member:
     def _take(self, records: Sequence[Any]) -> None:
         """Lets the thread of the member commit the offsets behind records. If that fails, the group delivers them again."""
         for record in records:
-            place = record.topic(), record.partition()
-            self._behind[place] = max(self._behind.get(place, 0), record.offset() + 1)
-            self._uncommitted.add(place)
+            partition = record.topic(), record.partition()
+            self._behind[partition] = max(self._behind.get(partition, 0), record.offset() + 1)
+            self._uncommitted.add(partition)
 
     def _committed(self, _error: Any, _partitions: Any) -> None:
         with self._news:
@@ -158,7 +158,7 @@ class Member:
         from confluent_kafka import KafkaException, TopicPartition  # noqa: PLC0415
 
         with self._news:
-            offsets = [TopicPartition(*place, self._behind[place]) for place in self._uncommitted]
+            offsets = [TopicPartition(*partition, self._behind[partition]) for partition in self._uncommitted]
             self._uncommitted.clear()
             asked = {
                 topic: partitions
@@ -170,11 +170,13 @@ class Member:
                 self._consumer.commit(offsets=offsets)
             for topic, partitions in asked.items():
                 places = [(topic, number) for number in range(partitions)]
-                ends = [self._consumer.get_watermark_offsets(TopicPartition(*place), REQUEST_S) for place in places]
+                ends = [
+                    self._consumer.get_watermark_offsets(TopicPartition(*partition), REQUEST_S) for partition in places
+                ]
                 if None not in ends:
                     with self._news:
                         self._asked.pop(topic, None)
-                        self._known[topic] = {place: end[1] for place, end in zip(places, ends, strict=True)}
+                        self._known[topic] = {partition: end[1] for partition, end in zip(places, ends, strict=True)}
                         self._news.notify_all()
         except KafkaException:
             return  # e.g. the group has no coordinator now

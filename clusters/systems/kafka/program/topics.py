@@ -41,7 +41,7 @@ class Topics:
         new = NewTopic(
             topic,
             num_partitions=len(assignment),
-            replica_assignment=[list(each) for each in assignment],
+            replica_assignment=[list(replicas) for replicas in assignment],
             config={"min.insync.replicas": str(min_isr)},
         )
         try:

@@ -24,14 +24,14 @@ GIVEN_TWICE: Final = "given-twice"
 def judge(history: Columns) -> Judgement:
     """Looks for an identifier that was given twice."""
     answered = np.flatnonzero(history.type == OK)
-    found = history.result.only(answered)
-    order = np.lexsort((found.second, found.first, found.kind))
-    kind, first, second = found.kind[order], found.first[order], found.second[order]
+    answers = history.result.only(answered)
+    order = np.lexsort((answers.second, answers.first, answers.kind))
+    kind, first, second = answers.kind[order], answers.first[order], answers.second[order]
     again = np.flatnonzero((kind[1:] == kind[:-1]) & (first[1:] == first[:-1]) & (second[1:] == second[:-1]))
 
     def anomalies() -> Iterator[Anomaly]:
-        for place in again.tolist():
-            yield _twice(history, int(answered[order[place]]), int(answered[order[place + 1]]))
+        for index in again.tolist():
+            yield _twice(history, int(answered[order[index]]), int(answered[order[index + 1]]))
 
     return judged(
         [Rule(kind=GIVEN_TWICE, anomalies=anomalies)],

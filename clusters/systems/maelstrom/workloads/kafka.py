@@ -83,7 +83,7 @@ class KafkaWorkload(LogWorkload):
 
     def final_part(self, operations: Sequence[Operation], reads: FinalReads) -> Part:
         """Returns the part `final-reads`, with the ranges of offsets."""
-        return final_ranges([each for each in operations if each.f in LogWorkload.functions], reads)
+        return final_ranges([operation for operation in operations if operation.f in LogWorkload.functions], reads)
 
     def judge(self, history: Columns) -> Judgement:
         """Decides one log and its committed offset; see `clusters.systems.maelstrom.workloads.kafka_judge`.

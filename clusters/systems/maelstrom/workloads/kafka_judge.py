@@ -127,8 +127,8 @@ def _promised(history: Columns, of_log: Int64s, above: Int64s, highest: Int64s) 
     log = read_log(history.only(of_log))
     offsets = np.sort(np.concatenate([log.answer[log.answered], log.entry_offset]))
     until = np.searchsorted(offsets, _listed(history, above), side="right")
-    found: Int64s = above[until > np.searchsorted(offsets, highest, side="right")]
-    return found
+    promised: Int64s = above[until > np.searchsorted(offsets, highest, side="right")]
+    return promised
 
 
 def _backs(history: Columns, commits: Int64s, lists: Int64s, *, fresh: bool) -> list[tuple[int, int]]:

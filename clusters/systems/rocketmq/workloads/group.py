@@ -109,15 +109,15 @@ class Group(NamedTuple):
 
     def address(self, broker: int | None) -> str | None:
         """Returns the address of a broker; None if no replica has this id."""
-        return next((each.address for each in self.replicas or () if each.id == broker), None)
+        return next((replica.address for replica in self.replicas or () if replica.id == broker), None)
 
     def has(self, broker: int) -> bool:
         """Returns whether a replica has this id."""
-        return any(each.id == broker for each in self.replicas or ())
+        return any(replica.id == broker for replica in self.replicas or ())
 
     def is_alive(self, broker: int | None) -> bool:
         """Returns whether a broker is alive."""
-        return any(each.id == broker for each in self.live)
+        return any(live.id == broker for live in self.live)
 
     @property
     def known(self) -> tuple[tuple[Replica, ...], Sync] | None:
@@ -148,7 +148,7 @@ def _next(group: Group, _: Value) -> tuple[Group, Answer]:
 
 def _apply(group: Group, argument: Mapping[str, Any]) -> tuple[Group, Answer]:
     broker, check = argument["id"], argument["check"]
-    own = next((each.check == check for each in group.replicas or () if each.id == broker), None)
+    own = next((candidate.check == check for candidate in group.replicas or () if candidate.id == broker), None)
     if own is False or (group.replicas is None and broker != FIRST_ID):
         return group, {"code": INVALID_ID}
     replica = Replica(broker, check.partition(";")[0], check)
@@ -169,7 +169,7 @@ def _register(group: Group, argument: Mapping[str, Any]) -> tuple[Group, Answer]
     answer: Answer = {"code": SUCCESS, "sync_set": list(sync.members), "sync_epoch": sync.epoch}
     if group.is_alive(sync.master):
         answer |= _master(group, sync)
-    changed = tuple(each._replace(address=address) if each.id == broker else each for each in replicas)
+    changed = tuple(replica._replace(address=address) if replica.id == broker else replica for replica in replicas)
     return group._replace(replicas=changed), answer
 
 
@@ -195,7 +195,7 @@ def _elect(group: Group, argument: Mapping[str, Any]) -> tuple[Group, Answer]:
         "code": SUCCESS,
         "sync_set": [chosen],
         "sync_epoch": after.epoch,
-        "members": [[each.id, each.address] for each in replicas],
+        "members": [[replica.id, replica.address] for replica in replicas],
     }
     return group._replace(sync=after), answer | _master(group, after)
 
@@ -208,13 +208,13 @@ def _best(group: Group, sync: Sync, only: int | None) -> int | None:
         sync: Its sync set.
         only: The only possible broker; None: all are possible.
     """
-    able = [each for each in group.live if each.id in sync.members]
-    ids = [each.id for each in able]
+    able = [live for live in group.live if live.id in sync.members]
+    ids = [live.id for live in able]
     if sync.master in ids and only in {None, sync.master}:
         return sync.master
     if only is not None:
         return only if only in ids else None
-    return min(able, key=lambda each: (-each.epoch, -each.max_offset, each.priority, each.id)).id if able else None
+    return min(able, key=lambda live: (-live.epoch, -live.max_offset, live.priority, live.id)).id if able else None
 
 
 def _alter(group: Group, argument: Mapping[str, Any]) -> tuple[Group, Answer]:
@@ -232,7 +232,7 @@ def _alter(group: Group, argument: Mapping[str, Any]) -> tuple[Group, Answer]:
     elif argument["sync_epoch"] != sync.epoch:
         code = FENCED_SYNC_EPOCH
     else:
-        unfit = next((each for each in members if not group.has(each) or not group.is_alive(each)), None)
+        unfit = next((member for member in members if not group.has(member) or not group.is_alive(member)), None)
         if unfit is not None:  # the first one determines the code
             code = NOT_ALIVE if group.has(unfit) else INVALID_REPLICAS
         elif sync.master not in members:
@@ -255,7 +255,9 @@ def _state(group: Group, _: Value) -> tuple[Group, Answer]:
     if group.known is None:
         return group, {"code": SUCCESS, "known": False}
     replicas, sync = group.known
-    rows = [(each.id in sync.members, [each.id, each.address, group.is_alive(each.id)]) for each in replicas]
+    rows = [
+        (replica.id in sync.members, [replica.id, replica.address, group.is_alive(replica.id)]) for replica in replicas
+    ]
     answer = {
         "code": SUCCESS,
         "known": True,
@@ -278,8 +280,8 @@ def _clean(group: Group, argument: Mapping[str, Any]) -> tuple[Group, Answer]:
     if not ids:
         return group._replace(replicas=None, next_id=FIRST_ID, sync=None), {"code": SUCCESS}
     replicas, sync = group.known
-    left = tuple(each for each in replicas if each.id not in ids)
-    members = tuple(each for each in sync.members if each not in ids)
+    left = tuple(replica for replica in replicas if replica.id not in ids)
+    members = tuple(member for member in sync.members if member not in ids)
     after = group._replace(
         replicas=left or None,
         next_id=group.next_id if left else FIRST_ID,
@@ -290,15 +292,15 @@ def _clean(group: Group, argument: Mapping[str, Any]) -> tuple[Group, Answer]:
 
 def _heartbeat(group: Group, argument: Mapping[str, Any]) -> tuple[Group, Answer]:
     now = Live(argument["id"], argument["epoch"], argument["max_offset"], argument["priority"])
-    before = next((each for each in group.live if each.id == now.id), None)
+    before = next((live for live in group.live if live.id == now.id), None)
     if before is not None and (before.epoch, before.max_offset) > (now.epoch, now.max_offset):
         now = before._replace(priority=now.priority)  # epoch and offset never decrease
-    others = (each for each in group.live if each.id != now.id)
+    others = (live for live in group.live if live.id != now.id)
     return group._replace(live=tuple(sorted((*others, now)))), {"code": SUCCESS}
 
 
 def _leave(group: Group, argument: Mapping[str, Any]) -> tuple[Group, Answer]:
-    return group._replace(live=tuple(each for each in group.live if each.id != argument["id"])), {"code": SUCCESS}
+    return group._replace(live=tuple(live for live in group.live if live.id != argument["id"])), {"code": SUCCESS}
 
 
 def _master(group: Group, sync: Sync) -> Answer:

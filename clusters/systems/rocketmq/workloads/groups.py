@@ -82,12 +82,12 @@ class GroupWorkload(BaseWorkload[OptionsT]):
 
     def check(self, operations: Sequence[Operation], observed: Observed) -> list[Part]:
         """Returns the parts of `parts` and, if the test has final reads, `final-reads` and `replicas-equal`."""
-        found, reads = super().check(operations, observed), observed.final_reads
+        parts, reads = super().check(operations, observed), observed.final_reads
         if (
             reads is not None and len(reads.through) + len(reads.left_out) != 1
         ):  # with one node there is only one replica
-            found.append(replicas_equal(operations, reads))
-        return found
+            parts.append(replicas_equal(operations, reads))
+        return parts
 
 
 def apply_of(broker: int, check: int) -> Value:

@@ -125,16 +125,16 @@ class MemberWorkload(GroupWorkload[MemberOptionsT]):
 
         def request(f: str) -> Callable[[Asker], Invocation]:
             def operation(_: Asker) -> Invocation:
-                place = stream.random()
+                draw = stream.random()
                 stream.skip(brokers)
-                return _request(f, broker, place)
+                return _request(f, broker, draw)
 
             return operation
 
         def alter(asker: Asker) -> Invocation:
-            place = stream.random()
-            members = [each for each in range(1, brokers + 1) if stream.random() < MEMBERS_SHARE] or [broker]
-            late, foreign = place < LATE_SHARE, place > 1 - ANY_SHARE
+            draw = stream.random()
+            members = [member for member in range(1, brokers + 1) if stream.random() < MEMBERS_SHARE] or [broker]
+            late, foreign = draw < LATE_SHARE, draw > 1 - ANY_SHARE
             if asker.preview:
                 flags = {"late": True} if late else {"any": True} if foreign else {}
                 return Invocation("alter", {**dict.fromkeys(_EXPECTED, LAST_SEEN), "sync_set": members, **flags})
@@ -152,8 +152,8 @@ class MemberWorkload(GroupWorkload[MemberOptionsT]):
         return independent(stream, groups, operation)
 
 
-def _request(f: str, broker: int, place: float) -> Invocation:
-    """Returns a request of a broker; `place` is a draw for its argument."""
+def _request(f: str, broker: int, draw: float) -> Invocation:
+    """Returns a request of a broker; `draw` is a draw for its argument."""
     argument: Value = None
     match f:
         case "apply":
@@ -161,9 +161,9 @@ def _request(f: str, broker: int, place: float) -> Invocation:
         case "heartbeat":
             argument = heartbeat_of(broker)
         case "elect":
-            argument = {"id": broker, "designate": place < HALF}
+            argument = {"id": broker, "designate": draw < HALF}
         case "register":
-            argument = {"id": broker, "address": f"broker-{broker}:{10911 + int(place * ADDRESSES)}"}
+            argument = {"id": broker, "address": f"broker-{broker}:{10911 + int(draw * ADDRESSES)}"}
         case "leave":
             argument = {"id": broker}
     return Invocation(f, argument)

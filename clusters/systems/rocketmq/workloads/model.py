@@ -50,10 +50,10 @@ class BrokerGroup(Model):
     def describe(self, state: Group) -> Mapping[str, Value]:
         """See `Model`."""
         return {
-            "replicas": None if state.replicas is None else [list(each) for each in state.replicas],
+            "replicas": None if state.replicas is None else [list(replica) for replica in state.replicas],
             "next": state.next_id,
             "sync": None if state.sync is None else state.sync._asdict(),
-            "live": [list(each) for each in state.live],
+            "live": [list(live) for live in state.live],
         }
 
     def call(self, operation: Operation) -> Call:
@@ -95,7 +95,7 @@ _KINDS: Mapping[type, str] = {int: "an integer", str: "a text", bool: "true or f
 
 def _fits(value: Value, kind: type) -> bool:
     if kind is list:
-        return isinstance(value, list | tuple) and len(value) <= MAX_IDS and all(_fits(each, int) for each in value)
+        return isinstance(value, list | tuple) and len(value) <= MAX_IDS and all(_fits(member, int) for member in value)
     if kind is int:
         return type(value) is int and _MIN <= value <= _MAX
     return type(value) is kind
@@ -112,7 +112,7 @@ def described(group: Group) -> str:
     """Returns a group as a text."""
     if group.replicas is None:
         return "a group without brokers"
-    ids = ", ".join(str(each.id) for each in group.replicas)
+    ids = ", ".join(str(replica.id) for replica in group.replicas)
     sync = group.sync
     if sync is None or sync.master_epoch == 0:
         return f"a group with the brokers {ids}"

@@ -42,16 +42,16 @@ def contended(operations: Sequence[Operation]) -> Part:
     given: set[tuple[str | None, int]] = set()
     refused: set[tuple[str | None, int]] = set()
     for operation, broker, _ in _applies(operations):
-        place = (operation.key, broker)
+        group_and_broker = (operation.key, broker)
         if operation.result.get("code") == SUCCESS:
-            given.add(place)
+            given.add(group_and_broker)
         elif operation.result.get("code") == INVALID_ID:
-            refused.add(place)
+            refused.add(group_and_broker)
     both = len(given & refused)
     details: dict[str, Value] = {"given": len(given), "contended": both}
-    held = f"{both} of {len(given)} ids that were given to one broker were refused to another one."
+    sentence = f"{both} of {len(given)} ids that were given to one broker were refused to another one."
     untested = None if both else "No id that was given to one broker was refused to another one, so nothing was tested."
-    return Part.of("contended", details, held=held, untested=untested)
+    return Part.of("contended", details, held=sentence, untested=untested)
 
 
 def one_master(operations: Sequence[Operation]) -> Part:
@@ -72,11 +72,11 @@ def stood(operations: Sequence[Operation]) -> Part:
                 lost.add(operation.key)
     both = len(won & lost)
     details: dict[str, Value] = {"won": len(won), "contended": both}
-    held = f"In {both} of {len(won)} groups with a master, another broker stood and lost."
+    sentence = f"In {both} of {len(won)} groups with a master, another broker stood and lost."
     untested = (
         None if both else "In no group one broker won an election and another one lost it, so nothing was tested."
     )
-    return Part.of("stood", details, held=held, untested=untested)
+    return Part.of("stood", details, held=sentence, untested=untested)
 
 
 def master_in_sync(operations: Sequence[Operation]) -> Part:
@@ -93,7 +93,7 @@ def master_in_sync(operations: Sequence[Operation]) -> Part:
                     without.append((operation, master))
             case {"master": int(master), "not_in_sync": [*others]}:
                 seen += 1
-                if any(isinstance(each, list | tuple) and each[:1] in ([master], (master,)) for each in others):
+                if any(isinstance(other, list | tuple) and other[:1] in ([master], (master,)) for other in others):
                     without.append((operation, master))
     details: dict[str, Value] = {
         "answers": seen,
@@ -109,10 +109,12 @@ def master_in_sync(operations: Sequence[Operation]) -> Part:
             f"{len(without)} of {seen} answers have a sync set that lacks the master. In group {operation.key}, broker "
             f"{master} was master and not in sync by the answer to event {operation.invoke_index}."
         )
-    held = f"In each of {seen} answers the master is in the sync set."
+    sentence = f"In each of {seen} answers the master is in the sync set."
     untested = None if seen else "No answer named a master and a sync set, so nothing was tested."
     by = [operation for operation, _ in without[:1]]
-    return Part.of("master-in-sync", details, broken=broken, held=held, untested=untested, about=about_operations(by))
+    return Part.of(
+        "master-in-sync", details, broken=broken, held=sentence, untested=untested, about=about_operations(by)
+    )
 
 
 def epochs_grow(operations: Sequence[Operation]) -> Part:
@@ -128,8 +130,8 @@ def epochs_grow(operations: Sequence[Operation]) -> Part:
                 if type(epoch) is int:
                     answers[operation.key, field].append((operation, epoch))
     back: list[tuple[str, tuple[Operation, int], tuple[Operation, int]]] = []
-    for (_, field), found in answers.items():
-        back += [(field, before, after) for before, after in _gone_back(found)]
+    for (_, field), epochs in answers.items():
+        back += [(field, before, after) for before, after in _gone_back(epochs)]
     seen = sum(map(len, answers.values()))
     details: dict[str, Value] = {
         "epochs": seen,
@@ -147,20 +149,20 @@ def epochs_grow(operations: Sequence[Operation]) -> Part:
             f"{field} was {before} by the answer to event {one.invoke_index}, and then {after} by that to event "
             f"{other.invoke_index}."
         )
-    held = f"None of {seen} epochs in answers is smaller than one that was answered before."
+    sentence = f"None of {seen} epochs in answers is smaller than one that was answered before."
     untested = None if seen else "No answer named an epoch, so nothing was tested."
-    by = [each for _, (one, _), (other, _) in back[:1] for each in (one, other)]
-    return Part.of("epochs-grow", details, broken=broken, held=held, untested=untested, about=about_operations(by))
+    by = [operation for _, (one, _), (other, _) in back[:1] for operation in (one, other)]
+    return Part.of("epochs-grow", details, broken=broken, held=sentence, untested=untested, about=about_operations(by))
 
 
 def _gone_back(
-    found: Sequence[tuple[Operation, int]],
+    answers: Sequence[tuple[Operation, int]],
 ) -> Iterator[tuple[tuple[Operation, int], tuple[Operation, int]]]:
     """Yields each answer whose epoch is smaller than an epoch answered before its operation began, after the largest such."""
-    ended = sorted(found, key=lambda each: _end(each[0]))
+    ended = sorted(answers, key=lambda answer: _end(answer[0]))
     greatest: tuple[Operation, int] | None = None
     done = 0
-    for operation, epoch in sorted(found, key=lambda each: each[0].invoke_index):
+    for operation, epoch in sorted(answers, key=lambda answer: answer[0].invoke_index):
         while done < len(ended) and _end(ended[done][0]) < operation.invoke_index:
             if greatest is None or ended[done][1] > greatest[1]:
                 greatest = ended[done]
@@ -186,8 +188,8 @@ def altered(operations: Sequence[Operation]) -> Part:
     if not done or not late:
         what = "No sync set was altered" if not done else "No alter expected an epoch or a master that had passed"
         untested = f"{what}, so nothing was tested."
-    held = f"{done} alters were carried out, and {late} were refused since they came too late."
-    return Part.of("altered", details, held=held, untested=untested)
+    sentence = f"{done} alters were carried out, and {late} were refused since they came too late."
+    return Part.of("altered", details, held=sentence, untested=untested)
 
 
 def _one_holder(name: str, claims: Iterable[tuple[Operation, int, str]], *, thing: str, holder: str) -> Part:
@@ -202,26 +204,30 @@ def _one_holder(name: str, claims: Iterable[tuple[Operation, int, str]], *, thin
     seen: dict[tuple[str | None, int], dict[str, Operation]] = defaultdict(dict)
     for operation, number, by in claims:
         seen[operation.key, number].setdefault(by, operation)
-    shared = {place: found for place, found in seen.items() if len(found) > 1}
+    shared = {claim: holders for claim, holders in seen.items() if len(holders) > 1}
     details: dict[str, Value] = {
         f"{thing}s": len(seen),
         "shared": [
-            {"key": key, thing: which, f"{holder}s": {who: each.invoke_index for who, each in found.items()}}
-            for (key, which), found in list(shared.items())[:MAX_NAMED]
+            {
+                "key": key,
+                thing: which,
+                f"{holder}s": {who: operation.invoke_index for who, operation in holders.items()},
+            }
+            for (key, which), holders in list(shared.items())[:MAX_NAMED]
         ],
     }
     broken = None
     if shared:
-        (key, which), found = next(iter(shared.items()))
-        (one, first), (other, second) = list(found.items())[:2]
+        (key, which), holders = next(iter(shared.items()))
+        (one, first), (other, second) = list(holders.items())[:2]
         broken = (
             f"{len(shared)} of {len(seen)} {thing}s had two {holder}s. In group {key}, the {holder} of {thing} {which} was "
             f"{one} by the answer to event {first.invoke_index}, and {other} by that to event {second.invoke_index}."
         )
-    held = f"Each of {len(seen)} {thing}s had one {holder}."
+    sentence = f"Each of {len(seen)} {thing}s had one {holder}."
     untested = None if seen else f"No answer named the {holder} of an {thing}, so nothing was tested."
-    of_first = [each for holders in list(shared.values())[:1] for each in holders.values()]
-    return Part.of(name, details, broken=broken, held=held, untested=untested, about=about_operations(of_first))
+    of_first = [operation for holders in list(shared.values())[:1] for operation in holders.values()]
+    return Part.of(name, details, broken=broken, held=sentence, untested=untested, about=about_operations(of_first))
 
 
 def _applies(operations: Sequence[Operation]) -> Iterator[tuple[Operation, int, str]]:

@@ -58,8 +58,12 @@ def replicas_equal(operations: Sequence[Operation], reads: FinalReads) -> Part:
         operations: All operations of the run.
         reads: The results of the final reads.
     """
-    with_heartbeats = {each.key for each in operations if each.f in _LIVENESS}
-    pending = {each.key for each in operations if each.type is OpType.INFO and each.f not in (*READS, *_LIVENESS)}
+    with_heartbeats = {operation.key for operation in operations if operation.f in _LIVENESS}
+    pending = {
+        operation.key
+        for operation in operations
+        if operation.type is OpType.INFO and operation.f not in (*READS, *_LIVENESS)
+    }
     answered = _final_answers(operations)
     nodes = [*reads.through, *reads.left_out]
     compared: set[str | None] = set()
@@ -68,7 +72,7 @@ def replicas_equal(operations: Sequence[Operation], reads: FinalReads) -> Part:
     for (key, f), answers in answered.items():
         if key in pending:
             continue
-        silent |= set(reads.through) - {each.node for each in answers if each.node is not None}
+        silent |= set(reads.through) - {answer.node for answer in answers if answer.node is not None}
         compared.add(key)
         for one, other in pairwise(answers):
             if not _agree(one.result, other.result, elects=key in with_heartbeats and f == "state"):
@@ -78,9 +82,9 @@ def replicas_equal(operations: Sequence[Operation], reads: FinalReads) -> Part:
         "groups": len(compared),
         "pending": len(pending),
         "differing": [
-            {"key": each.key, "f": each.f, "nodes": [each.one.node, each.other.node],
-             "events": [each.one.invoke_index, each.other.invoke_index]}
-            for each in differing[:MAX_NAMED]
+            {"key": pair.key, "f": pair.f, "nodes": [pair.one.node, pair.other.node],
+             "events": [pair.one.invoke_index, pair.other.invoke_index]}
+            for pair in differing[:MAX_NAMED]
         ],
     }  # fmt: skip
     without = f" {len(pending)} groups with a change of unknown outcome are left out." if pending else ""
@@ -97,7 +101,7 @@ def replicas_equal(operations: Sequence[Operation], reads: FinalReads) -> Part:
         untested=untested,
         broken=_reason(differing) if differing else None,
         about=about_operations(
-            each for differing_pair in differing[:1] for each in (differing_pair.one, differing_pair.other)
+            operation for differing_pair in differing[:1] for operation in (differing_pair.one, differing_pair.other)
         ),
     )
 
@@ -110,7 +114,10 @@ def _final_answers(operations: Sequence[Operation]) -> dict[tuple[str | None, st
             answers = last[operation.key, operation.f]
             answers.pop(operation.node, None)
             answers[operation.node] = operation
-    return {place: sorted(found.values(), key=lambda each: each.invoke_index) for place, found in last.items()}
+    return {
+        group_and_f: sorted(by_node.values(), key=lambda operation: operation.invoke_index)
+        for group_and_f, by_node in last.items()
+    }
 
 
 def _agree(one: Any, other: Any, *, elects: bool) -> bool:
@@ -144,7 +151,7 @@ def _group(answer: dict[str, Any]) -> Group:
     master = answer.get("master")
     members = sorted({id_ for id_, *_ in answer["in_sync"]} | ({master} if master is not None else set()))
     sync = Sync(master, answer["master_epoch"], tuple(members), answer["sync_epoch"])
-    return Group(replicas=replicas, sync=sync, live=tuple(Live(each) for each in members))
+    return Group(replicas=replicas, sync=sync, live=tuple(Live(member) for member in members))
 
 
 def _reason(differing: Sequence[Differing]) -> str:

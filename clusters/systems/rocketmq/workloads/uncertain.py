@@ -74,20 +74,20 @@ class UncertainGroup(BrokerGroup):
         return super().call(operation)
 
     def _answered(self, state: Group, op: Call) -> Group | Inconsistent:
-        found = set[Group]()
+        groups = set[Group]()
         for before in _possible(state, op):
             after, answer = respond(before, op.f, op.argument)
             if same(op.result, answer):
-                found.add(after._replace(live=state.live))
+                groups.add(after._replace(live=state.live))
                 if not _fixes_state(op):
                     break  # all other states lead to the same result
-        if not found:
+        if not groups:
             return Inconsistent(
                 f"{described(state)} cannot give the answer {short(op.result)}, whatever elections it held by itself"
             )
-        after = found.pop()
+        after = groups.pop()
         # If the answer does not determine the group's state, the earliest state stays.
-        return after._replace(sync=state.sync) if drifts(state) and (found or not _fixes_state(op)) else after
+        return after._replace(sync=state.sync) if drifts(state) and (groups or not _fixes_state(op)) else after
 
 
 def drifts(state: Group) -> bool:
@@ -146,7 +146,7 @@ def _syncs(state: Group, op: Call) -> Iterator[Sync | None]:
     sync_epochs = _numbers(op, "sync_epoch", near, earliest.epoch, ahead)
     for epoch in epochs:
         yield Sync(None, epoch, earliest.members, earliest.epoch)
-    for winner in (each for each in earliest.members if state.is_alive(each)):
+    for winner in (member for member in earliest.members if state.is_alive(member)):
         for sync_epoch in sync_epochs:
             first = earliest.master_epoch + _min_elections(earliest, winner, sync_epoch - earliest.epoch)
             for epoch in sorted({*epochs, *(first - 1 + by for by in ahead)}):
@@ -159,21 +159,21 @@ def _syncs(state: Group, op: Call) -> Iterator[Sync | None]:
 def _numbers(op: Call, name: str, near: Iterable[int], earliest: int, ahead: Iterable[int]) -> list[int]:
     """Returns the relevant epochs after the earliest one: those near the epochs of the operation, and the next ones."""
     named = [part[name] for part in (op.argument, op.result) if isinstance(part, dict) and type(part.get(name)) is int]
-    found = {each + by for each in named for by in near} | {earliest + by for by in ahead}
-    return sorted(each for each in found if each > earliest)
+    numbers = {number + by for number in named for by in near} | {earliest + by for by in ahead}
+    return sorted(number for number in numbers if number > earliest)
 
 
 def _living(state: Group, op: Call) -> Iterator[tuple[Live, ...]]:
     """Yields possible sets of living brokers: of all subsets of `state.live` only those with different answers."""
     if op.f == "state":
         alive = _alive_in(op.result)
-        yield tuple(each for each in state.live if each.id in alive)
+        yield tuple(live for live in state.live if live.id in alive)
         return
     yield ()
     if op.f in {"register", "elect", "alter"}:
         yield state.live
         master = op.result.get("master") if isinstance(op.result, dict) else None
-        yield tuple(each for each in state.live if each.id == master)
+        yield tuple(live for live in state.live if live.id == master)
 
 
 def _alive_in(result: Any) -> set[int]:

@@ -30,8 +30,8 @@ class Store:
     def apply(self, key: str, request: dict[str, Any]) -> dict[str, Any]:
         """Carries out one operation; returns whether it was applied, and the value of the register."""
         with self._lock:
-            held = self._values.get(key)
-            applied = request["op"] != "cas" or held == request["expected"]
+            current = self._values.get(key)
+            applied = request["op"] != "cas" or current == request["expected"]
             if applied and request["op"] != "read":
                 self._values[key] = request["value"]
                 self._save()

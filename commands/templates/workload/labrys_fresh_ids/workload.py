@@ -62,15 +62,15 @@ class FreshIdsWorkload(JudgedWorkload[FreshIdsOptions]):
         `history.result` has a kind and two numbers for each row. Two results are equal if all three are.
         """
         answered = np.flatnonzero(history.type == OK)
-        found = history.result.only(answered)
-        order = np.lexsort((found.second, found.first, found.kind))
-        kind, first, second = found.kind[order], found.first[order], found.second[order]
+        answers = history.result.only(answered)
+        order = np.lexsort((answers.second, answers.first, answers.kind))
+        kind, first, second = answers.kind[order], answers.first[order], answers.second[order]
         same = (kind[1:] == kind[:-1]) & (first[1:] == first[:-1]) & (second[1:] == second[:-1])
         doubles = np.flatnonzero(same)
 
         def anomalies() -> Iterator[Anomaly]:
-            for place in doubles.tolist():
-                yield self._given_twice(history, int(answered[order[place]]), int(answered[order[place + 1]]))
+            for index in doubles.tolist():
+                yield self._given_twice(history, int(answered[order[index]]), int(answered[order[index + 1]]))
 
         # CHANGE: a rule for each thing that a correct system never shows. The counts have how often each is broken.
         return judged(

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from checker._kernel import Malformed, WrittenTwice, transaction_dependencies, transaction_parts
 from checker.consistency import searched
-from checker.formats.columns import FAIL, INFO, OK, ColumnReader, Values
+from checker.formats.columns import FAIL, INFO, OK, ColumnOfValues, ColumnReader
 from checker.values import decode_value, json_text
 from harness.errors import LabrysError
 from results.pipeline.read.texts import kernel_texts, odd_texts
@@ -89,34 +89,34 @@ def _told(what: Any, start: int = 0) -> pa.RecordBatch:
 
 def _parts(batch: pa.RecordBatch, question: Question) -> pa.RecordBatch:
     nothing = np.zeros(batch.num_rows, np.int64)
-    none = Values(kind=nothing.astype(np.int8), first=nothing, second=nothing)
+    none = ColumnOfValues(kind=nothing.astype(np.int8), first=nothing, second=nothing)
     columns = ColumnReader("the history").of_batch(batch, value=none, result=none)
     order = np.argsort(columns.start, kind="stable")
     batch, columns = batch.take(pa.array(order)), columns.only(order)
-    found = transaction_parts(
+    pieces = transaction_parts(
         question.workload,
         kind=columns.type,
         request=kernel_texts(canonical(batch.column("value"))),
         answer=kernel_texts(canonical(batch.column("result"))),
     )
-    if isinstance(found, Malformed):
-        return _told({"wrong": "answer" if found.answer else "request"}, int(columns.start[found.row]))
-    rows = np.frombuffer(found.row, np.uint32)
-    flat, ends = (np.frombuffer(part, np.uint32) for part in found.places)
+    if isinstance(pieces, Malformed):
+        return _told({"wrong": "answer" if pieces.answer else "request"}, int(columns.start[pieces.row]))
+    rows = np.frombuffer(pieces.row, np.uint32)
+    flat, ends = (np.frombuffer(part, np.uint32) for part in pieces.places)
     if len(flat):
-        place = np.where(np.diff(ends) > 0, flat[np.minimum(ends[:-1], len(flat) - 1)], 0)
+        first = np.where(np.diff(ends) > 0, flat[np.minimum(ends[:-1], len(flat) - 1)], 0)
     else:
-        place = np.zeros(len(rows), np.int32)
+        first = np.zeros(len(rows), np.int32)
     arrays = [
         pa.array(columns.start[rows]),
         pa.array(columns.end[rows]),
         pa.array(columns.process[rows]),
         pa.array(columns.type[rows]),
-        pa.array(place.astype(np.int32)),
+        pa.array(first.astype(np.int32)),
         pa.ListArray.from_arrays(pa.array(ends.astype(np.int32)), pa.array(flat.astype(np.int32))),
-        _strings(*found.key),
-        _strings(*found.text),
-        pa.array(np.frombuffer(found.address, np.uint32)),
+        _strings(*pieces.key),
+        _strings(*pieces.text),
+        pa.array(np.frombuffer(pieces.address, np.uint32)),
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=PARTS)
 
@@ -166,8 +166,8 @@ def of_keys(
         table = pa.Table.from_batches(kept).combine_chunks()
         kept.clear()
         order = np.lexsort((table.column("place").to_numpy(), table.column("start").to_numpy()))
-        found = _of_keys(table.take(pa.array(order)).combine_chunks(), question, left_out)
-        return replace(found, told=told + found.told)
+        answers = _of_keys(table.take(pa.array(order)).combine_chunks(), question, left_out)
+        return replace(answers, told=told + answers.told)
     return OfKeys(numbers=_none(NUMBERS), words=_none(WORDS), findings=_none(FINDINGS), told=told)
 
 
@@ -177,7 +177,7 @@ def _none(schema: pa.Schema) -> pa.RecordBatch:
 
 def _of_keys(table: pa.Table, question: Question, left_out: Sequence[int]) -> OfKeys:
     rows = {name: table.column(name).to_numpy() for name in ("start", "end", "process", "kind")}
-    found = transaction_dependencies(
+    dependencies = transaction_dependencies(
         question.workload,
         **rows,
         text=kernel_texts(table.column("text").chunk(0)),
@@ -188,17 +188,23 @@ def _of_keys(table: pa.Table, question: Question, left_out: Sequence[int]) -> Of
     )
     at = table.column("places").combine_chunks()
     flat, ends = at.flatten().to_numpy(), at.offsets.to_numpy() - at.offsets[0].as_py()
-    if isinstance(found, WrittenTwice):
-        original = [int(flat[ends[row] + place]) for row, place in zip(found.rows, found.places, strict=True)]
-        starts = [int(rows["start"][row]) for row in found.rows]
-        twice = {"twice": [found.key, found.element, starts, original]}
+    if isinstance(dependencies, WrittenTwice):
+        original = [
+            int(flat[ends[row] + position])
+            for row, position in zip(dependencies.rows, dependencies.places, strict=True)
+        ]
+        starts = [int(rows["start"][row]) for row in dependencies.rows]
+        twice = {"twice": [dependencies.key, dependencies.element, starts, original]}
         return OfKeys(numbers=_none(NUMBERS), words=_none(WORDS), findings=_none(FINDINGS), told=[twice])
-    first = np.frombuffer(found.first, np.uint32)
+    first = np.frombuffer(dependencies.first, np.uint32)
     key_at, key_place = rows["start"][first], table.column("place").to_numpy()[first]
-    keys, elems = _strings(*found.keys), _strings(*found.elements)
+    keys, elems = _strings(*dependencies.keys), _strings(*dependencies.elements)
 
     def side(name: str, of: Any) -> dict[str, Any]:
-        return {name: rows["start"][of], **{f"{name}_{each}": rows[each][of] for each in ("end", "process", "kind")}}
+        return {
+            name: rows["start"][of],
+            **{f"{name}_{column}": rows[column][of] for column in ("end", "process", "kind")},
+        }
 
     def of_key(number: Any) -> dict[str, Any]:
         return {"key_at": key_at[number], "key_place": key_place[number], "key": keys.take(pa.array(number))}
@@ -209,14 +215,14 @@ def _of_keys(table: pa.Table, question: Question, left_out: Sequence[int]) -> Of
 
     def place_of(of: Any, local: Any) -> Any:
         """Returns places in transactions, from those in their parts; -1 for none."""
-        there = local != NONE
-        return np.where(there, flat[np.where(there, ends[of] + local, 0)] if len(flat) else -1, -1)
+        known = local != NONE
+        return np.where(known, flat[np.where(known, ends[of] + local, 0)] if len(flat) else -1, -1)
 
     names = ("from", "to", "kind", "key", "before", "after", "source")
-    edge = {name: np.frombuffer(column, np.uint32) for name, column in zip(names, found.edges, strict=True)}
-    key, row, elem, writes = (np.frombuffer(part, np.uint32) for part in found.fans)
-    if found.at is not None:
-        of_edges, of_fans = (np.frombuffer(part, np.uint32) for part in found.at)
+    edge = {name: np.frombuffer(column, np.uint32) for name, column in zip(names, dependencies.edges, strict=True)}
+    key, row, elem, writes = (np.frombuffer(part, np.uint32) for part in dependencies.fans)
+    if dependencies.at is not None:
+        of_edges, of_fans = (np.frombuffer(part, np.uint32) for part in dependencies.at)
         edge_at = place_of(np.where(edge["kind"] == _RW, edge["from"], edge["to"]), of_edges)
         fan_at = place_of(row, of_fans)
     else:
@@ -232,9 +238,9 @@ def _of_keys(table: pa.Table, question: Question, left_out: Sequence[int]) -> Of
         name = "before" if what == READER else "after"
         about = {**side("a", row[some]), **of_key(key[some]), **version(name, elem[some]), "at": fan_at[some]}
         made.append((what, int(some.sum()), about))
-    group_key, group_row, _ = (np.frombuffer(part, np.uint32) for part in found.groups)
+    group_key, group_row, _ = (np.frombuffer(part, np.uint32) for part in dependencies.groups)
     made.append((GROUP, len(group_key), {**side("a", group_row), **of_key(group_key)}))
-    for what, accesses in ((READ, found.reads), (WRITE, found.writes)):
+    for what, accesses in ((READ, dependencies.reads), (WRITE, dependencies.writes)):
         if accesses is None:
             continue
         its_key, of, local, position, elem = (np.frombuffer(part, np.uint32) for part in accesses)
@@ -245,22 +251,24 @@ def _of_keys(table: pa.Table, question: Question, left_out: Sequence[int]) -> Of
     lone[np.concatenate([edge["from"], edge["to"], row])] = False
     alone = np.flatnonzero(lone)
     made.append((VERTEX, len(alone), side("a", alone)))
-    findings, counts = _findings(found.findings, question, rows["start"], (flat, ends), (keys, key_at, key_place))
-    told = {"edges": found.data_edges, "contradicted": list(found.contradicted), "counts": counts}
+    findings, counts = _findings(
+        dependencies.findings, question, rows["start"], (flat, ends), (keys, key_at, key_place)
+    )
+    told = {"edges": dependencies.data_edges, "contradicted": list(dependencies.contradicted), "counts": counts}
     return OfKeys(numbers=_made(made, NUMBERS), words=_made(made, WORDS), findings=findings, told=[told])
 
 
 def _findings(
-    found: Sequence[PartFinding], question: Question, start: Int64s, at: tuple[Any, Any], names: tuple[Any, Any, Any]
+    findings: Sequence[PartFinding], question: Question, start: Int64s, at: tuple[Any, Any], names: tuple[Any, Any, Any]
 ) -> tuple[pa.RecordBatch, dict[str, int]]:
     """Returns findings in the order of the kernel, and the number of those of each type but `INTERNAL`."""
     (flat, ends), (keys, key_at, key_place) = at, names
     some: list[tuple[Any, ...]] = []
-    for number, finding in enumerate(found):
+    for number, finding in enumerate(findings):
         kind, of, values = finding.kind, finding.key, finding.elements
         starts = [int(start[row]) for row in finding.rows]
         places = zip(finding.rows, finding.places, strict=True)
-        original = [int(flat[ends[row] + place]) for row, place in places]
+        original = [int(flat[ends[row] + position]) for row, position in places]
         step = _MISPLACED if kind == "incompatible-order" and values else _STEPS.get(kind, _ELEMENTS)
         by_row = step in {_ELEMENTS, 2} or (step == 3 and question.workload == "list-append")
         order = (starts[0], original[0]) if by_row else (int(key_at[of]), int(key_place[of]))

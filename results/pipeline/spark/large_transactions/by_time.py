@@ -79,17 +79,17 @@ def sliced(numbers: Numbers, places: Places, width: int) -> Iterator[pa.RecordBa
 
 def _sliced(numbers: Numbers, places: Places, width: int) -> Iterator[pa.RecordBatch]:
     """Yields the rows for edges, lone vertices and groups."""
-    place, there = places.of(numbers["a"], numbers["a_end"], numbers["a_kind"])
+    positions, placed = places.of(numbers["a"], numbers["a_end"], numbers["a_kind"])
     is_edge = numbers["what"] == EDGE
     other, both = places.of(numbers["b"], numbers["b_end"], numbers["b_kind"])
-    lone = np.flatnonzero(there & is_edge & ~both)  # no cycle has the target, but one may have the origin
-    yield _rows(_vertices(only(numbers, lone), "a"), place[lone] // width, WITHIN)
-    kept = np.flatnonzero(there & (both | ~is_edge))
+    lone = np.flatnonzero(placed & is_edge & ~both)  # no cycle has the target, but one may have the origin
+    yield _rows(_vertices(only(numbers, lone), "a"), positions[lone] // width, WITHIN)
+    kept = np.flatnonzero(placed & (both | ~is_edge))
     numbers = only(numbers, kept)
-    a, b = place[kept] // width, np.where(is_edge[kept], other[kept], place[kept]) // width
+    a, b = positions[kept] // width, np.where(is_edge[kept], other[kept], positions[kept]) // width
     yield _rows(only(numbers, a == b), a[a == b], WITHIN)
-    for end, there in (("a", a), ("b", b)):  # a vertex may have no edge within its slice
-        yield _rows(_vertices(only(numbers, a != b), end), there[a != b], WITHIN)
+    for end, slices in (("a", a), ("b", b)):  # a vertex may have no edge within its slice
+        yield _rows(_vertices(only(numbers, a != b), end), slices[a != b], WITHIN)
     yield _rows(only(numbers, b == a + 1), b[b == a + 1], FORTH)
     yield _rows(only(numbers, a == b + 1), a[a == b + 1], BACK)
     back = np.flatnonzero(a > b)
@@ -103,9 +103,9 @@ def _sliced(numbers: Numbers, places: Places, width: int) -> Iterator[pa.RecordB
 
 def _sliced_fans(numbers: Numbers, places: Places, width: int) -> Iterator[pa.RecordBatch]:
     """Yields the rows for the readers and writers of whole fans."""
-    place, there = places.of(numbers["a"], numbers["a_end"], numbers["a_kind"])
-    kept = np.flatnonzero(there)
-    numbers, slices = only(numbers, kept), place[kept] // width
+    positions, placed = places.of(numbers["a"], numbers["a_end"], numbers["a_kind"])
+    kept = np.flatnonzero(placed)
+    numbers, slices = only(numbers, kept), positions[kept] // width
     yield _rows(numbers, slices, WITHIN)
     order = np.lexsort((numbers["key_place"], numbers["key_at"]))
     numbers, slices = only(numbers, order), slices[order]
@@ -133,10 +133,10 @@ def _ranks(numbers: Numbers) -> Any:
 
 def _vertices(numbers: Numbers, end: str) -> Numbers:
     """Returns one end of edges, as vertices."""
-    found = {name: np.zeros_like(column) for name, column in numbers.items()}
-    found |= {f"a{name}": numbers[f"{end}{name}"] for name in SIDE}
-    found["what"] = np.full_like(numbers["what"], VERTEX)
-    return found
+    vertices = {name: np.zeros_like(column) for name, column in numbers.items()}
+    vertices |= {f"a{name}": numbers[f"{end}{name}"] for name in SIDE}
+    vertices["what"] = np.full_like(numbers["what"], VERTEX)
+    return vertices
 
 
 def _rows(numbers: Numbers, slices: Any, role: int) -> pa.RecordBatch:
@@ -196,7 +196,7 @@ def _slice(number: int, numbers: Numbers, slicing: Slicing) -> Shown:
     if not len(marked["a"]):
         return Shown(told=over + Part(inner, slicing).cycles())
     part = Part(joined([inner, marked]), slicing)
-    entries, exits = (np.unique(part.row(only(marked, marked["role"] == each)["a"])) for each in (ENTRY, EXIT))
+    entries, exits = (np.unique(part.row(only(marked, marked["role"] == role)["a"])) for role in (ENTRY, EXIT))
     from_entry, to_exit = (
         np.frombuffer(flags, np.uint8) > 0 for flags in part.graph.reach(entries.tolist(), exits.tolist())
     )
@@ -214,12 +214,12 @@ def _slice(number: int, numbers: Numbers, slicing: Slicing) -> Shown:
         rows.append(_rows({name: some[name] for name in NUMBERS.names}, np.full(len(some["a"]), window), WITHIN))
         them = part.vertices(np.flatnonzero(flags))
         rows.append(_rows(them, np.full(len(them["a"]), window), WITHIN))
-    for each, end in ((BACK, "a"), (FORTH, "b")):
-        some = only(numbers, role == each)
+    for way, end in ((BACK, "a"), (FORTH, "b")):
+        some = only(numbers, role == way)
         at, known = part.find(some[end])
         leads = known & to_exit[at]
         some = only(some, leads)
-        rows.append(_rows({name: some[name] for name in NUMBERS.names}, np.full(len(some["a"]), number), each))
+        rows.append(_rows({name: some[name] for name in NUMBERS.names}, np.full(len(some["a"]), number), way))
     return Shown(told=over + alone, rows=rows)
 
 
@@ -233,7 +233,7 @@ def _against_time(numbers: Numbers, slicing: Slicing) -> list[dict[str, Any]]:
         rows = np.flatnonzero(known & (numbers["kind"] == kind))
         if len(rows):
             row = rows[np.argmin(numbers["a"][rows])]
-            ref = [int(numbers[each][row]) for each in REF]
+            ref = [int(numbers[column][row]) for column in REF]
             a, b = int(numbers["a"][row]), int(numbers["b"][row])
             told += [
                 {"cycle": [name, 2, b, [[a, b, word, ref, ref], [b, a, REALTIME, None, None]]]},
@@ -300,39 +300,39 @@ class Part:
     def vertices(self, rows: Any) -> Numbers:
         """Returns some transactions as pieces."""
         count = len(rows)
-        found = {name: np.zeros(count, np.int64) for name in NUMBERS.names}
-        found |= {"a": self._starts[rows], **{f"a{name}": self._sides[name][rows] for name in SIDE[1:]}}
-        found["what"] = np.full(count, VERTEX, np.int8)
-        return found
+        vertices = {name: np.zeros(count, np.int64) for name in NUMBERS.names}
+        vertices |= {"a": self._starts[rows], **{f"a{name}": self._sides[name][rows] for name in SIDE[1:]}}
+        vertices["what"] = np.full(count, VERTEX, np.int8)
+        return vertices
 
     def cycles(self) -> list[dict[str, Any]]:
         """Returns what the kernel finds, with starts in place of rows."""
         if not len(self._starts):
             return []
         shown: list[dict[str, Any]] = []
-        found = self.graph.cycles()
+        cycles = self.graph.cycles()
         start = self._starts.item
-        for cycle in found.cycles:
+        for cycle in cycles.cycles:
             told = [
                 [start(link.first), start(link.second), link.kind, self._ref(link.before), self._ref(link.after)]
                 for link in cycle.links
             ]
             shown.append({"cycle": [cycle.kind, cycle.component, start(cycle.start), told]})
-        for overlap in found.overlaps:
+        for overlap in cycles.overlaps:
             told = [[start(row), self._key_of(group)] for row, group in overlap.writers]
             shown.append({"overlap": [overlap.kind, overlap.component, start(overlap.start), overlap.decided, told]})
-        if found.counts:
-            shown.append({"counts": found.counts})
+        if cycles.counts:
+            shown.append({"counts": cycles.counts})
         return shown
 
-    def _ref(self, place: int | None) -> list[int] | None:
+    def _ref(self, index: int | None) -> list[int] | None:
         """Returns the numbers that name a piece (`REF`)."""
-        if place is None:
+        if index is None:
             return None
         for some in self._pieces:
-            if place < len(some["a"]):
-                return [int(some[name][place]) for name in REF]
-            place -= len(some["a"])
+            if index < len(some["a"]):
+                return [int(some[name][index]) for name in REF]
+            index -= len(some["a"])
         raise ValueError("expected the place of a piece")
 
     def _key_of(self, group: int) -> list[int]:

@@ -29,8 +29,8 @@ Ref = tuple[int, ...]  # the numbers that name a piece, see `pieces.REF`
 Name = tuple[str | None, str | None, str | None, int]  # key, version before, version after, source
 # The kernel searches these after all other cycles, in this order.
 _ORDER: Final = {
-    name: place
-    for place, name in enumerate(
+    name: index
+    for index, name in enumerate(
         ("G-forced", "forced-update", "observed-transaction-vanishes", "fractured-read", "G-causal", "missed-update",
          "G-prefix", "G-monotonic", "G-MSR", "G-update"), 1,
     )
@@ -39,7 +39,7 @@ _SOURCES: Final = ("initial", "writes-follow-reads", "sequential-keys", "lineari
 
 
 @dataclass(slots=True, kw_only=True)
-class Found:
+class Gathered:
     """What the parts show.
 
     Attributes:
@@ -60,75 +60,76 @@ class Found:
 
     def wrong(self) -> tuple[int, str] | None:
         """Returns the start of the first transaction that the workload cannot judge, and what is wrong; None for none."""
-        return min(((each["start"], each["wrong"]) for each in self.told if "wrong" in each), default=None)
+        return min(((told["start"], told["wrong"]) for told in self.told if "wrong" in told), default=None)
 
     def hold(self) -> None:
         """Raises InputError if a row is no operation."""
-        for each in self.told:
-            if "error" in each:
-                raise InputError(each["error"])
+        for told in self.told:
+            if "error" in told:
+                raise InputError(told["error"])
 
     def twice(self) -> tuple[str, str, list[int], list[int]] | None:
         """Returns the first write of an element that was written before: key, element, starts and places."""
-        found = [each["twice"] for each in self.told if "twice" in each]
-        return min(found, key=lambda each: (each[2][1], each[3][1]), default=None)
+        pairs = [told["twice"] for told in self.told if "twice" in told]
+        return min(pairs, key=lambda pair: (pair[2][1], pair[3][1]), default=None)
 
     def contradicted(self) -> list[int]:
         """Returns the sources of the orders of versions that contradict the others in a key."""
-        return sorted({number for each in self.told for number in each.get("contradicted", ())})
+        return sorted({number for told in self.told for number in told.get("contradicted", ())})
 
     def trouble(self) -> str | None:
         """Returns why something is not decided; None if all is."""
         limit = f"the limit of {self.memory_limit >> 20} MiB; raise it with --memory-limit"
-        keys = [each for each in self.told if "large" in each]
+        keys = [told for told in self.told if "large" in told]
         if keys:
-            most = max(each["large"] for each in keys)
+            most = max(key["large"] for key in keys)
             return f"The operations on one key, or on few keys, have {most} parts of transactions, more than {limit}."
-        large = [each["large"] for each in self.shown if "large" in each]
+        large = [shown["large"] for shown in self.shown if "large" in shown]
         if large:
             return f"A part of the graph has {max(large)} pieces, more than {limit}."
-        if any("over" in each or "wide" in each for each in self.shown):
+        if any("over" in shown or "wide" in shown for shown in self.shown):
             return f"Transactions that are far apart may depend on each other, and those between them take more than {limit}."
         return None
 
 
 def alone(judge: Judge, columns: Columns, size: int) -> Judgement:
     """Returns the judgement of a history with a transaction that the workload cannot judge; the columns have only this one."""
-    found = judge.judge(columns)
-    return replace(found, counts={**found.counts, "transactions": size})
+    result = judge.judge(columns)
+    return replace(result, counts={**result.counts, "transactions": size})
 
 
-def starts_of(found: Found) -> list[int]:
+def starts_of(gathered: Gathered) -> list[int]:
     """Returns the starts of all transactions that the explanations name."""
     starts: set[int] = set()
-    twice = found.twice()
+    twice = gathered.twice()
     if twice is not None:
         starts.update(twice[2])
-    for each in found.findings:
-        starts.update(json.loads(each["about"])[1])
-    for cycle in _cycles(found):
+    for finding in gathered.findings:
+        starts.update(json.loads(finding["about"])[1])
+    for cycle in _cycles(gathered):
         starts.update(start for link in cycle[3] for start in link[:2])
-    for overlap in _overlaps(found):
+    for overlap in _overlaps(gathered):
         starts.update(start for start, _ in overlap[4])
     return sorted(starts)
 
 
-def refs_of(found: Found) -> set[Ref]:
+def refs_of(gathered: Gathered) -> set[Ref]:
     """Returns the pieces whose keys and versions the explanations name."""
-    refs = {tuple(ref) for cycle in _cycles(found) for link in cycle[3] for ref in link[3:] if ref is not None}
-    return refs | {tuple(ref) for overlap in _overlaps(found) for _, ref in overlap[4]}
+    refs = {tuple(ref) for cycle in _cycles(gathered) for link in cycle[3] for ref in link[3:] if ref is not None}
+    return refs | {tuple(ref) for overlap in _overlaps(gathered) for _, ref in overlap[4]}
 
 
-def _cycles(found: Found) -> list[Any]:
+def _cycles(gathered: Gathered) -> list[Any]:
     """Returns cycles in the order of the kernel: those that are searched on demand come last."""
-    some = [each["cycle"] for each in found.shown if "cycle" in each]
-    return sorted(_first(some), key=lambda each: _ORDER.get(each[0], 0))
+    some = [shown["cycle"] for shown in gathered.shown if "cycle" in shown]
+    return sorted(_first(some), key=lambda cycle: _ORDER.get(cycle[0], 0))
 
 
-def _overlaps(found: Found) -> list[Any]:
+def _overlaps(gathered: Gathered) -> list[Any]:
     """Returns overlaps; at most one of a component, as the kernel has it."""
     some = sorted(
-        (each["overlap"] for each in found.shown if "overlap" in each), key=lambda each: (each[0], each[4][:1])
+        (shown["overlap"] for shown in gathered.shown if "overlap" in shown),
+        key=lambda overlap: (overlap[0], overlap[4][:1]),
     )
     return _first(some)
 
@@ -136,36 +137,38 @@ def _overlaps(found: Found) -> list[Any]:
 def _first(some: list[Any]) -> list[Any]:
     counts: Counter[str] = Counter()
     kept = []
-    for each in sorted(some, key=lambda each: each[2]):
-        counts[each[0]] += 1
-        if counts[each[0]] <= KEPT:
-            kept.append(each)
+    for entry in sorted(some, key=lambda entry: entry[2]):
+        counts[entry[0]] += 1
+        if counts[entry[0]] <= KEPT:
+            kept.append(entry)
     return kept
 
 
-def judgement(question: Question, found: Found, columns: Columns, names: Mapping[Ref, Name]) -> Judgement:
+def judgement(question: Question, gathered: Gathered, columns: Columns, names: Mapping[Ref, Name]) -> Judgement:
     """Returns the judgement.
 
     Args:
         question: What is asked.
-        found: What the parts show.
+        gathered: What the parts show.
         columns: The transactions of `starts_of`, in the order of their starts.
         names: The words of `refs_of`.
     """
-    row = {start: place for place, start in enumerate(columns.start.tolist())}
-    twice = found.twice()
+    row = {start: index for index, start in enumerate(columns.start.tolist())}
+    twice = gathered.twice()
     if twice is not None:
         key, elem, starts, places = twice
         rows = [row[start] for start in starts]
         return written_twice(columns, WrittenTwice(key=key, element=elem, rows=rows, places=places))
     findings = []
-    for each in sorted(found.findings, key=lambda each: (each["step"], each["at"], each["place"], each["number"])):
-        key, starts, places, elems = json.loads(each["about"])
+    for entry in sorted(
+        gathered.findings, key=lambda entry: (entry["step"], entry["at"], entry["place"], entry["number"])
+    ):
+        key, starts, places, elems = json.loads(entry["about"])
         rows = [row[start] for start in starts]
-        findings.append(Finding(kind=each["name"], key=key, rows=rows, places=places, elements=elems))
+        findings.append(Finding(kind=entry["name"], key=key, rows=rows, places=places, elements=elems))
     reasons: set[tuple[str, str, str, str]] = set()
     cycles = []
-    for name, component, _, links in _cycles(found):
+    for name, component, _, links in _cycles(gathered):
         told = []
         for a, b, kind, before, after in links:
             data = kind not in {"process", "realtime"}
@@ -185,26 +188,26 @@ def judgement(question: Question, found: Found, columns: Columns, names: Mapping
             decided=decided,
             writers=[(row[start], names[tuple(ref)][0] or "") for start, ref in writers],
         )
-        for name, component, _, decided, writers in _overlaps(found)
+        for name, component, _, decided, writers in _overlaps(gathered)
     ]
-    counts = Counter(found.counts)
-    for each in found.shown:
-        counts.update(each.get("counts", {}))
+    counts = Counter(gathered.counts)
+    for entry in gathered.shown:
+        counts.update(entry.get("counts", {}))
     is_open = question.workload == REGISTERS and prohibited(question.model, question.anomalies).isdisjoint(counts)
     result = TransactionFindings(
         findings=findings,
         cycles=cycles,
         overlaps=overlaps,
         counts=dict(counts),
-        data_edges=sum(each.get("edges", 0) for each in found.told),
+        data_edges=sum(told.get("edges", 0) for told in gathered.told),
         reasons=[
             VersionReason(key=key, before=before, after=after, source=source)
             for key, before, after, source in sorted(reasons)
         ],
         ordering=Ordering(answer=IN_PARTS, cases=[], rows=[]) if is_open else None,
     )
-    decided = judged(columns, question, result, found.size)
-    trouble = found.trouble()
+    decided = judged(columns, question, result, gathered.size)
+    trouble = gathered.trouble()
     if trouble is None:
         return replace(decided, cause=OUT_OF_MEMORY) if is_open and decided.cause == STEP_LIMIT else decided
     if decided.verdict is Verdict.INVALID:

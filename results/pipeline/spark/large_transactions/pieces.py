@@ -90,12 +90,14 @@ Numbers = dict[str, Any]  # by column: an array
 
 def numbers_of(table: pa.Table | pa.RecordBatch) -> Numbers:
     """Returns the columns of numbers as arrays; null is 0."""
-    found = {}
+    numbers = {}
     for name in table.schema.names:
         column = table.column(name)
         if pa.types.is_integer(column.type):
-            found[name] = column.fill_null(0).to_numpy(zero_copy_only=False) if column.null_count else column.to_numpy()
-    return found
+            numbers[name] = (
+                column.fill_null(0).to_numpy(zero_copy_only=False) if column.null_count else column.to_numpy()
+            )
+    return numbers
 
 
 def only(numbers: Numbers, rows: Any) -> Numbers:
@@ -121,12 +123,12 @@ class Places:
 
     def of(self, start: Int64s, end: Int64s, kind: Any) -> tuple[Int64s, Any]:
         """Returns the places, and for each row whether it has one."""
-        place = end.astype(np.int64)
-        there = kind == OK
+        positions = end.astype(np.int64)
+        placed = kind == OK
         open_ = np.flatnonzero(kind == INFO)
         if len(open_) and len(self._starts):
             at = np.minimum(np.searchsorted(self._starts, start[open_]), len(self._starts) - 1)
             known = self._starts[at] == start[open_]
-            place[open_[known]] = self._places[at[known]]
-            there[open_[known]] = True
-        return place, there
+            positions[open_[known]] = self._places[at[known]]
+            placed[open_[known]] = True
+        return positions, placed

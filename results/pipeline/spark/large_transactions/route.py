@@ -23,7 +23,7 @@ from results.pipeline.spark.large_transactions import by_key, by_time
 from results.pipeline.spark.large_transactions.by_time import Slicing
 from results.pipeline.spark.large_transactions.finish import (
     OUT_OF_MEMORY,
-    Found,
+    Gathered,
     alone,
     judgement,
     refs_of,
@@ -96,13 +96,13 @@ def decided(operations: DataFrame, judge: Any, *, size: int, text: int, memory_l
         "operations": size,
     }  # fmt: skip
     try:
-        found, columns = _judgement(
+        judged, columns = _judgement(
             operations.select(*NEEDED), judge, judge.question(), size=size, text=text, memory_limit=memory_limit
         )
     except LabrysError as error:
         return {**about, "verdict": "unknown", "cause": "error", "explanation": str(error)}
-    row = row_of(judge.name, found, columns, size)
-    return {**about, **row, **({"cause": found.cause} if row.get("cause") and found.cause == OUT_OF_MEMORY else {})}
+    row = row_of(judge.name, judged, columns, size)
+    return {**about, **row, **({"cause": judged.cause} if row.get("cause") and judged.cause == OUT_OF_MEMORY else {})}
 
 
 def _judgement(
@@ -122,23 +122,23 @@ def _judgement(
             keys = pieces.select(
                 "told", "pieces", "end", "open", F.col("findings").isNotNull().alias("finds")
             ).collect()
-            told = [each for row in keys for each in json.loads(row["told"])]
-            found = Found(told=told, size=size, memory_limit=memory_limit)
-            found.hold()
-            wrong = found.wrong()
+            told = [answer for row in keys for answer in json.loads(row["told"])]
+            gathered = Gathered(told=told, size=size, memory_limit=memory_limit)
+            gathered.hold()
+            wrong = gathered.wrong()
             if wrong is not None:
                 columns = steps.columns([wrong[0]])
                 return alone(judge, columns, size), columns
-            if found.contradicted() != left_out:
-                left_out = found.contradicted()
+            if gathered.contradicted() != left_out:
+                left_out = gathered.contradicted()
                 continue
-            if found.twice() is None:
+            if gathered.twice() is None:
                 if any(row["finds"] for row in keys):
-                    steps.findings(pieces, found)
-                steps.by_time(pieces, keys, found)
-            columns = steps.columns(starts_of(found))
-            names = steps.names(pieces, sorted(refs_of(found)))
-            return judgement(question, found, columns, names), columns
+                    steps.findings(pieces, gathered)
+                steps.by_time(pieces, keys, gathered)
+            columns = steps.columns(starts_of(gathered))
+            names = steps.names(pieces, sorted(refs_of(gathered)))
+            return judgement(question, gathered, columns, names), columns
         finally:
             pieces.unpersist()
 
@@ -181,7 +181,7 @@ class _Steps:
         tasks = min(buckets, max(self._least, moved // _TASK_BYTES))
         return parcels.repartition(tasks, "bucket").sortWithinPartitions("bucket")
 
-    def findings(self, pieces: DataFrame, found: Found) -> None:
+    def findings(self, pieces: DataFrame, gathered: Gathered) -> None:
         """Adds the anomalies that are no cycles."""
 
         def unpack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -193,15 +193,15 @@ class _Steps:
         first = F.min(F.struct("place", "number", "step", "name", "about")).alias("first")
         once = some.where(inside).groupBy("at").agg(first).select("at", "first.*").select(*some.columns)
         counts: Counter[str] = Counter()
-        for each in found.told:
-            counts.update(each.get("counts", {}))
+        for told in gathered.told:
+            counts.update(told.get("counts", {}))
         counts[by_key.INTERNAL] = once.count()
-        found.counts = {name: count for name, count in counts.items() if count}
+        gathered.counts = {name: count for name, count in counts.items() if count}
         order = Window.partitionBy("name").orderBy("step", "at", "place", "number")
         numbered = some.where(~inside).unionByName(once).withColumn("nth", F.row_number().over(order))
-        found.findings = [row.asDict() for row in numbered.where(F.col("nth") <= by_key.KEPT).collect()]
+        gathered.findings = [row.asDict() for row in numbered.where(F.col("nth") <= by_key.KEPT).collect()]
 
-    def by_time(self, pieces: DataFrame, keys: Sequence[Any], found: Found) -> None:
+    def by_time(self, pieces: DataFrame, keys: Sequence[Any], gathered: Gathered) -> None:
         """Adds the cycles."""
         count = sum(row["pieces"] for row in keys)
         if not count:
@@ -220,7 +220,7 @@ class _Steps:
             more=tuple(searched(self._question.model, self._question.anomalies)),
         )
         places = _places([row["open"] for row in keys])
-        found.shown = self._cycles(numbers, places, slicing, slices, 2 * count * _PIECE_BYTES)
+        gathered.shown = self._cycles(numbers, places, slicing, slices, 2 * count * _PIECE_BYTES)
 
     def _cycles(
         self, numbers: DataFrame, places: Places, slicing: Slicing, slices: int, moved: int
@@ -290,7 +290,7 @@ class _Steps:
         starts = np.array([ref[REF.index("a")] for ref in refs], np.int64)
         wanted = set(refs)
 
-        def found(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        def named(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for batch in batches:
                 for one, other in zip(batch.column("numbers"), batch.column("words"), strict=True):
                     numbers, words = numbers_of(batch_of(one, NUMBERS)), batch_of(other, WORDS)
@@ -300,16 +300,16 @@ class _Steps:
                     told = json.dumps([[ref, words.slice(row, 1).to_pylist()[0]] for row, ref in some])
                     yield pa.RecordBatch.from_pylist([{"told": told}])
 
-        rows = pieces.select("numbers", "words").mapInArrow(found, "told string").collect()
+        rows = pieces.select("numbers", "words").mapInArrow(named, "told string").collect()
         return {
             tuple(ref): (its["key"], its["before_text"], its["after_text"], -1 if its["source"] is None else its["source"])
             for row in rows for ref, its in json.loads(row["told"])
         }  # fmt: skip
 
 
-def _held(found: OfKeys) -> pa.RecordBatch:
+def _held(answers: OfKeys) -> pa.RecordBatch:
     """Returns the row (`HELD`) of a bucket."""
-    numbers = numbers_of(found.numbers)
+    numbers = numbers_of(answers.numbers)
     ends: Int64s = np.maximum(numbers["a"], np.where(numbers["a_kind"] == OK, numbers["a_end"], 0))
     starts, earliest = by_key.open_ones(numbers)
     open_ = pa.RecordBatch.from_arrays([pa.array(starts), pa.array(earliest)], schema=_OPEN)
@@ -317,28 +317,28 @@ def _held(found: OfKeys) -> pa.RecordBatch:
         [
             pa.array([len(ends)], pa.int64()),
             pa.array([int(ends.max()) if len(ends) else 0], pa.int64()),
-            pa.array([json.dumps(found.told)]),
+            pa.array([json.dumps(answers.told)]),
             contents([open_], _OPEN),
-            contents([found.findings], FINDINGS) if found.findings.num_rows else pa.nulls(1, pa.binary()),
-            contents([found.numbers], NUMBERS),
-            contents([found.words], WORDS),
+            contents([answers.findings], FINDINGS) if answers.findings.num_rows else pa.nulls(1, pa.binary()),
+            contents([answers.numbers], NUMBERS),
+            contents([answers.words], WORDS),
         ],
         schema=HELD,
     )
 
 
-def _shown(found: Shown) -> Iterator[pa.RecordBatch]:
+def _shown(shown: Shown) -> Iterator[pa.RecordBatch]:
     """Yields the rows (`SHOWN`) of a slice or of a window."""
-    if found.told:
-        yield pa.RecordBatch.from_pylist([{"told": json.dumps(found.told)}], schema=SHOWN)
-    for parcels in packed(((rows.column("slice").to_numpy(), rows) for rows in found.rows), SLICED, 1 << 62):
+    if shown.told:
+        yield pa.RecordBatch.from_pylist([{"told": json.dumps(shown.told)}], schema=SHOWN)
+    for parcels in packed(((rows.column("slice").to_numpy(), rows) for rows in shown.rows), SLICED, 1 << 62):
         none = pa.nulls(parcels.num_rows, pa.string())
         yield pa.RecordBatch.from_arrays([*parcels.columns, none], schema=SHOWN)
 
 
 def _told(rows: DataFrame) -> list[dict[str, Any]]:
-    found = rows.where(F.col("told").isNotNull()).select("told").collect()
-    return [each for row in found for each in json.loads(row["told"])]
+    told_rows = rows.where(F.col("told").isNotNull()).select("told").collect()
+    return [answer for row in told_rows for answer in json.loads(row["told"])]
 
 
 def _places(some: Sequence[bytes]) -> Places:

@@ -14,9 +14,9 @@
 //! ```text
 //! start ID NODE FOLDER OUTPUT ARGUMENT... | talk STREAM ID NODE FOLDER OUTPUT ARGUMENT... | kill ID | pause ID | resume ID | power ID
 //! volume NODE FOLDER REMEMBERS | lose NODE FOLDER [all|none|NUMBER+... [torn]] | unsynced NODE | settle NODE FOLDER FILE | settle NODE FOLDER - | fill NODE 1 | fill NODE 0
-//! takes NODE | sync NODE MEAN | fail KEY NODE FOLDER OPERATION PATTERN FIRST TIMES ERROR | failed KEY
-//! link FROM TO LEAST MOST MEAN LATE | cut KEY FROM TO | disturb KEY FROM TO LOSE DUPLICATE DAMAGE DELAY JITTER HURRY | mend KEY
-//! probe ID FROM TO | dropped KEY | offset NODE NANOSECONDS | ahead NODE | calls ID | bound NODE PORT
+//! takes NODE | sync NODE MEAN | fail KEY NODE FOLDER OPERATION PATTERN FIRST TIMES ERROR | failed KEY | slow KEY NODE MEAN | slowed KEY
+//! link FROM TO LEAST MOST MEAN LATE | cut KEY FROM TO | disturb KEY FROM TO LOSE DUPLICATE DAMAGE DELAY JITTER HURRY RATE QUEUE | mend KEY
+//! probe ID FROM TO BYTES | dropped KEY | offset NODE NANOSECONDS | ahead NODE | speed NODE MILLIONTHS | shows NODE | calls ID | bound NODE PORT
 //! steps | want WAIT CALL PATTERN NTH NODE... | drop WAIT | noted
 //! connect ID ADDRESS PORT | send ID BYTES | finish ID | close ID | wait TIME | wait - | figures
 //! ```
@@ -34,6 +34,9 @@
 //! With `fail`, from the FIRST call of an OPERATION (open, read, write, fsync or rename) on a file below a folder, whose name or path
 //! there fits a pattern, TIMES such calls fail with an error, until `mend`. `failed` is answered with a line
 //! `NODE TIME CALL NUMBER PROGRAM FILE` for each call that failed, and a dot.
+//! With `slow`, syncs of a node that begin take MEAN, until `mend`; `slowed` is answered with a line `NODE COUNT LONGEST` for each
+//! node, of the syncs that have begun since, and a dot. With `speed`, the clocks of a node run at a speed of so many millionths;
+//! `shows` is answered with its monotonic clock.
 //! With `steps`, the disks number their changes and syncs. With `want`, a program stands still right after the NTH step of a CALL (or
 //! any) on a file that fits a pattern, on one of some nodes; the event `stands` says it, and `resume` ends that. `noted` is answered
 //! with a line for each step, and a dot: `NODE NUMBER TIME CALL -FILE OTHERS CHANGE...`; see `kernel::steps`.
@@ -62,8 +65,8 @@ use std::time::Duration;
 use crate::calls;
 use crate::digest::Digest;
 use crate::kernel::{
-    watch, Disturbance, Event, Failing, Fatal, Kernel, Kind, Losing, Loss, Nanos, Node, NodeId, ObjectId, Outside,
-    Phase, ProcessId, Run, Settings, Wanted, MICROSECOND, MILLISECOND, MONOTONIC_START, REALTIME_START,
+    watch, Clock, Disturbance, Event, Failing, Fatal, Kernel, Kind, Losing, Loss, Nanos, Node, NodeId, ObjectId,
+    Outside, Phase, ProcessId, Run, Settings, Wanted, MICROSECOND, MILLISECOND, MONOTONIC_START, REALTIME_START,
 };
 use crate::start::{Root, SharedPages};
 
@@ -233,6 +236,7 @@ impl Parts {
                 name,
                 address,
                 environment: self.variables.clone(),
+                clock: Clock::default(),
                 clock_offset: 0,
                 is_down: false,
                 shared_memory: None,
@@ -338,6 +342,20 @@ impl Driven {
             "ahead" => {
                 let node = self.node(word(&mut words, line)?)?;
                 return Ok(Some(format!("{}\n", self.kernel.ahead(node))));
+            }
+            "shows" => {
+                let node = self.node(word(&mut words, line)?)?;
+                return Ok(Some(format!("{}\n", self.kernel.monotonic(node))));
+            }
+            "slowed" => {
+                let key: u64 = value(&mut words, line)?;
+                let mut answer = String::new();
+                for slow in kernel.slow.iter().filter(|slow| slow.key == key) {
+                    let (count, longest) = kernel.slowed(slow);
+                    let _ = writeln!(answer, "{} {count} {longest}", kernel.nodes[slow.node].name);
+                }
+                answer.push_str(".\n");
+                return Ok(Some(answer));
             }
             "failed" => {
                 let key = value(&mut words, line)?;
@@ -446,6 +464,18 @@ impl Driven {
                 let node = self.node(word(words, line)?)?;
                 self.kernel.nodes[node].sync_mean = value(words, line)?;
             }
+            "slow" => {
+                let key = value(words, line)?;
+                let node = self.node(word(words, line)?)?;
+                self.kernel.slow_down(key, node, value(words, line)?);
+            }
+            "speed" => {
+                let node = self.node(word(words, line)?)?;
+                match value(words, line)? {
+                    0 => return Err(Fatal("a clock has a speed".into())),
+                    speed => self.kernel.set_speed(node, speed),
+                }
+            }
             "offset" => {
                 let node = self.node(word(words, line)?)?;
                 self.kernel.set_offset(node, value(words, line)?);
@@ -469,7 +499,7 @@ impl Driven {
                 let (from, to) = (self.node(word(words, line)?)?, self.node(word(words, line)?)?);
                 match command {
                     "cut" => self.kernel.links.cut(number, from, to),
-                    "probe" => self.kernel.probe(number, from, to),
+                    "probe" => self.kernel.probe(number, from, to, value(words, line)?),
                     _ => {
                         let disturbance = Disturbance {
                             lose: value(words, line)?,
@@ -478,6 +508,8 @@ impl Driven {
                             delay: value(words, line)?,
                             jitter: value(words, line)?,
                             hurry: value(words, line)?,
+                            rate: value(words, line)?,
+                            queue: value(words, line)?,
                         };
                         self.kernel.links.disturb(number, from, to, disturbance);
                     }

@@ -307,7 +307,7 @@ impl SharedPages {
     const READS: usize = 3;
     const MONOTONIC: usize = 4;
     const REALTIME: usize = 5;
-    const PATH: usize = 64; // of bytes, in the page of a node, after the offset of its clock
+    const PATH: usize = 64; // of bytes, in the page of a node, after what its clocks show
 
     /// Makes the pages for a number of nodes.
     pub fn new(nodes: usize, cost: u64, monotonic_start: u64, realtime_start: u64) -> io::Result<Self> {
@@ -368,9 +368,12 @@ impl SharedPages {
         self.get(PAGE as usize / 8 * (1 + node)) as i64
     }
 
-    /// Sets how far the wall clock of a node is from the true time.
-    pub fn set_offset(&self, node: usize, offset: i64) {
-        self.set(PAGE as usize / 8 * (1 + node), offset as u64);
+    /// Sets how far the wall clock and the monotonic clock of a node are from the true time, and whether programs read them here.
+    pub fn set_clock(&self, node: usize, offset: i64, lead: i64, is_right: bool) {
+        let place = PAGE as usize / 8 * (1 + node);
+        self.set(place, offset as u64);
+        self.set(place + 1, lead as u64);
+        self.set(place + 2, u64::from(!is_right));
     }
 
     /// Writes a path into the page of a node, for a call that its programs carry out at once.

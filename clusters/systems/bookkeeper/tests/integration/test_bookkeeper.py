@@ -81,8 +81,8 @@ def test_auto_recovery_copies_what_a_wiped_bookie_had(logs: BookKeeperSystem) ->
 
     async def named(process: Process, ledger: int) -> list[str]:
         """Returns the nodes that the metadata name for the entries."""
-        found = await process.ask("metadata", ledger=ledger)
-        return [bookies[bookie] for bookie in found["ensembles"]["0"]]
+        metadata = await process.ask("metadata", ledger=ledger)
+        return [bookies[bookie] for bookie in metadata["ensembles"]["0"]]
 
     async def all_of_it() -> None:
         process = Process(logs.cluster.nodes[3])
@@ -112,9 +112,9 @@ def test_auto_recovery_copies_what_a_wiped_bookie_had(logs: BookKeeperSystem) ->
         assert {*await named(process, ledger)} == {*before} - {wiped.name} | {spare}
         copies = await process.ask("copies", ledger=ledger, first=0, last=0, bookies=[*bookies])
         await process.close()
-        found = {bookies[bookie]: (body, in_metadata) for _, bookie, body, _, in_metadata in copies}
-        assert found.pop(wiped.name) == (None, False)
-        assert [*found.values()] == [("kept", True)] * 2
+        by_bookie = {bookies[bookie]: (body, in_metadata) for _, bookie, body, _, in_metadata in copies}
+        assert by_bookie.pop(wiped.name) == (None, False)
+        assert [*by_bookie.values()] == [("kept", True)] * 2
 
     asyncio.run(all_of_it())
 
@@ -183,16 +183,22 @@ def test_a_recovery_fences_the_writer(ledgers: BookKeeperSystem) -> None:
     assert closed.error.startswith("ledger-closed: ")
     assert (again, read) == (Ok(1), Ok([[0, 7], [1, 8]]))
     assert isinstance(inspected, Ok)
-    found = inspection_of(inspected.value)
-    assert found is not None
-    ((_, ensemble),) = found.fragments
-    assert (found.state, found.last, found.write, found.ack, found.unread) == ("CLOSED", 1, 2, 2, [])
-    assert [(value, sorted(names)) for copies in found.entries.values() for value, names in copies.values] == [
+    inspection = inspection_of(inspected.value)
+    assert inspection is not None
+    ((_, ensemble),) = inspection.fragments
+    assert (inspection.state, inspection.last, inspection.write, inspection.ack, inspection.unread) == (
+        "CLOSED",
+        1,
+        2,
+        2,
+        [],
+    )
+    assert [(value, sorted(names)) for copies in inspection.entries.values() for value, names in copies.values] == [
         (7, sorted(ensemble)),
         (8, sorted(ensemble)),
     ]
-    assert {(fence.bookie, fence.by) for fence in found.fences} == {(bookie, "n5") for bookie in ensemble}
-    assert all(fence.ago_ms < FENCED_MS for fence in found.fences)
+    assert {(fence.bookie, fence.by) for fence in inspection.fences} == {(bookie, "n5") for bookie in ensemble}
+    assert all(fence.ago_ms < FENCED_MS for fence in inspection.fences)
 
 
 def test_metadata_name_the_bookies_of_each_fragment(logs: BookKeeperSystem) -> None:
@@ -206,11 +212,11 @@ def test_metadata_name_the_bookies_of_each_fragment(logs: BookKeeperSystem) -> N
         finally:
             await process.close()
 
-    found = asyncio.run(all_of_it())
+    metadata = asyncio.run(all_of_it())
     bookies = {f"{node.address}:3181" for node in logs.cluster.nodes[:3]}
-    assert isinstance(found, dict)
-    assert (found["state"], found["ackQuorum"], list(found["ensembles"])) == ("OPEN", 2, ["0"])
-    assert len({*found["ensembles"]["0"]} & bookies) == len(found["ensembles"]["0"]) == 2
+    assert isinstance(metadata, dict)
+    assert (metadata["state"], metadata["ackQuorum"], list(metadata["ensembles"])) == ("OPEN", 2, ["0"])
+    assert len({*metadata["ensembles"]["0"]} & bookies) == len(metadata["ensembles"]["0"]) == 2
 
 
 def test_a_writer_closes_its_ledger_and_one_bookie_alone_takes_no_entry(ledgers: BookKeeperSystem) -> None:

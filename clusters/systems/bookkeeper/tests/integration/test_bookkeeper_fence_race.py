@@ -86,38 +86,38 @@ async def inspection(system: BookKeeperSystem, reader: Node, bookies: Sequence[N
         await process.close()
 
 
-async def race(system: BookKeeperSystem, held: HeldThreads) -> list[tuple[str, Any, Any]]:
+async def race(system: BookKeeperSystem, threads: HeldThreads) -> list[tuple[str, Any, Any]]:
     """Lets the append of entry 0 and a recovery race at n2. Returns what clients were told, as operations."""
     first, second, writer, other = system.cluster.nodes[1:]
     ledger = await created(writer)
-    between = held.at(BETWEEN)
+    between = threads.at(BETWEEN)
     append = asyncio.create_task(ask(writer, "append", ledger=ledger, body=body(0)))
-    adding = await held.next(between)
+    adding = await threads.next(between)
     await asyncio.sleep(1)  # n3 has the entry, and has answered
     await asyncio.to_thread(system.pause, second, BOOKIE)
     recovery = asyncio.create_task(ask(other, "recover", name=KEY, ledger=ledger))
-    fencing = await held.next(between)
-    held.no_more_at(between)
-    fences = held.at(FENCES)
-    held.go_on(fencing)  # first, so the bookie keeps its descriptor: reads of a recovery fence too
-    fencing = await held.next(fences)
-    held.no_more_at(fences)
-    checked = held.at(CHECKED)
-    held.go_on(adding)
-    adding = await held.next(checked)
-    held.no_more_at(checked)
-    held.go_on(fencing)
+    fencing = await threads.next(between)
+    threads.no_more_at(between)
+    fences = threads.at(FENCES)
+    threads.go_on(fencing)  # first, so the bookie keeps its descriptor: reads of a recovery fence too
+    fencing = await threads.next(fences)
+    threads.no_more_at(fences)
+    checked = threads.at(CHECKED)
+    threads.go_on(adding)
+    adding = await threads.next(checked)
+    threads.no_more_at(checked)
+    threads.go_on(fencing)
     async with asyncio.timeout(ENDED_S):
         last = await recovery
         assert not append.done()
-        held.go_on(adding)
+        threads.go_on(adding)
         acknowledged = await append
     await asyncio.to_thread(system.resume, second, BOOKIE)
-    found = await inspection(system, other, [first, second], ledger)
-    return [("recover", None, last), ("append", VALUE, acknowledged), ("inspect", None, found)]
+    answer = await inspection(system, other, [first, second], ledger)
+    return [("recover", None, last), ("append", VALUE, acknowledged), ("inspect", None, answer)]
 
 
-async def no_race(system: BookKeeperSystem, held: HeldThreads) -> tuple[bool, int, int]:
+async def no_race(system: BookKeeperSystem, threads: HeldThreads) -> tuple[bool, int, int]:
     """The same with entry 1, so the bookie has a descriptor.
 
     Returns whether the recovery waited, its last entry, and that of the append.
@@ -125,16 +125,16 @@ async def no_race(system: BookKeeperSystem, held: HeldThreads) -> tuple[bool, in
     _, second, writer, other = system.cluster.nodes[1:]
     ledger = await created(writer)
     assert await ask(writer, "append", ledger=ledger, body=body(0)) == 0
-    checked = held.at(CHECKED)
+    checked = threads.at(CHECKED)
     append = asyncio.create_task(ask(writer, "append", ledger=ledger, body=body(1)))
-    adding = await held.next(checked)
+    adding = await threads.next(checked)
     await asyncio.sleep(1)
     await asyncio.to_thread(system.pause, second, BOOKIE)
     recovery = asyncio.create_task(ask(other, "recover", name=KEY, ledger=ledger))
     await asyncio.sleep(BLOCKED_S)
     waited = not recovery.done()
-    held.no_more_at(checked)
-    held.go_on(adding)
+    threads.no_more_at(checked)
+    threads.go_on(adding)
     async with asyncio.timeout(ENDED_S):
         acknowledged = await append
         await asyncio.to_thread(system.resume, second, BOOKIE)
@@ -146,9 +146,9 @@ def test_an_append_passes_the_fence(system: BookKeeperSystem) -> None:
     remote = system.cluster.remote(system.cluster.nodes[1])
     debugger = threadholds.connect(remote, PORT)
     try:
-        held = HeldThreads(debugger)
-        assert asyncio.run(no_race(system, held)) == (True, 1, 1)
-        operations = asyncio.run(race(system, held))
+        threads = HeldThreads(debugger)
+        assert asyncio.run(no_race(system, threads)) == (True, 1, 1)
+        operations = asyncio.run(race(system, threads))
     finally:
         debugger.close()
     assert [result for _, _, result in operations[:-1]] == [-1, 0]

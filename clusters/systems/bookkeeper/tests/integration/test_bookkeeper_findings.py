@@ -132,10 +132,10 @@ async def told(system: BookKeeperSystem) -> list[tuple[str, Any, Any]]:
     process = Process(reader)
     try:
         fences = Fences(system, bookies)
-        found = await inspected(process, KEY, ledger, {bookie: node.name for bookie, node in names.items()}, fences)
+        answer = await inspected(process, KEY, ledger, {bookie: node.name for bookie, node in names.items()}, fences)
     finally:
         await process.close()
-    return [*operations, ("inspect", None, found)]
+    return [*operations, ("inspect", None, answer)]
 
 
 def test_a_reader_is_told_of_an_entry_that_the_ledger_does_not_have(system: BookKeeperSystem) -> None:
@@ -146,7 +146,7 @@ def test_a_reader_is_told_of_an_entry_that_the_ledger_does_not_have(system: Book
     assert confirmed in TAIL  # the last entry that the second recovery wrote is not confirmed
     judgement = LedgerWorkload().judge(of_operations(in_turn(*operations)))
     assert judgement.counts["confirmed-beyond-end"] == 1
-    (anomaly,) = [each for each in judgement.anomalies if each.kind == "confirmed-beyond-end"]
+    (anomaly,) = [candidate for candidate in judgement.anomalies if candidate.kind == "confirmed-beyond-end"]
     assert "with the last entry 3. The fragment from entry 0 on has the bookies" in anomaly.explanation, (
         anomaly.explanation
     )

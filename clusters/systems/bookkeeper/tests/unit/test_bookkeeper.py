@@ -238,9 +238,9 @@ def test_a_final_read_takes_each_entry_from_all_its_bookies(
         asked.append(request["do"])
         if request["do"] != "copies":
             return None
-        found = [[0, "b1", ledgers.entries[0][0], 0, True]]
-        found += [[1, *[bodies.get(part, part) for part in copy]] for copy in of_second]
-        return {"ok": found}
+        copies = [[0, "b1", ledgers.entries[0][0], 0, True]]
+        copies += [[1, *[bodies.get(part, part) for part in copy]] for copy in of_second]
+        return {"ok": copies}
 
     ledgers.answer = answer
 
@@ -271,7 +271,7 @@ def test_an_inspection_has_the_metadata_the_copies_on_all_bookies_and_the_fences
 
     def answer(request: dict[str, Any]) -> dict[str, Any] | None:
         if request["do"] == "metadata":
-            ensembles = fragments[min(1, sum(each == "metadata" for each in asked))]
+            ensembles = fragments[min(1, sum(name == "metadata" for name in asked))]
             asked.append("metadata")
             return {"ok": {"state": "CLOSED", "writeQuorum": 2, "ackQuorum": 1, "last": 1, "ensembles": ensembles}}
         if request["do"] != "copies":

@@ -41,8 +41,10 @@ def test_a_process_leads_what_it_writes_and_is_a_candidate_for_what_it_recovers(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The term is the place of the ledger in the list; a log without a name is no group."""
-    found = asked(monkeypatch, {"ok": {"writes": [[ONLY_KEY, 7, 2, 10, 12]], "recovers": [["k1", 9]]}})
-    assert [(each.role, each.term, each.group, each.committed_index, each.last_index) for each in found] == [
+    statuses = asked(monkeypatch, {"ok": {"writes": [[ONLY_KEY, 7, 2, 10, 12]], "recovers": [["k1", 9]]}})
+    assert [
+        (status.role, status.term, status.group, status.committed_index, status.last_index) for status in statuses
+    ] == [
         ("leader", 2, None, 10, 12),
         ("candidate", None, "k1", None, None),
     ]

@@ -96,8 +96,8 @@ class Group(RealGroup[DLedgerSystem]):
 
     async def lacks(self, value: int) -> bool:
         """Returns whether a read of the key that this value was written to returns another one."""
-        held = (await self._done(Invocation(f="read", key=f"k{value % KEYS}"))).value
-        return bool(held != value)
+        value_read = (await self._done(Invocation(f="read", key=f"k{value % KEYS}"))).value
+        return bool(value_read != value)
 
     async def _done(self, invocation: Invocation) -> Ok:
         for _ in range(ASKED):
@@ -135,8 +135,8 @@ class Group(RealGroup[DLedgerSystem]):
     def truncations(self, node: Node) -> list[int]:
         """Returns the indexes from which a node has truncated its log, from its own log lines."""
         files = " ".join(self.system.log_files(node))
-        found = self.shell(node, f"cat {files} | grep --only-matching 'TRUNCATE. truncateIndex: [0-9]*' || true")
-        return [int(line.rpartition(" ")[2]) for line in found.splitlines()]
+        output = self.shell(node, f"cat {files} | grep --only-matching 'TRUNCATE. truncateIndex: [0-9]*' || true")
+        return [int(line.rpartition(" ")[2]) for line in output.splitlines()]
 
     def lost(self, node: Node) -> int:
         """Returns how many packets with a request of a node to truncate were lost."""
@@ -157,8 +157,8 @@ async def leads_without_writes(group: Group) -> bool | None:
         for node in (leader, voter):
             group.system.kill(node)
     group.system.start(voter)
-    found = await group.elected(old, voter)
-    return found.node == old.name and (found.applied_index or 0) < SNAPSHOT_ENTRIES - 1
+    status = await group.elected(old, voter)
+    return status.node == old.name and (status.applied_index or 0) < SNAPSHOT_ENTRIES - 1
 
 
 async def obeys_a_dead_leader(group: Group) -> bool | None:
@@ -218,16 +218,16 @@ async def is_not_sent_an_entry_again(group: Group) -> bool:
     old = await group.leader()
     last = await group.until_equal(*group.cluster.nodes)
     follower, *more = group.others(old)
-    async with group.debugged(follower) as held:
+    async with group.debugged(follower) as threads:
         group.shell(old, f"iptables -w -I OUTPUT -d {follower.address} -j DROP")
         await group.write(1)
         await group.until_equal(old, *more)
         group.system.kill(old)
-        requests = held.at(GOT_APPEND)
+        requests = threads.at(GOT_APPEND)
         await group.elected(*more)
         for _ in range(2):
-            await held.next(requests)
-        held.no_more_at(requests)
+            await threads.next(requests)
+        threads.no_more_at(requests)
         await asyncio.sleep(STUCK_S)
         return (await group.status(follower)).last_index == last
 
@@ -244,13 +244,13 @@ async def stays_out_while_its_answers_are_late(group: Group) -> bool | None:
 
     last = await group.until_equal(*group.cluster.nodes)
     node, voter = group.others(leader)
-    async with group.debugged(node) as held, group.debugged(voter) as held_voter:
-        raised, voter_may_vote = held.at(RAISED_TERM), held_voter.at(MAY_VOTE)
+    async with group.debugged(node) as threads, group.debugged(voter) as held_voter:
+        raised, voter_may_vote = threads.at(RAISED_TERM), held_voter.at(MAY_VOTE)
         group.system.kill(leader)
-        candidate = await held.next(raised)
+        candidate = await threads.next(raised)
         async with group.cut_off(node):
-            held.no_more_at(raised)
-            held.go_on(candidate)
+            threads.no_more_at(raised)
+            threads.go_on(candidate)
             group.system.start(leader)
             if not await found_in_time(leads_again, "an election"):
                 return None  # the voter had voted for itself
@@ -258,16 +258,16 @@ async def stays_out_while_its_answers_are_late(group: Group) -> bool | None:
             for hit in await held_voter.arrived(0.0):
                 held_voter.go_on(hit)
             await group.write(20)
-            heartbeats = held.at(HEARTBEAT)
+            heartbeats = threads.at(HEARTBEAT)
         end_s = time.monotonic() + STUCK_S
         while time.monotonic() < end_s:
-            for hit in await held.arrived(1.0):
+            for hit in await threads.arrived(1.0):
                 await asyncio.sleep(LATE_S)
-                held.go_on(hit)
-        found = await group.applied(node) == last
-        held.no_more_at(heartbeats)
+                threads.go_on(hit)
+        result = await group.applied(node) == last
+        threads.no_more_at(heartbeats)
     await group.until_equal(*group.cluster.nodes)
-    return found
+    return result
 
 
 async def resets_for_ten_seconds(group: Group) -> bool | None:
@@ -424,9 +424,9 @@ async def votes_without_storing(group: Group) -> bool:
 def tried(mend: str, form: Callable[[Group], Awaitable[bool | None]], options: Mapping[str, Any]) -> bool:
     """Returns what a form finds, as soon as its steps lead where they should."""
     for _ in range(TRIES):
-        found = Group(mend, **options).run(form)
-        if found is not None:
-            return found
+        formed = Group(mend, **options).run(form)
+        if formed is not None:
+            return formed
     raise AssertionError(f"the steps did not lead where they should in {TRIES} tries")
 
 

@@ -247,7 +247,7 @@ def test_a_wait_that_is_too_short_says_what_is_missing(system: DLedgerSystem, cl
         system.resume(node)
     assert f"--- {node.name}: process node is stopped; it reports no status\n" in str(raised.value)
     assert re.search(rf"last lines of {LOG_DIR}/\S+ on {node.name}:\n.", str(raised.value))
-    others_said = [f"--- {each.name}: process node runs; reports " for each in cluster.nodes if each != node]
+    others_said = [f"--- {other.name}: process node runs; reports " for other in cluster.nodes if other != node]
     assert all(said in str(raised.value) for said in others_said)
 
 
@@ -288,12 +288,12 @@ def test_a_command_line_that_ends_at_once_is_an_error(
 def test_logs_are_where_they_are_said_to_be(system: DLedgerSystem, cluster: LocalCluster) -> None:
     """The current log of every node is among the log files."""
     for node in cluster.nodes:
-        found = [
+        paths = [
             path
             for path in system.log_files(node)
             if cluster.remote(node).run(f"test -s {path}", check=False).status == 0
         ]
-        assert f"{LOG_DIR}/node.0.log" in found
+        assert f"{LOG_DIR}/node.0.log" in paths
 
 
 def test_wipe_leaves_mount_points(system: DLedgerSystem, cluster: LocalCluster) -> None:

@@ -65,7 +65,7 @@ def test_a_kill_meets_a_snapshot(tmp_path: Path) -> None:
 
     lines = lines_of(run, node)
     after = lines[lines.index(line) + 1 :]
-    until = next(place for place, each in enumerate(after) if " Main: starting with " in each)
-    assert not [each for each in after[:until] if "saved successfully" in each]
+    until = next(index for index, line in enumerate(after) if " Main: starting with " in line)
+    assert not [line for line in after[:until] if "saved successfully" in line]
     assert "faults-effective" in results["parts"]
     assert results["parts"]["faults-effective"]["valid"] is True

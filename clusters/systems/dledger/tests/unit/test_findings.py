@@ -21,16 +21,16 @@ STUCK = FINDINGS / "dledger-0.4.0-followers-stuck"
 
 def test_the_writes_that_dledger_lost_are_found_lost() -> None:
     """Five of 33 keys are invalid. The first message has the write, the cas that replaced it, and the read 70 s later."""
-    found = checked(DROPPED / "history.jsonl.gz", "--model", "cas-register")
-    assert "(5 of 33 keys are invalid.)" in found
-    assert "process 76's cas from 857 to 932 had completed at 14.999 s" in found
+    text = checked(DROPPED / "history.jsonl.gz", "--model", "cas-register")
+    assert "(5 of 33 keys are invalid.)" in text
+    assert "process 76's cas from 857 to 932 had completed at 14.999 s" in text
 
 
 def test_the_entries_that_a_follower_kept_are_found() -> None:
     """Two replicas have a write that nobody else took, and the third one lacks it. The last reads go through each node."""
-    found = checked(KEPT / "history.jsonl.gz", "--model", "cas-register")
-    assert "(1 of 12 keys is invalid.)" in found
-    assert "Process 59 read 405 at 31.073 s, but process 64 read nil at 31.341 s." in found
+    text = checked(KEPT / "history.jsonl.gz", "--model", "cas-register")
+    assert "(1 of 12 keys is invalid.)" in text
+    assert "Process 59 read 405 at 31.073 s, but process 64 read nil at 31.341 s." in text
 
 
 def test_where_the_service_ended_no_write_is_acknowledged_and_no_read_is_wrong() -> None:

@@ -23,14 +23,14 @@ def test_a_name_that_is_an_id_stays_as_it_is() -> None:
 
 def test_a_name_with_a_hyphen_gets_an_id_of_its_own() -> None:
     """Other nodes keep their names, in any order; an id of no node is returned unchanged."""
-    found = members("db-1", "db_1", "db\u00e9-1", "db--1")
-    assert [found.id_of(name) for name in ("db-1", "db_1", "db\u00e9-1", "db--1")] == [
+    group = members("db-1", "db_1", "db\u00e9-1", "db--1")
+    assert [group.id_of(name) for name in ("db-1", "db_1", "db\u00e9-1", "db--1")] == [
         "db_1_2",
         "db_1",
         "db__1",
         "db__1_2",
     ]
-    assert (found.name_of("db_1_2"), found.name_of("db_1"), found.name_of("who")) == ("db-1", "db_1", "who")
+    assert (group.name_of("db_1_2"), group.name_of("db_1"), group.name_of("who")) == ("db-1", "db_1", "who")
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -38,12 +38,12 @@ def test_each_node_has_one_id_and_each_id_one_node(seed: int) -> None:
     """Names over a small alphabet, so that many would get the same id."""
     draws = random.Random(seed)
     names = list({"".join(draws.choices("a-_.1", k=draws.randint(1, 3))) for _ in range(20)})
-    found = members(*names)
-    ids = [found.id_of(name) for name in names]
+    group = members(*names)
+    ids = [group.id_of(name) for name in names]
     assert len(set(ids)) == len(names)
-    assert all(NAME.fullmatch(each) for each in ids)
-    assert [found.name_of(each) for each in ids] == names
-    assert [each.split("-")[0] for each in found.text.split(";")] == ids
+    assert all(NAME.fullmatch(own_id) for own_id in ids)
+    assert [group.name_of(own_id) for own_id in ids] == names
+    assert [member.split("-")[0] for member in group.text.split(";")] == ids
 
 
 def test_an_address_with_a_colon_is_refused() -> None:

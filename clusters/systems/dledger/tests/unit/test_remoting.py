@@ -256,25 +256,25 @@ def test_many_calls_are_in_flight_and_not_too_many(window: int) -> None:
     """Up to `window` requests are in flight; each answer comes with the position of its request."""
 
     async def main() -> None:
-        held: list[bytes] = []
+        frames: list[bytes] = []
         widest = 0
 
         def last_first(header: Mapping[str, Any], body: Mapping[str, Any]) -> bytes:
             nonlocal widest
-            held.append(echo(header, body))
-            widest = max(widest, len(held))
-            if len(held) < min(window, 20) and body["n"] < 19:
+            frames.append(echo(header, body))
+            widest = max(widest, len(frames))
+            if len(frames) < min(window, 20) and body["n"] < 19:
                 return b""
-            back = b"".join(reversed(held))
-            held.clear()
+            back = b"".join(reversed(frames))
+            frames.clear()
             return back
 
         async with scripted(last_first) as node:
             connection = await Connection.open(HOST, node.port, 1)
             taken: dict[int, int] = {}
 
-            def take(place: int, got: Answer) -> bool:
-                taken[place] = got.body["asked"]["n"]
+            def take(number: int, got: Answer) -> bool:
+                taken[number] = got.body["asked"]["n"]
                 return True
 
             bodies = ({"n": number} for number in range(20))
@@ -294,9 +294,9 @@ def test_no_more_calls_after_one_that_is_the_last() -> None:
             connection = await Connection.open(HOST, node.port, 1)
             taken: list[int] = []
 
-            def take(place: int, _answer: Answer) -> bool:
-                taken.append(place)
-                return place < 5
+            def take(number: int, _answer: Answer) -> bool:
+                taken.append(number)
+                return number < 5
 
             bodies = ({"n": number} for number in itertools.count())
             await connection.call_many(7, bodies, window=4, timeout_s=1, take=take)

@@ -91,9 +91,9 @@ def test_both_ways_to_read(system: DLedgerLogSystem, cluster: LocalCluster, log_
         await asyncio.gather(*map(add, range(10)))
 
     asyncio.run(add_all())
-    (found,) = asyncio.run(asked_by_key(reading.client(0, leader), ("read", key, None)))
-    assert isinstance(found, Ok)
-    assert sorted(found.value) == list(range(1000))
+    (outcome,) = asyncio.run(asked_by_key(reading.client(0, leader), ("read", key, None)))
+    assert isinstance(outcome, Ok)
+    assert sorted(outcome.value) == list(range(1000))
     follower = next(node for node in cluster.nodes if node != leader)
     refused = asyncio.run(asked_by_key(reading.client(1, follower), ("read", key, None), ("add", key, -1)))
     assert refused == [Fail(f"not-leader: {leader.name} leads")] * 2
@@ -128,7 +128,7 @@ def test_an_append_that_a_node_refuses_is_in_no_log(system: DLedgerLogSystem, cl
         return None if answer is None else answer.body.get("code")
 
     async def codes() -> list[Value]:
-        found = [
+        answered = [
             await code(leader, key, remoteId=system.group.members.id_of(follower.name)),
             await code(leader, key, group="another"),
             await code(follower, key),
@@ -139,14 +139,14 @@ def test_an_append_that_a_node_refuses_is_in_no_log(system: DLedgerLogSystem, cl
             async with asyncio.timeout(5.0):
                 while await code(leader, next(KEYS)) == SUCCESS:
                     pass
-            return [*found, await code(leader, key)]
+            return [*answered, await code(leader, key)]
         finally:
             await asyncio.to_thread(system.resume, follower)
             await transfer
 
-    found = asyncio.run(codes())
-    assert found == [401, 400, 404, 506]
-    assert all(refusal(each).code in NEVER_HAPPENED for each in found if isinstance(each, int))
+    answered = asyncio.run(codes())
+    assert answered == [401, 400, 404, 506]
+    assert all(refusal(answer).code in NEVER_HAPPENED for answer in answered if isinstance(answer, int))
     asyncio.run(system.until_ready(cluster.nodes, READY_S))
     assert asyncio.run(
         asked_by_key(system.client(0, leader_of(system, cluster), pinned=True), ("read", key, None))

@@ -13,11 +13,14 @@ def test_what_is_searched_comes_from_the_declarations_of_options() -> None:
     """The releases are in their order, also backwards; and each mend is added to those before it."""
     with settled_by("--cluster", "sim", "--system", "dledger-log", "--workload", "set", "--seed", "1") as settled:
         axis = axis_of(settled, None, (), "0.3.1.2", None)
-        assert [each.changes for each in axis.points] == [{"library_version": "0.3.1.2"}, {"library_version": "0.4.0"}]
+        assert [point.changes for point in axis.points] == [
+            {"library_version": "0.3.1.2"},
+            {"library_version": "0.4.0"},
+        ]
         assert (axis.flag, axis.backwards) == ("--library-version", False)
         assert axis_of(settled, None, (), "0.4.0", "0.3.1.2").backwards
         mends = axis_of(settled, "mends", (), None, None)
-        counts = [len(str(each.changes.get("mend", "")).split(",")) for each in mends.points[:-1]]
+        counts = [len(str(point.changes.get("mend", "")).split(",")) for point in mends.points[:-1]]
         assert counts == list(range(len(counts), 0, -1))
         assert len(counts) > 10
         assert mends.points[-1].changes == {}

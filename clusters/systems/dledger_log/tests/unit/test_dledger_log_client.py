@@ -68,12 +68,12 @@ class Log:
             return answer(header["opaque"], {"code": self.refused[index]})
         if index >= len(self.bodies):
             return answer(header["opaque"], {"code": 410, "entries": []})
-        held = {
+        entry = {
             "index": index,
             "magic": self.magics.get(index, 1),
             "body": base64.b64encode(self.bodies[index]).decode(),
         }
-        return answer(header["opaque"], {"code": 200, "entries": [held]})
+        return answer(header["opaque"], {"code": 200, "entries": [entry]})
 
 
 def says(body: str | dict[str, Any] | None, *, status: int = 200, remark: str | None = None) -> Script:
@@ -161,16 +161,16 @@ def test_a_read_gets_the_whole_log(window: int) -> None:
 def test_answers_in_any_order() -> None:
     """Answers can come in any order; each belongs to the request with its number."""
     log = Log(*(entry_body(ONLY_KEY, number) for number in range(9)))
-    held: list[bytes] = []
+    frames: list[bytes] = []
 
     def turned_round(header: Mapping[str, Any], body: Mapping[str, Any]) -> bytes:
         if header["code"] == APPEND:
             return log(header, body)
-        held.append(log(header, body))
-        if len(held) < 3:
+        frames.append(log(header, body))
+        if len(frames) < 3:
             return b""
-        back = b"".join(reversed(held))
-        held.clear()
+        back = b"".join(reversed(frames))
+        frames.clear()
         return back
 
     assert outcome_of(turned_round, "read", window=3) == Ok(list(range(9)), order=9)
@@ -234,15 +234,15 @@ def test_an_entry_that_is_not_there_below_the_marker_is_missing() -> None:
 )
 def test_entries_that_nobody_appended_are_elements_that_nobody_added(body: bytes) -> None:
     """A read returns damaged and foreign entries, so that the checker reports them."""
-    found = outcome_of(Log(entry_body(ONLY_KEY, 1), body), "read")
-    assert isinstance(found, Ok)
-    assert found.value[0] == 1
-    assert found.value[1].startswith("not an entry of this test: b'")
-    assert len(found.value[1]) < 500
+    outcome = outcome_of(Log(entry_body(ONLY_KEY, 1), body), "read")
+    assert isinstance(outcome, Ok)
+    assert outcome.value[0] == 1
+    assert outcome.value[1].startswith("not an entry of this test: b'")
+    assert len(outcome.value[1]) < 500
 
 
 @pytest.mark.parametrize(
-    "held",
+    "value",
     [
         None,
         [],
@@ -254,11 +254,11 @@ def test_entries_that_nobody_appended_are_elements_that_nobody_added(body: bytes
         [{"index": 0, "magic": 1, "body": ""}] * 2,
     ],
 )
-def test_answers_that_are_not_the_entry_fail_the_read(held: Value) -> None:
+def test_answers_that_are_not_the_entry_fail_the_read(value: Value) -> None:
     """Another entry, none or several, or a body that is not base64 is a bad answer."""
-    found = outcome_of(says({"code": 200, "entries": held}), "read", 0, barrier=False)
-    assert isinstance(found, Fail)
-    assert found.error.startswith("no-answer: ")
+    outcome = outcome_of(says({"code": 200, "entries": value}), "read", 0, barrier=False)
+    assert isinstance(outcome, Fail)
+    assert outcome.error.startswith("no-answer: ")
 
 
 @pytest.mark.parametrize("index", [None, -1, "5", True, 1.5])
@@ -286,9 +286,9 @@ def test_an_append_without_an_index_is_in_doubt(index: Value) -> None:
 def test_what_the_log_does_not_have_is_never_sent(f: str, value: Value) -> None:
     """An unsupported operation or value fails in the client."""
     log = Log()
-    found = outcome_of(log, f, value)
-    assert isinstance(found, Fail)
-    assert found.error.startswith("unsupported: ")
+    outcome = outcome_of(log, f, value)
+    assert isinstance(outcome, Fail)
+    assert outcome.error.startswith("unsupported: ")
     assert not log.bodies
 
 
@@ -300,9 +300,9 @@ def test_silence_in_the_middle(monkeypatch: pytest.MonkeyPatch) -> None:
     def falls_silent(header: Mapping[str, Any], body: Mapping[str, Any]) -> bytes:
         return b"" if header["code"] == GET and body["beginIndex"] > 9 else log(header, body)
 
-    found = outcome_of(falls_silent, "read")
-    assert isinstance(found, Fail)
-    assert "did not answer in 0.05 s" in found.error
+    outcome = outcome_of(falls_silent, "read")
+    assert isinstance(outcome, Fail)
+    assert "did not answer in 0.05 s" in outcome.error
     assert outcome_of(lambda _header, _body: b"", "append", 1) == Info("no-answer: n1 did not answer in 0.05 s")
 
 

@@ -20,8 +20,8 @@ PARTITIONS = FINDINGS / "dledger-log-0.4.0-partitions"
 def test_the_log_that_plain_servers_dropped_is_found_lost() -> None:
     """A read after the last fault still has 7,449 elements. Later reads, without any fault, have 58."""
     history = SET_DROPPED / "history.jsonl.gz"
-    found = checked(history, "--workload", "set")
-    assert "7369 acknowledged, 43 ok, 15 recovered, 0 stale, 7406 lost" in found
+    text = checked(history, "--workload", "set")
+    assert "7369 acknowledged, 43 ok, 15 recovered, 0 stale, 7406 lost" in text
     with gzip.open(history, "rt") as lines:
         events = [json.loads(line) for line in lines][1:]
     healed = max(event["time"] for event in events if event["process"] == "nemesis")

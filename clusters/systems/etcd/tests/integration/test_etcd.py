@@ -138,7 +138,7 @@ def test_a_lock_has_one_holder_until_its_release_or_the_end_of_its_lease(
         try:
             taken = await holder.invoke(Invocation("acquire", None, key))
             assert isinstance(taken, Ok)
-            held = await other.invoke(Invocation("acquire", None, key))
+            refused = await other.invoke(Invocation("acquire", None, key))
             stray = await other.invoke(Invocation("release", 1 if fencing else None, key))
             freed = await holder.invoke(Invocation("release", taken.value, key))
             again = await holder.invoke(Invocation("acquire", None, key))
@@ -151,10 +151,10 @@ def test_a_lock_has_one_holder_until_its_release_or_the_end_of_its_lease(
         finally:
             await holder.close()
             await other.close()
-        return [held, stray, without_order(freed)], again, late
+        return [refused, stray, without_order(freed)], again, late
 
-    (held, stray, freed), again, late = asyncio.run(all_of_it())
-    assert held == Fail("held: another client holds it")
+    (refused, stray, freed), again, late = asyncio.run(all_of_it())
+    assert refused == Fail("held: another client holds it")
     assert stray == Fail("not-held: the lock is free, or another client holds it")
     assert isinstance(freed, Ok)
     assert isinstance(again, Ok)
@@ -203,8 +203,8 @@ def test_a_node_says_what_it_believes_and_a_transfer_moves_the_leadership(
     """All nodes name one leader in one term; after a transfer, the other node leads in a later term."""
 
     async def views() -> set[tuple[str | None, int | None]]:
-        found = [await first_status(system, node, 2.0) for node in cluster.nodes]
-        return {(each.leader, each.term) for each in found if each is not None}
+        statuses = [await first_status(system, node, 2.0) for node in cluster.nodes]
+        return {(status.leader, status.term) for status in statuses if status is not None}
 
     ((leader, term),) = asyncio.run(views())
     other = next(node for node in cluster.nodes if node.name != leader)
@@ -222,12 +222,12 @@ def test_the_replicas_are_equal_at_one_revision(cluster: LocalCluster, system: E
 
     async def dumps() -> list[tuple[int | None, Any]]:
         await asyncio.sleep(0.5)  # followers apply the last write
-        found = [await system.replica(node, 5.0) for node in cluster.nodes]
-        return [(each.applied_index, each.state) for each in found if each is not None]
+        states = [await system.replica(node, 5.0) for node in cluster.nodes]
+        return [(state.applied_index, state.state) for state in states if state is not None]
 
     first, *others = asyncio.run(dumps())
     assert len(others) == 2
-    assert all(each == first for each in others)
+    assert all(dump == first for dump in others)
     assert first[1]
 
 

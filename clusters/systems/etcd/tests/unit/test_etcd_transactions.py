@@ -46,15 +46,15 @@ class Store:
         await asyncio.sleep(0)
         succeeded = all(self._holds(compare) for compare in request.get("compare", []))
         responses: list[dict[str, Any]] = []
-        puts = [each["requestPut"] for each in request["success"] if "requestPut" in each]
+        puts = [operation["requestPut"] for operation in request["success"] if "requestPut" in operation]
         if succeeded and puts:
             self.revision += 1
-        for each in request["success"] if succeeded else []:
-            if "requestPut" in each:
-                self._put(each["requestPut"])
+        for operation in request["success"] if succeeded else []:
+            if "requestPut" in operation:
+                self._put(operation["requestPut"])
                 responses.append({"response_put": {}})
             else:
-                known = self.kvs.get(each["requestRange"]["key"])
+                known = self.kvs.get(operation["requestRange"]["key"])
                 responses.append({"response_range": {"kvs": [known]} if known else {}})
         body = {"header": {"revision": str(self.revision)}, "succeeded": succeeded, "responses": responses}
         await asyncio.sleep(0)
@@ -86,12 +86,12 @@ def run(store: Store, *mops: list[Any]) -> Outcome:
 def test_a_transaction_sees_its_own_writes() -> None:
     """Reads after a write return it; the last write of a key is stored."""
     store = Store()
-    found = run(store, ["r", "x", None], ["append", "x", 1], ["append", "x", 2], ["r", "x", None])
-    assert isinstance(found, Ok)
-    assert found.value == [["r", "x", None], ["append", "x", 1], ["append", "x", 2], ["r", "x", [1, 2]]]
-    found = run(store, ["w", "y", 5], ["w", "y", 6], ["r", "y", None], ["r", "z", None])
-    assert isinstance(found, Ok)
-    assert found.value == [["w", "y", 5], ["w", "y", 6], ["r", "y", 6], ["r", "z", None]]
+    outcome = run(store, ["r", "x", None], ["append", "x", 1], ["append", "x", 2], ["r", "x", None])
+    assert isinstance(outcome, Ok)
+    assert outcome.value == [["r", "x", None], ["append", "x", 1], ["append", "x", 2], ["r", "x", [1, 2]]]
+    outcome = run(store, ["w", "y", 5], ["w", "y", 6], ["r", "y", None], ["r", "z", None])
+    assert isinstance(outcome, Ok)
+    assert outcome.value == [["w", "y", 5], ["w", "y", 6], ["r", "y", 6], ["r", "z", None]]
     assert base64.b64decode(store.kvs[base64.b64encode(b"labrys/only/y").decode()]["value"]) == b"6"
 
 
@@ -109,8 +109,8 @@ def test_the_level_is_the_promised_one(compares: Compares, holds: str | None, br
     for _ in range(20):
         operations = asyncio.run(_history(random, compares))
         if holds:
-            found = judge(of_operations(operations), workload="list-append", model=holds)
-            assert str(found.verdict) == "valid", found.anomalies
+            judgement = judge(of_operations(operations), workload="list-append", model=holds)
+            assert str(judgement.verdict) == "valid", judgement.anomalies
         if broken:
             verdicts.add(str(judge(of_operations(operations), workload="list-append", model=broken).verdict))
     assert broken is None or "invalid" in verdicts
@@ -135,9 +135,9 @@ def test_an_answer_of_another_form_is_no_read(responses: Value) -> None:
     """A transaction that has not read its keys has written nothing."""
     store = Store()
     store.shows = lambda body: {**body, "responses": responses}
-    found = run(store, ["append", "x", 1])
-    assert isinstance(found, Fail)
-    assert str(found.error).startswith("not-read: expected")
+    outcome = run(store, ["append", "x", 1])
+    assert isinstance(outcome, Fail)
+    assert str(outcome.error).startswith("not-read: expected")
     assert store.kvs == {}
 
 
@@ -148,10 +148,10 @@ def test_a_write_without_an_answer_may_have_happened() -> None:
 
     async def call(method: str, request: Mapping[str, Value]) -> Answer:
         calls.append(method)
-        found = await answered(method, request)
+        answer = await answered(method, request)
         if len(calls) == 2:
             raise NoAnswer("the connection ended")
-        return found
+        return answer
 
     store.call = call  # type: ignore[method-assign]
     assert isinstance(run(store, ["append", "x", 1]), Info)

@@ -74,7 +74,7 @@ class Etcd:
 
     async def range(self, _: web.Request) -> web.Response:
         """Answers a range with the key as the last put left it."""
-        return web.json_response({"kvs": [each["kv"] for each in self._events[-1:]]})
+        return web.json_response({"kvs": [event["kv"] for event in self._events[-1:]]})
 
     async def watch(self, request: web.Request) -> web.StreamResponse:
         """Sends the events from the start revision on, each in two parts, until the watch is cut."""
@@ -87,7 +87,7 @@ class Etcd:
         if self.ignores_start:
             first = 0
         while not cut.is_set():
-            events = [each for each in self._events if int(each["kv"]["mod_revision"]) >= first]
+            events = [event for event in self._events if int(event["kv"]["mod_revision"]) >= first]
             if len(events) > sent:
                 line = json.dumps({"result": {"events": self._shows(events[sent:])}}).encode() + b"\n"
                 await response.write(line[:30])
@@ -98,8 +98,8 @@ class Etcd:
 
     def cut(self) -> None:
         """Ends all watches."""
-        for each in self._watches:
-            each.set()
+        for watch in self._watches:
+            watch.set()
 
     @contextlib.asynccontextmanager
     async def serving(self) -> AsyncIterator[EtcdLogs]:
@@ -149,7 +149,7 @@ def test_a_read_goes_on_with_its_watch_and_begins_a_new_one_after_a_gap_or_a_cut
             shown.append(broken if isinstance(broken, Ok) else await read(client, 6))
             shown.append(await read(client, 3, 4))
             assert etcd.begun == [1, 6, 3]
-        return [each.value for each in shown if isinstance(each, Ok)]
+        return [outcome.value for outcome in shown if isinstance(outcome, Ok)]
 
     assert asyncio.run(work()) == [
         [], [[2, 7], [3, 8]], [[4, 9]], [[5, 10]], [[6, 11]], [[3, 8], [4, 9]],
@@ -186,17 +186,17 @@ def test_an_event_that_is_lost_doubled_out_of_order_or_too_old_is_found(
 def test_a_watch_that_is_behind_fails_the_read_and_loses_no_event(monkeypatch: pytest.MonkeyPatch) -> None:
     """A read whose watch does not show the last change fails; the next one has the events that came meanwhile."""
     monkeypatch.setattr("clusters.systems.etcd.client.WATCH_TIMEOUT_S", 0.2)
-    held = True
+    is_behind = True
 
     def shows(events: Events) -> Events:
-        return events[:-1] if held else events
+        return events[:-1] if is_behind else events
 
     async def work() -> tuple[Outcome, Outcome]:
-        nonlocal held
+        nonlocal is_behind
         async with Etcd(shows).serving() as client:
             await appended(client, 7, 8)
             behind = await read(client, 2)
-            held = False
+            is_behind = False
             await appended(client, 9)
             return behind, await read(client, 2)
 
@@ -231,6 +231,6 @@ def test_a_watch_that_ends_or_sends_something_else_fails_the_read(line: bytes, e
             await appended(client, 7)
             return await read(client, 2)
 
-    found = asyncio.run(work())
-    assert isinstance(found, Fail)
-    assert expected in found.error
+    outcome = asyncio.run(work())
+    assert isinstance(outcome, Fail)
+    assert expected in outcome.error

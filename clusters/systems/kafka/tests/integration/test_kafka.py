@@ -102,9 +102,9 @@ async def until_ok(client: Client, f: str, value: Value, key: str | None = None,
 async def until(look: Callable[[], Awaitable[T | None]]) -> T:
     """Looks again and again until there is something; at most for 20 seconds."""
     async with asyncio.timeout(20.0):
-        while not (found := await look()):  # noqa: ASYNC110 - a system tells nobody
+        while not (result := await look()):  # noqa: ASYNC110 - a system tells nobody
             await asyncio.sleep(0.05)
-    return found
+    return result
 
 
 async def led(node: Node, topic: str, *, by: int | None = None, in_sync: int = 3) -> None:
@@ -112,8 +112,8 @@ async def led(node: Node, topic: str, *, by: int | None = None, in_sync: int = 3
     broker = Broker(node.address)
 
     async def looked() -> bool:
-        found = await broker.partition(topic)
-        return found is not None and by in {None, found.leader} and len(found.in_sync) == in_sync
+        partition = await broker.partition(topic)
+        return partition is not None and by in {None, partition.leader} and len(partition.in_sync) == in_sync
 
     try:
         await until(looked)
@@ -132,7 +132,7 @@ def administer(cluster: LocalCluster, change: Callable[[Any], Mapping[str, Futur
 
 def errors_of(outcomes: Sequence[Outcome]) -> list[str]:
     """The codes of errors; an empty text for an operation that succeeded."""
-    return ["" if isinstance(each, Ok) else each.error.partition(":")[0] for each in outcomes]
+    return ["" if isinstance(outcome, Ok) else outcome.error.partition(":")[0] for outcome in outcomes]
 
 
 def test_appends_have_the_next_offset_and_every_replica_has_them(cluster: LocalCluster, system: KafkaSystem) -> None:
@@ -147,9 +147,9 @@ def test_appends_have_the_next_offset_and_every_replica_has_them(cluster: LocalC
         ]
         return [*one, *other], replicas
 
-    found, replicas = asyncio.run(all_of_it())
+    outcomes, replicas = asyncio.run(all_of_it())
     whole = Ok([[0, "a"], [1, "b"], [2, "c"]])
-    assert found == [Ok(0, order=0), Ok(1, order=1), Ok(2, order=2), whole, Ok("b"), Ok(None)]
+    assert outcomes == [Ok(0, order=0), Ok(1, order=1), Ok(2, order=2), whole, Ok("b"), Ok(None)]
     assert replicas == [whole] * 3
 
 
@@ -178,8 +178,10 @@ def test_all_brokers_name_one_leader_and_say_how_far_their_replicas_are(
 
     async def views() -> set[tuple[str | None, int | None, int | None, int | None]]:
         await asyncio.sleep(1.0)  # followers learn the high watermark with their next fetch
-        found = [await first_status(system.front(), node, 2.0) for node in cluster.nodes]
-        return {(each.leader, each.term, each.applied_index, each.committed_index) for each in found if each}
+        statuses = [await first_status(system.front(), node, 2.0) for node in cluster.nodes]
+        return {
+            (status.leader, status.term, status.applied_index, status.committed_index) for status in statuses if status
+        }
 
     ((leader, term, applied, committed),) = asyncio.run(views())
     assert leader in {node.name for node in cluster.nodes}
@@ -195,18 +197,18 @@ def test_all_controllers_name_one_leader_in_one_epoch(cluster: LocalCluster, sys
 
     before = asyncio.run(views())
     assert all(before)
-    ((leader, term),) = {(each.leader, each.term) for each in before if each}
+    ((leader, term),) = {(status.leader, status.term) for status in before if status}
     assert leader is not None
     assert term is not None
-    assert [each.node for each in before if each and each.role == "leader"] == [leader]
+    assert [status.node for status in before if status and status.role == "leader"] == [leader]
     gone = next(node for node in cluster.nodes if node.name == leader)
     others = [node for node in cluster.nodes if node != gone]
     system.kill(gone, CONTROLLER)
     assert system.process_state(gone, BROKER) is not None
 
     async def next_leader() -> NodeStatus | None:
-        found = [await first_status(controllers, node, 2.0) for node in others]
-        return next((each for each in found if each and each.role == "leader"), None)
+        statuses = [await first_status(controllers, node, 2.0) for node in others]
+        return next((status for status in statuses if status and status.role == "leader"), None)
 
     try:
         later = asyncio.run(until(next_leader))
@@ -226,9 +228,9 @@ def test_a_queue_delivers_each_value_until_its_offset_is_committed(
     """A dequeue takes one value, and a drain through another node has the others, perhaps also this one; then it is empty."""
     members = Members(cluster.nodes, [QUEUE], Library(), options)
 
-    def client(place: int) -> KafkaQueues:
+    def client(index: int) -> KafkaQueues:
         nodes = cluster.nodes
-        return KafkaQueues(node=nodes[place], nodes=nodes, members=members, options=options, topics={"q0": QUEUE})
+        return KafkaQueues(node=nodes[index], nodes=nodes, members=members, options=options, topics={"q0": QUEUE})
 
     async def flow() -> tuple[list[Outcome], Outcome, Outcome, tuple[Outcome, Outcome]]:
         first = client(0)
@@ -240,7 +242,7 @@ def test_a_queue_delivers_each_value_until_its_offset_is_committed(
         third = client(2)
 
         async def one_has_the_partition() -> bool:
-            outcomes = [await each.invoke(Invocation("dequeue", None, "q0")) for each in (other, third)]
+            outcomes = [await consumer.invoke(Invocation("dequeue", None, "q0")) for consumer in (other, third)]
             return set(errors_of(outcomes)) == {"nothing-came", "not-assigned"}
 
         await until(one_has_the_partition)
@@ -327,7 +329,7 @@ def test_too_few_replicas_in_sync_leave_an_append_open(cluster: LocalCluster, sy
         (*before, last), read = asyncio.run(appended())
     finally:
         system.resume(gone, BROKER)
-    assert all(isinstance(each, Info) for each in (*before, last))
+    assert all(isinstance(outcome, Info) for outcome in (*before, last))
     assert errors_of([before[0], last]) == ["request-timed-out", "not-enough-replicas"]
     assert isinstance(read, Ok)
     assert len(before) not in [value for _, value in read.value]
@@ -370,8 +372,8 @@ def test_the_library_sends_again_what_a_leader_that_stops_leading_has(
             return waits, await append
         finally:
             on_all([first, third], lambda node: system.resume(node, BROKER))
-            for each in (client, broker, asking):
-                await each.close()
+            for opened in (client, broker, asking):
+                await opened.close()
 
     for _ in range(5):
         asyncio.run(led(second, MOVING))
@@ -425,14 +427,14 @@ def test_a_record_that_the_broker_finds_too_large_is_in_no_log(cluster: LocalClu
     async def transacted() -> list[str]:
         clients = Library()
         producer = Producer(clients, "small", by_transaction)
-        found = []
+        errors = []
         for body in (b"x" * 5000, b"1", b"1", b"1"):
             try:
-                found.append("" if await producer.send(SMALL, body, 0) is None else "an offset")
+                errors.append("" if await producer.send(SMALL, body, 0) is None else "an offset")
             except NotDone as error:
-                found.append(error.code)
+                errors.append(error.code)
         clients.end("small", by_transaction.name)
-        return found
+        return errors
 
     async def appended() -> tuple[Outcome, Outcome]:
         client = client_at(cluster, first, SMALL)

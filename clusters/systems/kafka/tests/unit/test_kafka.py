@@ -29,15 +29,15 @@ if TYPE_CHECKING:
 NO_SERVER = "127.0.0.1"
 
 
-def record(place: int, value: bytes) -> bytes:
+def record(offset: int, value: bytes) -> bytes:
     """A record of a batch; its numbers are below 64, so each is one byte."""
-    body = bytes([0, 0, place * 2, 1, len(value) * 2]) + value + b"\0"
+    body = bytes([0, 0, offset * 2, 1, len(value) * 2]) + value + b"\0"
     return bytes([len(body) * 2]) + body
 
 
 def batch(base: int, values: Sequence[bytes], *, attributes: int = 0, magic: int = 2) -> bytes:
     """A batch of records from an offset on."""
-    records = b"".join(record(place, value) for place, value in enumerate(values))
+    records = b"".join(record(offset, value) for offset, value in enumerate(values))
     count = len(values)
     header = wire.BATCH_HEADER.pack(
         base, 49 + len(records), 0, magic, 0, attributes, count - 1, 0, 0, -1, -1, -1, count
@@ -223,7 +223,7 @@ def test_a_node_without_partitions_gives_no_value() -> None:
         finally:
             await client.close()
 
-    errors = [each.error.partition(":")[0] for each in asyncio.run(ask()) if isinstance(each, Fail)]
+    errors = [outcome.error.partition(":")[0] for outcome in asyncio.run(ask()) if isinstance(outcome, Fail)]
     assert errors == ["not-assigned", "not-drained", "unsupported"]
 
 
@@ -235,9 +235,9 @@ def test_an_idempotent_producer_waits_for_all_replicas() -> None:
 
 def test_the_version_of_the_jars_is_the_default() -> None:
     """The build overrides that of the file, and both are the same."""
-    found = re.search(r"<kafka\.version>(.*)</kafka", (system.MODULE / "pom.xml").read_text(encoding="utf-8"))
-    assert found is not None
-    assert found[1] == KafkaOptions().kafka_version
+    match = re.search(r"<kafka\.version>(.*)</kafka", (system.MODULE / "pom.xml").read_text(encoding="utf-8"))
+    assert match is not None
+    assert match[1] == KafkaOptions().kafka_version
 
 
 class BusyBroker:
@@ -261,7 +261,7 @@ class BusyBroker:
 def test_a_busy_broker_that_leads_is_known_as_the_leader(monkeypatch: pytest.MonkeyPatch) -> None:
     """A fault at the leader needs no end of a log. So a status without it counts, with the ends unknown."""
     monkeypatch.setattr(brokers, "Broker", BusyBroker)
-    nodes = [Node(name=f"n{place}", address=NO_SERVER) for place in (1, 2)]
+    nodes = [Node(name=f"n{number}", address=NO_SERVER) for number in (1, 2)]
     cluster = SimpleNamespace(nodes=nodes)
     kafka = system.KafkaSystem(cluster, KafkaOptions(), "log")
     first, second = (asyncio.run(kafka.front().statuses(node, 0.05)) for node in nodes)

@@ -82,7 +82,7 @@ def alone(folder: Path, node: str, command: str) -> object:
 
 @pytest.mark.parametrize(
     "planted",
-    [*BUGS, *(pytest.param(each, marks=pytest.mark.night) for each in MORE_BUGS)],
+    [*BUGS, *(pytest.param(bug, marks=pytest.mark.night) for bug in MORE_BUGS)],
 )
 def test_a_bug_is_found_and_the_correct_program_is_valid(
     planted: tuple[str, str, str, Sequence[str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -50,17 +50,17 @@ def folder() -> Path:
 
 
 @pytest.mark.night
-@pytest.mark.parametrize("place", [(), ("--virtual",)], ids=["real", "virtual"])
+@pytest.mark.parametrize("clock", [(), ("--virtual",)], ids=["real", "virtual"])
 @pytest.mark.parametrize("row", PROGRAMS, ids=lambda row: f"{row[0]}-{row[3]}")
 def test_an_example_of_the_crate_does_what_it_promises(
-    folder: Path, row: tuple[str, str, int, str, bool], place: Sequence[str], tmp_path: Path
+    folder: Path, row: tuple[str, str, int, str, bool], clock: Sequence[str], tmp_path: Path
 ) -> None:
     """All keep to the protocol. The part of the workload is as in the table."""
     program, workload, nodes, nemesis, valid = row
     with pytest.raises(SystemExit) as ended:
         cli.main(
             [
-                "test", "--cluster", "pipes", *place, "--system", "maelstrom", "--bin", str(folder / program), "--workload",
+                "test", "--cluster", "pipes", *clock, "--system", "maelstrom", "--bin", str(folder / program), "--workload",
                 workload, "--nodes", str(nodes), "--nemesis", nemesis, "--seed", "1", "--rate", "20", "--time-limit", "12",
                 "--fault-on", "2-2", "--fault-off", "1-1", "--fault-quiet", "1-1", "--store", str(tmp_path),
             ]

@@ -68,11 +68,11 @@ def test_a_list_below_an_acknowledged_commit_is_named_with_it(shown: Value) -> N
 def test_what_maelstrom_does_not_look_at_is_a_warning() -> None:
     """Without strict commits, the log is valid, and the sentence of the part has the number and the first of them."""
     history = (done(10, 11, 1, "commit", 1, 1), done(12, 13, 2, "list", None, 0), done(14, 15, 2, "list", None, 9))
-    found = judged(*history, strict=False)
-    assert (found.verdict, found.anomalies) == (Verdict.VALID, [])
-    assert found.basis.startswith("Warning: 1 list of committed offsets contradict")
-    assert "the committed offset went back" in found.basis.lower()
-    assert found.counts["committed-back"] == 1
+    judgement = judged(*history, strict=False)
+    assert (judgement.verdict, judgement.anomalies) == (Verdict.VALID, [])
+    assert judgement.basis.startswith("Warning: 1 list of committed offsets contradict")
+    assert "the committed offset went back" in judgement.basis.lower()
+    assert judgement.counts["committed-back"] == 1
     assert not KafkaOptions().strict_commits
     assert judged(*history).verdict is Verdict.INVALID
     assert judged(*history).basis == ""
@@ -159,15 +159,22 @@ def test_operations_that_are_none_are_refused(wrong: Operation, expected: str) -
 
 def wrong_lists(operations: Sequence[Operation]) -> dict[str, set[int]]:
     """Applies the rules by comparing all pairs of operations. Returns the rows of the lists by kind."""
-    commits = [each for each in operations if each.f == "commit" and each.type is not OpType.FAIL]
-    lists = {row: each for row, each in enumerate(operations) if each.f == "list" and each.type is OpType.OK}
+    commits = [operation for operation in operations if operation.f == "commit" and operation.type is not OpType.FAIL]
+    lists = {
+        row: operation
+        for row, operation in enumerate(operations)
+        if operation.f == "list" and operation.type is OpType.OK
+    }
     high = {
         row
-        for row, each in lists.items()
-        if each.result is not None
-        and not any(other.value >= each.result and other.invoke_index < (each.complete_index or 0) for other in commits)
+        for row, operation in lists.items()
+        if operation.result is not None
+        and not any(
+            other.value >= operation.result and other.invoke_index < (operation.complete_index or 0)
+            for other in commits
+        )
     }
-    messages = {each.result for each in operations if each.f == "append" and each.type is OpType.OK}
+    messages = {operation.result for operation in operations if operation.f == "append" and operation.type is OpType.OK}
     begun = {
         row: max(
             (other.value for other in commits if other.invoke_index < (lists[row].complete_index or 0)), default=-1
@@ -175,14 +182,19 @@ def wrong_lists(operations: Sequence[Operation]) -> dict[str, set[int]]:
         for row in high
     }
     promised = {row for row in high if any(begun[row] < offset <= lists[row].result for offset in messages)}
-    shown = [(each.value, each) for each in commits if each.type is OpType.OK]
-    shown += [(each.result, each) for row, each in lists.items() if row not in high and each.result is not None]
+    shown = [(commit.value, commit) for commit in commits if commit.type is OpType.OK]
+    shown += [
+        (operation.result, operation)
+        for row, operation in lists.items()
+        if row not in high and operation.result is not None
+    ]
     back = {
         row
-        for row, each in lists.items()
+        for row, operation in lists.items()
         if row not in high
         and any(
-            (other.complete_index or 0) < each.invoke_index and offset > (-1 if each.result is None else each.result)
+            (other.complete_index or 0) < operation.invoke_index
+            and offset > (-1 if operation.result is None else operation.result)
             for offset, other in shown
         )
     }
@@ -206,15 +218,15 @@ def test_the_judge_finds_what_a_comparison_of_all_pairs_finds(seed: int) -> None
             )
         else:
             operations.append(done(start, end, process, "list", None, offset or None))
-    operations.sort(key=lambda each: each.invoke_index)
+    operations.sort(key=lambda operation: operation.invoke_index)
     expected = wrong_lists(operations)
     judgement = KafkaWorkload(KafkaOptions(strict_commits=True)).judge(of_operations(operations))
-    found: dict[str, set[int]] = {"committed-back": set(), "uncommitted": set()}
+    rows_of: dict[str, set[int]] = {"committed-back": set(), "uncommitted": set()}
     for anomaly in judgement.anomalies:
-        if anomaly.kind in found and anomaly.decisive is not None:
-            found[anomaly.kind].add(anomaly.decisive)
-    assert found == expected
-    assert {kind: judgement.counts[kind] for kind in found} == {kind: len(rows) for kind, rows in expected.items()}
+        if anomaly.kind in rows_of and anomaly.decisive is not None:
+            rows_of[anomaly.kind].add(anomaly.decisive)
+    assert rows_of == expected
+    assert {kind: judgement.counts[kind] for kind in rows_of} == {kind: len(rows) for kind, rows in expected.items()}
 
 
 def test_a_process_commits_what_it_has_read_and_lists_before() -> None:
@@ -225,7 +237,11 @@ def test_a_process_commits_what_it_has_read_and_lists_before() -> None:
 
     def asked() -> set[tuple[str, Value, str | None]]:
         drawn = [generator.ask(asker) for _ in range(40)]
-        return {(each.f, each.value, each.key) for each in drawn if isinstance(each, Invocation) and each.f != "append"}
+        return {
+            (invocation.f, invocation.value, invocation.key)
+            for invocation in drawn
+            if isinstance(invocation, Invocation) and invocation.f != "append"
+        }
 
     assert asked() == {("list", None, "0"), ("list", None, "1")}
     read = Op(index=0, time_ns=0, type=OpType.INVOKE, process=0, f="read", value=[0, 9], key="1")

@@ -68,10 +68,10 @@ def test_a_reader_of_seq_kv_never_goes_back() -> None:
         assert ask(service, "n0", "write", key="k", value=value) == "write_ok"
         assert ask(service, "n0", "read", key="k") == value
         for name, values in seen.items():
-            found = ask(service, name, "read", key="k")
-            if found != "error 20":
-                assert value - STATES < found <= value
-                values.append(found)
+            answer = ask(service, name, "read", key="k")
+            if answer != "error 20":
+                assert value - STATES < answer <= value
+                values.append(answer)
     for values in seen.values():
         assert values == sorted(values)
         assert values != list(range(300)), "no read was old, so this is lin-kv"
@@ -240,12 +240,16 @@ def test_keys_are_numbers_as_in_maelstrom(workload: BaseWorkload[Any], expected:
     """The history has the key that the program gets. Hot keys come first, and no two keys have one number."""
     generator = workload.generator(seed=1, streams=1)
     asker = Asker(worker=0, process=0, node="n0", now_ns=0, workers=frozenset((0,)))
-    keys = {str(each.key) for each in (generator.ask(asker) for _ in range(200)) if isinstance(each, Invocation)}
+    keys = {
+        str(invocation.key)
+        for invocation in (generator.ask(asker) for _ in range(200))
+        if isinstance(invocation, Invocation)
+    }
     assert all(re.fullmatch(expected, key) for key in keys)
     assert sorted(map(int, keys)) == list(range(len(keys)))
     read = VERBS[workload.name]["read"]
     sent = [read.request(Invocation("read", 0, key)) for key in sorted(keys, key=int)]
-    assert [each.get("key", each.get("offsets")) for each in sent] == [
+    assert [body.get("key", body.get("offsets")) for body in sent] == [
         int(key) if workload.name == "lin-kv" else {key: 0} for key in sorted(keys, key=int)
     ]
 
@@ -255,13 +259,15 @@ def test_keys_of_transactions_are_numbers_as_in_maelstrom(workload: BaseWorkload
     """Also those of the final reads."""
     generator = workload.generator(seed=1, streams=1)
     asker = Asker(worker=0, process=0, node="n0", now_ns=0, workers=frozenset((0,)))
-    drawn = [each for each in (generator.ask(asker) for _ in range(50)) if isinstance(each, Invocation)]
+    drawn = [
+        invocation for invocation in (generator.ask(asker) for _ in range(50)) if isinstance(invocation, Invocation)
+    ]
     history = [
-        Op(index=place, time_ns=place, type=OpType.INVOKE, process=0, f="txn", value=each.value)
-        for place, each in enumerate(drawn)
+        Op(index=index, time_ns=index, type=OpType.INVOKE, process=0, f="txn", value=invocation.value)
+        for index, invocation in enumerate(drawn)
     ]
     final = workload.final_generator(history=history, node=Node(name="n0", address="10.0.0.1")).ask(asker)
     assert isinstance(final, Invocation)
-    for each in (*drawn, final):
-        assert VERBS[workload.name]["txn"].request(each) == {"type": "txn", "txn": each.value}
-        assert all(type(part[1]) is int for part in each.value)
+    for invocation in (*drawn, final):
+        assert VERBS[workload.name]["txn"].request(invocation) == {"type": "txn", "txn": invocation.value}
+        assert all(type(part[1]) is int for part in invocation.value)

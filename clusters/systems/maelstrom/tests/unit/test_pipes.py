@@ -125,13 +125,13 @@ def test_each_violation_is_named_with_its_line(what: str, tmp_path: Path) -> Non
     (part,) = on_node(tmp_path, what, echoed).own_parts()
     assert part.verdict is Verdict.INVALID
     assert (part.details["counts"], part.details["warnings"]) == ({VIOLATIONS[what]: 1}, {})
-    (found,) = part.details["against_protocol"]
-    assert found["node"] == "n0"
+    (violation,) = part.details["against_protocol"]
+    assert violation["node"] == "n0"
     if what == "crash":
         assert "ended with status 3; its stderr ends with: cannot go on" in part.reason
     else:
-        assert found["message"] in part.reason
-        assert f"in line {found['line']} of its stdout" in part.reason
+        assert violation["message"] in part.reason
+        assert f"in line {violation['line']} of its stdout" in part.reason
 
 
 @pytest.mark.parametrize("what", WARNINGS)
@@ -140,9 +140,9 @@ def test_what_maelstrom_lets_pass_is_a_warning(what: str, tmp_path: Path) -> Non
     (part,) = on_node(tmp_path, what, echoed).own_parts()
     assert part.verdict is Verdict.VALID
     assert (part.details["counts"], part.details["warnings"]) == ({}, {WARNINGS[what]: 1})
-    (found,) = part.details["warned"]
+    (violation,) = part.details["warned"]
     assert f"1 warning (1 {WARNINGS[what]})" in part.reason
-    assert found["message"] in part.reason
+    assert violation["message"] in part.reason
 
 
 def test_with_strict_a_warning_is_a_violation(tmp_path: Path) -> None:
@@ -283,7 +283,7 @@ def test_an_answer_must_fit_its_request() -> None:
 @pytest.mark.parametrize("count", [1, 2, 5, 9, 25])
 def test_all_nodes_of_a_topology_reach_each_other(topology: Topology, count: int) -> None:
     """Neighbours are mutual, no node is its own neighbour, and there is a way between any two."""
-    names = [f"n{place}" for place in range(count)]
+    names = [f"n{index}" for index in range(count)]
     near = topologies.of(topology, names)
     assert all(name in near[other] for name in names for other in near[name])
     assert all(name not in near[name] for name in names)

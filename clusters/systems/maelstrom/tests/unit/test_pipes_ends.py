@@ -81,7 +81,7 @@ def test_a_program_that_stops_the_time_ends(what: str, tmp_path: Path, monkeypat
     expected = "wrote more than 500 lines in a second of virtual time; does each message cause another one?"
     (part,) = system.own_parts()
     assert part.verdict is Verdict.INVALID
-    assert any(each["kind"] == "crash" and expected in each["why"] for each in part.details["against_protocol"])
+    assert any(detail["kind"] == "crash" and expected in detail["why"] for detail in part.details["against_protocol"])
     assert f"FATAL the program {expected}" in log
 
 

@@ -149,19 +149,19 @@ def test_each_row_of_the_table_is_what_nacos_answers_and_changes_nothing(
     assert system.workload == "register"  # it runs the processes
 
     async def all_of_it() -> dict[str, list[str]]:
-        found = {
+        refusals = {
             "no-leader": [errors["no-leader"]],
             "no-service": [await refusal(node, "labrys-row") for node in cluster.nodes],
         }
         for node in cluster.nodes:
             await switch(node, forbidden=True)
-        found["forbidden"] = [await refusal(node, "labrys-row") for node in cluster.nodes]
+        refusals["forbidden"] = [await refusal(node, "labrys-row") for node in cluster.nodes]
         for node in cluster.nodes:
             await switch(node, forbidden=False)
-        return found
+        return refusals
 
-    found = asyncio.run(all_of_it())
-    assert {code: {WRITE_NEVER_HAPPENED.get(error) for error in of_nodes} for code, of_nodes in found.items()} == {
+    refusals = asyncio.run(all_of_it())
+    assert {code: {WRITE_NEVER_HAPPENED.get(error) for error in of_nodes} for code, of_nodes in refusals.items()} == {
         code: {code} for code in WRITE_NEVER_HAPPENED.values()
     }
     states = [asyncio.run(system.replica(node, 5.0)) for node in cluster.nodes]
@@ -172,8 +172,8 @@ def test_the_nodes_name_one_leader_and_their_replicas_are_equal(cluster: LocalCl
     """Every node names the leader, and has the value and the number of changes of each service."""
 
     async def views() -> set[str | None]:
-        found = [await first_status(system, node, 2.0) for node in cluster.nodes]
-        return {each.leader for each in found if each is not None}
+        statuses = [await first_status(system, node, 2.0) for node in cluster.nodes]
+        return {status.leader for status in statuses if status is not None}
 
     assert len(asyncio.run(views())) == 1
     states = [asyncio.run(system.replica(node, 5.0)) for node in cluster.nodes]

@@ -22,11 +22,11 @@ def test_a_node_of_nacos_with_another_value_at_the_end_is_found(tmp_path: Path) 
     header, *events = map(json.loads, lines)
     kept = [event for event in events if event["f"] != "read" or event.get("phase") == "final"]
     settled = tmp_path / "settled.jsonl"
-    numbered = [header, *({**event, "index": place} for place, event in enumerate(kept))]
-    settled.write_text("".join(f"{json.dumps(each)}\n" for each in numbered), encoding="utf-8")
-    found = checked(settled)
-    assert "Process 267's write of 1149 completed at 10.368 s, process 276 read 982 at 12.425 s" in found
-    assert "process 291 read 1149 at 12.492 s" in found
+    numbered = [header, *({**event, "index": index} for index, event in enumerate(kept))]
+    settled.write_text("".join(f"{json.dumps(event)}\n" for event in numbered), encoding="utf-8")
+    text = checked(settled)
+    assert "Process 267's write of 1149 completed at 10.368 s, process 276 read 982 at 12.425 s" in text
+    assert "process 291 read 1149 at 12.492 s" in text
 
 
 @pytest.mark.parametrize(

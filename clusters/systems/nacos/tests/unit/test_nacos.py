@@ -195,15 +195,15 @@ def test_a_node_says_whom_it_sees(monkeypatch: pytest.MonkeyPatch) -> None:
 
     async def peers() -> list[Any]:
         naming = Naming("127.0.0.1")
-        found: list[Any] = [await naming.peers()]
+        answers: list[Any] = [await naming.peers()]
         for _ in range(4):
             with pytest.raises(NoAnswer):
                 await naming.peers()
         await naming.close()
-        return found
+        return answers
 
-    found = served(monkeypatch, lambda *_: (200, next(texts)), peers)
-    assert found == [[Peer("10.0.0.1", "leader", 102)]]
+    answers = served(monkeypatch, lambda *_: (200, next(texts)), peers)
+    assert answers == [[Peer("10.0.0.1", "leader", 102)]]
 
 
 STORED: dict[str, Any] = {"timestamp": 2, "value": json.dumps([{"metadata": {"value": "[1]"}}])}
@@ -221,8 +221,8 @@ def stored(monkeypatch: pytest.MonkeyPatch, text: str) -> tuple[int, str | None]
         finally:
             await naming.close()
 
-    found: tuple[int, str | None] = served(monkeypatch, lambda *_: (200, text), use)
-    return found
+    pair: tuple[int, str | None] = served(monkeypatch, lambda *_: (200, text), use)
+    return pair
 
 
 def test_a_node_says_what_it_has_stored(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -88,7 +88,7 @@ def test_each_row_of_the_table_is_what_postgresql_answers(cluster: LocalCluster,
         finally:
             for session in sessions:
                 await session.close()
-        return next((each.code for each in done if isinstance(each, Refused)), None)
+        return next((outcome.code for outcome in done if isinstance(outcome, Refused)), None)
 
     def put(key: str) -> str:
         return f"INSERT INTO labrys VALUES ('{key}', '1') ON CONFLICT (key) DO UPDATE SET value = '2'"  # noqa: S608 - of this test
@@ -103,9 +103,9 @@ def test_each_row_of_the_table_is_what_postgresql_answers(cluster: LocalCluster,
             await race("READ COMMITTED", [put("x"), put("y")], [put("y"), put("x")]),
         ]
 
-    found = asyncio.run(all_of_it())
-    assert found == ["40001", "40P01"]
-    assert set(found) <= set(ROLLED_BACK)
+    codes = asyncio.run(all_of_it())
+    assert codes == ["40001", "40P01"]
+    assert set(codes) <= set(ROLLED_BACK)
 
 
 def test_a_commit_survives_a_kill_and_a_standby_has_it_later(cluster: LocalCluster, system: PostgresSystem) -> None:

@@ -94,10 +94,10 @@ class Session:
         """Answers a statement."""
         self.asked.append(sql)
         word = sql.split(maxsplit=1)[0]
-        found = self.answers.get(word, (word, []))
-        if isinstance(found, Exception):
-            raise found
-        tag, rows = found
+        reply = self.answers.get(word, (word, []))
+        if isinstance(reply, Exception):
+            raise reply
+        tag, rows = reply
         return tag, rows
 
     async def close(self) -> None:
@@ -149,7 +149,7 @@ def test_only_commit_has_an_effect(
 ) -> None:
     """Before COMMIT was sent, nothing happened; after that, only some errors say so. The session is closed."""
     session = Session(**answers)
-    found = outcome(session, mop)
-    assert isinstance(found, expected)
-    assert found.error.startswith(code)
+    result = outcome(session, mop)
+    assert isinstance(result, expected)
+    assert result.error.startswith(code)
     assert session.closed == 1

@@ -99,19 +99,19 @@ def test_a_stream_delivers_again_what_nobody_acknowledged(
     async def all_of_it() -> tuple[list[Outcome], list[Outcome]]:
         client = queue.client(1, node)
 
-        async def each(*operations: tuple[str, Value]) -> list[Outcome]:
+        async def ask_each(*operations: tuple[str, Value]) -> list[Outcome]:
             return [await client.invoke(Invocation(f, value, key)) for f, value in operations]
 
         try:
-            first = await each(
+            first = await ask_each(
                 ("dequeue", None), ("enqueue", "a"), ("enqueue", 2), ("enqueue", [3]), ("enqueue", 4), ("dequeue", None)
             )
             gone = Connection(node.address)
             await gone.call("XREADGROUP", "GROUP", redis_client.GROUP, "gone", "COUNT", 2, "STREAMS", key, ">")
             await gone.close()
-            later = await each(("dequeue", None), ("dequeue", None))
+            later = await ask_each(("dequeue", None), ("dequeue", None))
             await asyncio.sleep(0.4)
-            later += await each(
+            later += await ask_each(
                 ("dequeue", None), ("drain", None), ("dequeue", None), ("enqueue", 5), ("dequeue", None)
             )
         finally:
@@ -139,18 +139,18 @@ def test_a_lock_has_one_holder_until_its_release_or_the_end_of_its_lease(
         try:
             taken = await holder.invoke(Invocation("acquire", None, key))
             assert isinstance(taken, Ok)
-            held = await other.invoke(Invocation("acquire", None, key))
+            refused = await other.invoke(Invocation("acquire", None, key))
             stray = await other.invoke(Invocation("release", taken.value, key))
             freed = await holder.invoke(Invocation("release", taken.value, key))
             again = await holder.invoke(Invocation("acquire", None, key))
             await asyncio.sleep(LEASE_S + 0.2)
-            return [held, stray, freed, again, await other.invoke(Invocation("acquire", None, key))]
+            return [refused, stray, freed, again, await other.invoke(Invocation("acquire", None, key))]
         finally:
             await holder.close()
             await other.close()
 
-    held, stray, freed, again, late = asyncio.run(all_of_it())
-    assert held == Fail("held: another client holds it")
+    refused, stray, freed, again, late = asyncio.run(all_of_it())
+    assert refused == Fail("held: another client holds it")
     assert stray == Fail("not-held: the lock is free, or another client holds it")
     assert isinstance(freed, Ok)
     assert isinstance(again, Ok)
@@ -174,24 +174,24 @@ def test_each_row_of_the_table_is_what_redis_answers_and_changes_nothing(
         roles = {name: status.role for name, status in statuses.items() if status is not None}
         master = Connection(next(node.address for node in cluster.nodes if roles[node.name] == "leader"))
         replica = Connection(next(node.address for node in cluster.nodes if roles[node.name] == "follower"))
-        found = set()
+        refusals = set()
         try:
             await master.call("SET", "row", "before")
-            found.add(await refusal(replica, "SET", "row", "after"))
-            found.add(await refusal(master, "SADD", "row", "after"))
-            found.add(await refusal(master, "XREADGROUP", "GROUP", "g", "c", "COUNT", 1, "STREAMS", "none", ">"))
+            refusals.add(await refusal(replica, "SET", "row", "after"))
+            refusals.add(await refusal(master, "SADD", "row", "after"))
+            refusals.add(await refusal(master, "XREADGROUP", "GROUP", "g", "c", "COUNT", 1, "STREAMS", "none", ">"))
             await master.call("CONFIG", "SET", "min-replicas-to-write", 8)
-            found.add(await refusal(master, "SET", "row", "after"))
+            refusals.add(await refusal(master, "SET", "row", "after"))
             await master.call("CONFIG", "SET", "min-replicas-to-write", 0)
             await replica.call("CONFIG", "SET", "replica-serve-stale-data", "no")
             await replica.call("REPLICAOF", "127.0.0.2", 1)  # no server is there
-            found.add(await refusal(replica, "GET", "row"))
+            refusals.add(await refusal(replica, "GET", "row"))
             await replica.call("CONFIG", "SET", "replica-serve-stale-data", "yes")
             assert await master.call("GET", "row") == "before"
         finally:
             await master.close()
             await replica.close()
-        return found
+        return refusals
 
     assert asyncio.run(all_of_it()) == set(WRITE_NEVER_HAPPENED)
 
@@ -228,7 +228,7 @@ def test_a_failover_loses_what_no_replica_had(cluster: LocalCluster, system: Red
         system.start(killed, "redis")
     assert kept == Ok(7)
     assert refusals
-    assert all(isinstance(each, Fail) for each in refusals)
+    assert all(isinstance(refusal, Fail) for refusal in refusals)
     assert read == Ok(7)
     assert written == Info("not-acknowledged: 1 of 2 replicas have it")
 
@@ -237,7 +237,7 @@ def test_a_pinned_client_reads_from_its_own_replica(cluster: LocalCluster, syste
     """With `--asks own`, and in the final reads, a replica answers reads itself and refuses writes."""
     asyncio.run(readiness.until_ready(system, READY_S))
     own = system_of(cluster, "register", asks=Asks.OWN)
-    found = [asyncio.run(ask(own, node, ("read", None), ("write", 9))) for node in cluster.nodes]
-    writes = [write for _, write in found]
-    assert sum(isinstance(each, Ok) for each in writes) == 1
-    assert sum(isinstance(each, Fail) and each.error.startswith("read-only: ") for each in writes) == 2
+    outcomes = [asyncio.run(ask(own, node, ("read", None), ("write", 9))) for node in cluster.nodes]
+    writes = [write for _, write in outcomes]
+    assert sum(isinstance(write, Ok) for write in writes) == 1
+    assert sum(isinstance(write, Fail) and write.error.startswith("read-only: ") for write in writes) == 2

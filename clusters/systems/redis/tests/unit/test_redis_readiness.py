@@ -37,7 +37,7 @@ def ready(monkeypatch: pytest.MonkeyPatch, offsets: Iterator[int], *, timeout_s:
         return ["slave", ADDRESS.format(1), 6379, "connected", 12_057 if node.name == "n2" else next(offsets)]
 
     monkeypatch.setattr(system, "answer_of", answer)
-    nodes = [Node(name=f"n{place}", address=ADDRESS.format(place)) for place in (1, 2, 3)]
+    nodes = [Node(name=f"n{number}", address=ADDRESS.format(number)) for number in (1, 2, 3)]
     redis = system.RedisSystem(SimpleNamespace(nodes=nodes), RedisOptions(), "set")
     sentinels = redis.service("sentinel")
     asyncio.run(sentinels.until_ready(nodes, timeout_s))

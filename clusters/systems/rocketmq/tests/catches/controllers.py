@@ -68,8 +68,8 @@ class Controller:
         beaten = self._beaten.setdefault(key, set())
         group = self.group(key)
         for _ in range(2):
-            alive = [each for each in sorted(beaten) if draws.random() < 0.8]
-            group = group._replace(live=tuple(Live(each, 0, draws.randrange(3)) for each in alive))
+            alive = [broker for broker in sorted(beaten) if draws.random() < 0.8]
+            group = group._replace(live=tuple(Live(broker, 0, draws.randrange(3)) for broker in alive))
             if beaten and group.sync is not None and group.sync.master_epoch and draws.random() < 0.1:
                 group, _answer = respond(group, "elect", {"id": -1, "designate": False})
         if invocation.f == "heartbeat":
@@ -101,7 +101,7 @@ class Controller:
             case "refused write applied", "elect", 0:
                 wrong = after, {"code": 2012}
             case "master dropped", "alter", 0 if after.sync is not None and len(after.sync.members) > 1:
-                members = tuple(each for each in after.sync.members if each != after.sync.master)
+                members = tuple(member for member in after.sync.members if member != after.sync.master)
                 wrong = after._replace(sync=after.sync._replace(members=members)), answer
         return wrong
 
@@ -116,7 +116,7 @@ def _elected(before: Group, chosen: int) -> tuple[Group, dict[str, Any]]:
         "master_epoch": elected.master_epoch,
         "sync_epoch": elected.epoch,
     }
-    said |= {"sync_set": [chosen], "members": [[each.id, each.address] for each in before.replicas or ()]}
+    said |= {"sync_set": [chosen], "members": [[replica.id, replica.address] for replica in before.replicas or ()]}
     address = before.address(chosen)
     return before._replace(sync=elected), said | ({"address": address} if address else {})
 

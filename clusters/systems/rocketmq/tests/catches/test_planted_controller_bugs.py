@@ -73,8 +73,8 @@ def parts_of(workload: GroupWorkload[Any], controller: Controller, seed: int, co
 @pytest.mark.parametrize("seed", range(2))
 def test_broker_ids_of_a_right_controller(seed: int, lossy: bool) -> None:
     """All parts are valid, with given and contended ids."""
-    found = parts_of(BrokerIdWorkload(), Controller(None, seed, lossy=lossy), seed)
-    assert {name: part.verdict for name, part in found.items()} == dict.fromkeys(
+    parts = parts_of(BrokerIdWorkload(), Controller(None, seed, lossy=lossy), seed)
+    assert {name: part.verdict for name, part in parts.items()} == dict.fromkeys(
         ("linearizable", "one-owner", "contended"), Verdict.VALID
     )
 
@@ -82,24 +82,24 @@ def test_broker_ids_of_a_right_controller(seed: int, lossy: bool) -> None:
 @pytest.mark.parametrize("seed", range(2))
 def test_two_owners_of_an_id(seed: int) -> None:
     """The model finds the mistakes, and so does the rule without a search."""
-    found = parts_of(BrokerIdWorkload(), Controller("two owners", seed), seed)
-    assert found["linearizable"].verdict is found["one-owner"].verdict is Verdict.INVALID
+    parts = parts_of(BrokerIdWorkload(), Controller("two owners", seed), seed)
+    assert parts["linearizable"].verdict is parts["one-owner"].verdict is Verdict.INVALID
 
 
 @pytest.mark.parametrize("seed", range(2))
 def test_a_stale_next_id(seed: int) -> None:
     """Only the model finds this mistake."""
-    found = parts_of(BrokerIdWorkload(), Controller("stale read", seed), seed)
-    assert found["linearizable"].verdict is Verdict.INVALID
-    assert found["one-owner"].verdict is Verdict.VALID
+    parts = parts_of(BrokerIdWorkload(), Controller("stale read", seed), seed)
+    assert parts["linearizable"].verdict is Verdict.INVALID
+    assert parts["one-owner"].verdict is Verdict.VALID
 
 
 @pytest.mark.parametrize("lossy", [False, True])
 @pytest.mark.parametrize("seed", range(2))
 def test_elections_of_a_right_controller(seed: int, lossy: bool) -> None:
     """All parts are valid, with won and lost elections."""
-    found = parts_of(ElectWorkload(), Controller(None, seed, lossy=lossy), seed)
-    assert {name: part.verdict for name, part in found.items()} == dict.fromkeys(
+    parts = parts_of(ElectWorkload(), Controller(None, seed, lossy=lossy), seed)
+    assert {name: part.verdict for name, part in parts.items()} == dict.fromkeys(
         ("linearizable", "one-master", "master-in-sync", "epochs-grow", "stood"), Verdict.VALID
     )
 
@@ -119,8 +119,8 @@ MEMBERS = [SyncStateSetWorkload, ControllerWorkload]
 @pytest.mark.parametrize("seed", range(3))
 def test_members_of_a_right_controller(workload: type[GroupWorkload[Any]], seed: int, lossy: bool) -> None:
     """A correct controller is valid, for any brokers that it regards as dead and any elections of its own."""
-    found = parts_of(workload(), Controller(None, seed, lossy=lossy, restless=True), seed)
-    assert {name: part.verdict for name, part in found.items()} == dict.fromkeys(
+    parts = parts_of(workload(), Controller(None, seed, lossy=lossy, restless=True), seed)
+    assert {name: part.verdict for name, part in parts.items()} == dict.fromkeys(
         ("linearizable", "one-master", "master-in-sync", "epochs-grow", "altered"), Verdict.VALID
     )
 
@@ -134,11 +134,11 @@ RULES = {"master dropped": "master-in-sync", "stale read": "epochs-grow", "epoch
 def test_mistakes_with_members(workload: type[GroupWorkload[Any]], mistake: str) -> None:
     """The model finds each mistake, although liveness is uncertain; so does the rule for it."""
     controller = Controller(mistake, 1, restless=True)
-    found = parts_of(workload(), controller, 1, count=400)
+    parts = parts_of(workload(), controller, 1, count=400)
     assert controller.made
-    assert found["linearizable"].verdict is Verdict.INVALID
+    assert parts["linearizable"].verdict is Verdict.INVALID
     if mistake in RULES:
-        assert found[RULES[mistake]].verdict is Verdict.INVALID
+        assert parts[RULES[mistake]].verdict is Verdict.INVALID
 
 
 @pytest.mark.parametrize("lossy", [False, True])
@@ -146,6 +146,6 @@ def test_mistakes_with_members(workload: type[GroupWorkload[Any]], mistake: str)
 def test_elections_with_heartbeats(seed: int, lossy: bool) -> None:
     """With living brokers, a correct controller is valid, and the epochs grow."""
     workload = ElectWorkload(ElectOptions(heartbeat_share=0.2))
-    found = parts_of(workload, Controller(None, seed, lossy=lossy, restless=True), seed)
-    assert {part.verdict for part in found.values()} == {Verdict.VALID}
-    assert found["one-master"].details["epochs"] > found["stood"].details["won"]
+    parts = parts_of(workload, Controller(None, seed, lossy=lossy, restless=True), seed)
+    assert {part.verdict for part in parts.values()} == {Verdict.VALID}
+    assert parts["one-master"].details["epochs"] > parts["stood"].details["won"]

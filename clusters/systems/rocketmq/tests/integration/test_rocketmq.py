@@ -88,8 +88,8 @@ async def views(system: RocketMQSystem) -> dict[str, NodeStatus | None]:
 
 def master(system: RocketMQSystem) -> Node:
     """The node of the master."""
-    found = asyncio.run(views(system))
-    [name] = [name for name, status in found.items() if status is not None and status.role == LEADER]
+    statuses = asyncio.run(views(system))
+    [name] = [name for name, status in statuses.items() if status is not None and status.role == LEADER]
     return next(node for node in system.front().nodes if node.name == name)
 
 
@@ -98,15 +98,15 @@ def test_sends_have_the_next_offset_and_every_replica_has_them(cluster: LocalClu
     first, second, _ = cluster.nodes
 
     async def all_of_it() -> tuple[list[Outcome], list[Outcome]]:
-        found = await ask(system.client(0, first), ("append", "a"), ("append", [1, 2]))
-        found += await ask(system.client(1, second), ("append", None))
+        outcomes = await ask(system.client(0, first), ("append", "a"), ("append", [1, 2]))
+        outcomes += await ask(system.client(1, second), ("append", None))
         await until_ok(system.client(0, first), "read", 2, 5.0)
-        found += await ask(system.client(1, second), ("read", 1), ("read", 7))
+        outcomes += await ask(system.client(1, second), ("read", 1), ("read", 7))
         whole = [await until_ok(system.client(2, node, pinned=True), "read", [0, 9], 10.0) for node in cluster.nodes]
-        return found, whole
+        return outcomes, whole
 
-    found, whole = asyncio.run(all_of_it())
-    assert found == [Ok(0, order=0), Ok(1, order=1), Ok(2, order=2), Ok([1, 2]), Ok(None)]
+    outcomes, whole = asyncio.run(all_of_it())
+    assert outcomes == [Ok(0, order=0), Ok(1, order=1), Ok(2, order=2), Ok([1, 2]), Ok(None)]
     assert whole == [Ok([[0, "a"], [1, [1, 2]], [2, None]])] * 3
 
 
@@ -130,16 +130,16 @@ def test_refusals_that_are_certain_leave_no_message(system: RocketMQSystem) -> N
     async def asked() -> tuple[list[Answer], int, int]:
         connection, other = await connect(lead, 2.0), await connect(slave, 2.0)
         before = await broker_requests.commit_log_end(connection)
-        found = [await broker_requests.send(connection, "nowhere", 0, b"1", 0)]
+        answers = [await broker_requests.send(connection, "nowhere", 0, b"1", 0)]
         fields = {"topic": "ordered", "readQueueNums": "1", "writeQueueNums": "1", "perm": "6", "order": "true"}
         defaults = {"defaultTopic": "TBW102", "topicFilterType": "SINGLE_TAG", "topicSysFlag": "0"}
         await connection.call(broker_requests.CREATE_TOPIC, None, extension=fields | defaults)
         await connection.call_bytes(UPDATE_CONFIGURATION, b"brokerPermission=4", extension={})
-        found.append(await broker_requests.send(connection, "ordered", 0, b"1", 0))
+        answers.append(await broker_requests.send(connection, "ordered", 0, b"1", 0))
         await connection.call_bytes(UPDATE_CONFIGURATION, b"brokerPermission=6", extension={})
         half = Answer(status=0, remark="", body={}, extension={"msgId": "0" * 32, "queueOffset": "0"})
-        found.append(await broker_requests.end_transaction(other, "labrys", half, "none", commits=True))
-        return found, before, await broker_requests.commit_log_end(connection)
+        answers.append(await broker_requests.end_transaction(other, "labrys", half, "none", commits=True))
+        return answers, before, await broker_requests.commit_log_end(connection)
 
     (unknown, forbidden, at_slave), before, after = asyncio.run(asked())
     for answer, table in [(unknown, REFUSED), (forbidden, REFUSED), (at_slave, END_REFUSED)]:
@@ -157,23 +157,27 @@ def test_batches_and_transactions(cluster: LocalCluster, system: RocketMQSystem)
     }
 
     async def at_once(sends: Sends, values: Sequence[Value]) -> list[Outcome]:
-        clients = [made[sends].client(place, node) for place in range(len(values))]
-        found = await asyncio.gather(
-            *(each.invoke(Invocation("append", value)) for each, value in zip(clients, values, strict=True))
+        clients = [made[sends].client(index, node) for index in range(len(values))]
+        outcomes = await asyncio.gather(
+            *(client.invoke(Invocation("append", value)) for client, value in zip(clients, values, strict=True))
         )
-        for each in clients:
-            await each.close()
-        return list(found)
+        for client in clients:
+            await client.close()
+        return list(outcomes)
 
     batch = asyncio.run(at_once(Sends.BATCHES, ["b0", "b1", "b2"]))
-    placed = {each.value: value for value, each in zip(["b0", "b1", "b2"], batch, strict=True) if isinstance(each, Ok)}
+    placed = {
+        outcome.value: value
+        for value, outcome in zip(["b0", "b1", "b2"], batch, strict=True)
+        if isinstance(outcome, Ok)
+    }
     first = min(placed)
     assert sorted(placed) == [first, first + 1, first + 2], batch
     values = [f"t{number}" for number in range(30)]  # their bodies decide which are rolled back
     ended = asyncio.run(at_once(Sends.TRANSACTIONS, values))
-    committed = [value for value, each in zip(values, ended, strict=True) if each == Ok(None)]
+    committed = [value for value, outcome in zip(values, ended, strict=True) if outcome == Ok(None)]
     assert 0 < len(committed) < len(values), ended
-    assert {each.error.partition(":")[0] for each in ended if isinstance(each, Fail)} == {"rolled-back"}
+    assert {outcome.error.partition(":")[0] for outcome in ended if isinstance(outcome, Fail)} == {"rolled-back"}
     last = first + 2 + len(committed)
     asyncio.run(until_ok(system.client(0, node), "read", last, 5.0))
     [whole] = asyncio.run(ask(system.client(0, node), ("read", [first, first + 99])))
@@ -198,9 +202,11 @@ def test_clients_keep_the_laws(
 
 def test_all_brokers_name_one_master_in_one_epoch(cluster: LocalCluster, system: RocketMQSystem) -> None:
     """The epoch is the term, and the end of the log is what is applied."""
-    found = asyncio.run(views(system))
-    [(leader, term, end)] = {(each.leader, each.term, each.applied_index) for each in found.values() if each}
-    assert len(found) == 3
+    statuses = asyncio.run(views(system))
+    [(leader, term, end)] = {
+        (status.leader, status.term, status.applied_index) for status in statuses.values() if status
+    }
+    assert len(statuses) == 3
     assert leader == master(system).name
     assert term == 1
     assert end
@@ -214,7 +220,9 @@ def test_a_new_master_has_everything_and_goes_on(cluster: LocalCluster, system: 
     system.kill(gone, ROLE)
     try:
         deadline_s = time.monotonic() + 20.0
-        while not (led := [each for each in asyncio.run(views(system)).values() if each and each.role == LEADER]):
+        while not (
+            led := [status for status in asyncio.run(views(system)).values() if status and status.role == LEADER]
+        ):
             assert time.monotonic() < deadline_s
         assert led[0].node != gone.name
         assert led[0].term is not None
@@ -258,7 +266,7 @@ def test_a_commit_log_on_dledger(system: RocketMQSystem) -> None:
             sent = asyncio.run(until_ok(on.client(0, alive), "append", "after", AGAIN_S))
             assert sent == Ok(2, order=2)
             on.start(lead, ROLE)
-            terms = {each.term for each in asyncio.run(views(on)).values() if each and each.role == LEADER}
+            terms = {status.term for status in asyncio.run(views(on)).values() if status and status.role == LEADER}
             assert len(terms) == 1
             for node in cluster.nodes:
                 whole = asyncio.run(until_ok(on.client(0, node, pinned=True), "read", [0, 9], 30.0))

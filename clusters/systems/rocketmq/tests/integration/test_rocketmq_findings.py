@@ -73,13 +73,13 @@ class Brokers:
     async def beat(self, broker: int, *, alive_ms: int) -> None:
         """Sends a heartbeat to each controller; it is good for `alive_ms`."""
         for node in self._nodes:
-            place = (broker, node.name)
-            if place not in self._connections:
-                self._connections[place] = await self._controllers.connect(node)
+            connection_key = (broker, node.name)
+            if connection_key not in self._connections:
+                self._connections[connection_key] = await self._controllers.connect(node)
             argument = {"id": broker, "epoch": 0, "max_offset": 0, "priority": 0}
             fields = REQUESTS["heartbeat"].fields(self._name, argument)
             fields["heartbeatTimeoutMills"] = str(alive_ms)
-            await self._connections[place].call(HEARTBEAT, None, extension=fields)
+            await self._connections[connection_key].call(HEARTBEAT, None, extension=fields)
 
     async def in_sync(self, leader: Connection, *, alive_ms: int) -> None:
         """Brings two brokers into the sync set; the first one is master."""
@@ -94,8 +94,8 @@ class Brokers:
 
     async def leave(self, *brokers: int) -> None:
         """Closes all connections of these brokers."""
-        for place in [place for place in self._connections if place[0] in brokers]:
-            await self._connections.pop(place).close()
+        for connection_key in [connection_key for connection_key in self._connections if connection_key[0] in brokers]:
+            await self._connections.pop(connection_key).close()
 
 
 def lives(state: dict[str, Any]) -> dict[int, bool]:
@@ -184,9 +184,9 @@ def test_a_request_that_lacks_a_field(system: RocketMQController) -> None:
             await connection.close()
 
     assert asyncio.run(answered("apply", "poison", {"id": 1, "check": "127.0.0.1:1;1"}))
-    found = asyncio.run(poison())
-    assert found is not None
-    assert found.status == 1
+    ended = asyncio.run(poison())
+    assert ended is not None
+    assert ended.status == 1
     is_jraft = system.options.consensus is Consensus.JRAFT
     assert asyncio.run(answered("next", "other", None)) is not is_jraft
     on_all(system.controllers.nodes, system.kill)

@@ -109,7 +109,7 @@ def test_a_group_without_a_master() -> None:
 @pytest.mark.parametrize("broker", [2, 9])
 def test_the_first_election(broker: int) -> None:
     """The first candidate becomes master, even a dead broker or an unknown id, whose address is missing."""
-    found = answer(*REGISTERED, elect(broker))
+    answered = answer(*REGISTERED, elect(broker))
     address = {"address": "b:1"} if broker == 2 else {}
     members = [[1, "a:1"], [2, "b:1"], [3, "c:1"]]
     expected = {
@@ -120,7 +120,7 @@ def test_the_first_election(broker: int) -> None:
         "sync_epoch": 1,
         "members": members,
     }
-    assert found == expected | address
+    assert answered == expected | address
 
 
 @pytest.mark.parametrize("designate", [False, True])
@@ -236,7 +236,7 @@ def test_clean_of_dead_brokers() -> None:
     assert answer(*REGISTERED, clean()) == {"code": 0}
     group, last = after(*REGISTERED, heartbeat(1), elect(1), clean(2))
     assert last == {"code": 0}
-    assert [each.id for each in group.replicas or ()] == [1, 3]
+    assert [replica.id for replica in group.replicas or ()] == [1, 3]
     assert group.next_id == 4
 
 
@@ -251,8 +251,8 @@ def test_clean_leaves_a_group_without_a_sync_set() -> None:
 
 def test_the_whole_state() -> None:
     """The answer to 1006 has every replica, and whether it is in sync and alive."""
-    found = answer(*REGISTERED, heartbeat(1), heartbeat(2), elect(1), alter(1, 1, [1, 2], 1), STATE)
-    assert found == {
+    answered = answer(*REGISTERED, heartbeat(1), heartbeat(2), elect(1), alter(1, 1, [1, 2], 1), STATE)
+    assert answered == {
         "code": 0,
         "known": True,
         "master": 1,
@@ -287,34 +287,34 @@ def requests(draws: random.Random) -> Request:
 def test_refusals_and_reads_change_nothing(seed: int) -> None:
     """An operation that observes leaves the state unchanged."""
     draws, group, model = random.Random(seed), Group(), BrokerGroup()
-    for place in range(300):
+    for index in range(300):
         f, argument = requests(draws)
         changed, said = respond(group, f, argument)
-        operation = operation_of(place, f, argument, said)
+        operation = operation_of(index, f, argument, said)
         assert model.step(group, model.call(operation)) == changed
         if model.observes(model.call(operation)):
             assert changed == group
         group = changed
 
 
-def operation_of(place: int, f: str, argument: Any, result: Any, kind: OpType = OpType.OK) -> Operation:
+def operation_of(index: int, f: str, argument: Any, result: Any, kind: OpType = OpType.OK) -> Operation:
     """An operation that overlaps with its neighbours."""
     return Operation(
-        process=place, f=f, value=argument, result=result if kind is OpType.OK else None, type=kind,
-        start_ns=place, end_ns=place, invoke_index=4 * place, complete_index=4 * place + 6,
+        process=index, f=f, value=argument, result=result if kind is OpType.OK else None, type=kind,
+        start_ns=index, end_ns=index, invoke_index=4 * index, complete_index=4 * index + 6,
     )  # fmt: skip
 
 
 def history(seed: int, count: int = 40) -> list[Operation]:
     """A history whose operations took effect sequentially; an eighth have no answer."""
     draws, group, operations = random.Random(seed), Group(), []
-    for place in range(count):
+    for index in range(count):
         f, argument = requests(draws)
         lost = draws.random() < 1 / 8 and f not in READS
         changed, said = respond(group, f, argument)
         if not (lost and draws.random() < 0.5):
             group = changed
-        operations.append(operation_of(place, f, argument, said, OpType.INFO if lost else OpType.OK))
+        operations.append(operation_of(index, f, argument, said, OpType.INFO if lost else OpType.OK))
     return operations
 
 
@@ -331,10 +331,12 @@ def test_every_algorithm_says_what_the_brute_force_says(seed: int) -> None:
     for number in range(40):
         operations = history(1000 * seed + number, count=6)
         if draws.random() < 0.5:
-            place = draws.randrange(6)
-            answers = [each.result for each in history(draws.randrange(10**6)) if each.f == operations[place].f]
-            if answers and operations[place].type is OpType.OK:
-                operations[place] = replace(operations[place], result=answers[0])
+            index = draws.randrange(6)
+            answers = [
+                operation.result for operation in history(draws.randrange(10**6)) if operation.f == operations[index].f
+            ]
+            if answers and operations[index].type is OpType.OK:
+                operations[index] = replace(operations[index], result=answers[0])
         truth = Verdict.VALID if brute.linearizable(BrokerGroup(), operations) else Verdict.INVALID
         seen.add(truth)
         for algorithm in ("auto", "linear", "wgl"):
@@ -347,18 +349,18 @@ def test_a_wrong_answer_is_found(seed: int) -> None:
     """A wrong next id is invalid."""
     operations = history(seed)
     operations.append(operation_of(len(operations) + 2, "next", None, {"code": 0, "next": 999}))
-    found = analysis(BrokerGroup(), operations, time_limit=20)
-    assert found.valid is Verdict.INVALID
-    assert "next 999" in found.explanation
+    result = analysis(BrokerGroup(), operations, time_limit=20)
+    assert result.valid is Verdict.INVALID
+    assert "next 999" in result.explanation
 
 
 def test_two_owners_of_an_id_are_explained() -> None:
     """The explanation has the state and its answer."""
     first = operation_of(0, *apply(1, "a;1"), {"code": 0})
     second = operation_of(9, *apply(1, "b;1"), {"code": 0})
-    found = analysis(BrokerGroup(), [first, second])
-    assert found.valid is Verdict.INVALID
-    assert "a group with the brokers 1 answers code 2014" in found.explanation
+    result = analysis(BrokerGroup(), [first, second])
+    assert result.valid is Verdict.INVALID
+    assert "a group with the brokers 1 answers code 2014" in result.explanation
 
 
 @pytest.mark.parametrize(

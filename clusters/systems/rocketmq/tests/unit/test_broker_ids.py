@@ -39,14 +39,15 @@ def test_the_streams_of_a_seed() -> None:
     said: Any = described(workload, seed=7, streams=5, count=60)
     assert said == described(workload, seed=7, streams=5, count=60)
     assert said != described(workload, seed=8, streams=5, count=60)
-    keys = [[operation["key"] for operation in each["operations"]] for each in said]
-    assert all(each == [f"k{place // 10}" for place in range(60)] for each in keys)
+    keys = [[operation["key"] for operation in stream["operations"]] for stream in said]
+    assert all(own_keys == [f"k{index // 10}" for index in range(60)] for own_keys in keys)
     checks = [
-        {operation["value"]["check"] for operation in each["operations"] if operation["f"] == "apply"} for each in said
+        {operation["value"]["check"] for operation in stream["operations"] if operation["f"] == "apply"}
+        for stream in said
     ]
-    assert all(len(each) == 1 for each in checks)
+    assert all(len(check) == 1 for check in checks)
     assert len(set.union(*checks)) == 5
-    applied = {operation["value"]["id"] for each in said for operation in each["operations"] if operation["value"]}
+    applied = {operation["value"]["id"] for stream in said for operation in stream["operations"] if operation["value"]}
     assert applied == {1, 2, 3, 4, 5}
 
 
@@ -55,11 +56,13 @@ def test_the_streams_of_elections() -> None:
     workload = ElectWorkload(ElectOptions(brokers=3, ops_per_group=50))
     said: Any = described(workload, seed=7, streams=5, count=60)
     assert said == described(workload, seed=7, streams=5, count=60)
-    for each in said:
-        operations = each["operations"]
+    for stream in said:
+        operations = stream["operations"]
         assert [operation["f"] for operation in operations[::10]] == ["apply"] * 6
         assert {operation["f"] for operation in operations} == {"apply", "elect", "replica"}
-        assert {operation["value"]["id"] for operation in operations if operation["value"]} == {1 + each["stream"] % 3}
+        assert {operation["value"]["id"] for operation in operations if operation["value"]} == {
+            1 + stream["stream"] % 3
+        }
 
 
 def elect(index: int, broker: int, result: dict[str, Any]) -> Operation:
@@ -87,7 +90,7 @@ def test_the_streams_of_members(workload: MemberWorkload[Any]) -> None:
     assert said == described(workload, seed=7, streams=5, count=100)
     operations = said[1]["operations"]
     assert [operation["f"] for operation in operations[:2]] == ["apply", "heartbeat"]
-    assert {operation["f"] for each in said for operation in each["operations"]} <= set(workload.functions)
+    assert {operation["f"] for stream in said for operation in stream["operations"]} <= set(workload.functions)
     alters = [operation["value"] for operation in operations if operation["f"] == "alter"]
     assert {alter["master"] for alter in alters} == {"last-seen"}
 
@@ -95,7 +98,9 @@ def test_the_streams_of_members(workload: MemberWorkload[Any]) -> None:
     asker = Asker(worker=1, process=1, node="n1", now_ns=0, workers=frozenset(range(5)))
     asked: list[Any] = [generator.ask(asker) for _ in range(12)]
     instead = {"alter": "apply"}
-    assert [each.f for each in asked] == [instead.get(each["f"], each["f"]) for each in operations[:12]]
+    assert [invocation.f for invocation in asked] == [
+        instead.get(operation["f"], operation["f"]) for operation in operations[:12]
+    ]
     for number in range(30):
         key = f"k{number}"
         value = {"id": 2, "check": "broker-1:10911;1"}
@@ -106,16 +111,16 @@ def test_the_streams_of_members(workload: MemberWorkload[Any]) -> None:
     for number in range(60):
         generator.update(Op(index=2, time_ns=2, process=1, type=OpType.OK, f="replica", value=seen, key=f"k{number}"))
     asked = [generator.ask(asker) for _ in range(200)]
-    altering = [each.value for each in asked if each.f == "alter"]
+    altering = [invocation.value for invocation in asked if invocation.f == "alter"]
     assert altering
-    assert all(each.items() >= {"master": 3, "master_epoch": 4}.items() for each in altering)
-    assert all(set(each) == {"master", "master_epoch", "sync_set", "sync_epoch"} for each in altering)
-    others = sum(1 in each["sync_set"] for each in altering)
+    assert all(argument.items() >= {"master": 3, "master_epoch": 4}.items() for argument in altering)
+    assert all(set(argument) == {"master", "master_epoch", "sync_set", "sync_epoch"} for argument in altering)
+    others = sum(1 in argument["sync_set"] for argument in altering)
     assert 0 < others < len(altering) / 2, "some sync sets have a broker without an id"
-    late = [each["sync_epoch"] for each in altering].count(8)
+    late = [argument["sync_epoch"] for argument in altering].count(8)
     assert 0 < late < len(altering) / 2, "some expect the epoch before"
-    assert [each["sync_epoch"] for each in altering].count(9) == len(altering) - late
-    assert all(3 in each["sync_set"] for each in altering)
+    assert [argument["sync_epoch"] for argument in altering].count(9) == len(altering) - late
+    assert all(3 in argument["sync_set"] for argument in altering)
 
 
 def test_shares_that_leave_nothing() -> None:

@@ -297,14 +297,14 @@ def outcome_of(f: str, answer: Answer) -> Outcome:
 def test_the_table_of_outcomes(f: str, code: int) -> None:
     """Each code means an answer, no effect, or an unknown effect; a read without an answer is a fail."""
     answer = said(code, {"nextBrokerId": "1"})
-    found = outcome_of(f, answer)
+    outcome = outcome_of(f, answer)
     meaning = TABLE[code][1] if code in TABLE else Meaning.UNKNOWN
     if meaning is Meaning.ANSWER:
-        assert isinstance(found, Ok)
-        assert found.value["code"] == code
+        assert isinstance(outcome, Ok)
+        assert outcome.value["code"] == code
     else:
-        assert isinstance(found, Info if meaning is Meaning.UNKNOWN and f == "apply" else Fail)
-        assert found.error == (TABLE[code][0] if code in TABLE else f"code-{code}")
+        assert isinstance(outcome, Info if meaning is Meaning.UNKNOWN and f == "apply" else Fail)
+        assert outcome.error == (TABLE[code][0] if code in TABLE else f"code-{code}")
 
 
 @pytest.mark.parametrize(
@@ -351,17 +351,17 @@ class Cluster:
             self.port = one.port
             controllers = Controllers(nodes=self.nodes, port=self.port)
             client = ControllerClient(controllers=controllers, node=self.nodes[0], follows=follows)
-            found = [await client.invoke(Invocation(f, ARGUMENTS.get(f), "b0")) for f in functions]
+            results = [await client.invoke(Invocation(f, ARGUMENTS.get(f), "b0")) for f in functions]
             await client.close()
-            return found
+            return results
 
 
 def test_a_following_client_goes_to_the_leader() -> None:
     """A refusal names the leader; the next request goes there."""
 
     async def main() -> None:
-        found = await Cluster().ask("next", "next", "apply", follows=True)
-        assert found == [Fail("not-leader: n2 leads"), Ok({"code": 0, "next": 1}), Ok({"code": 0})]
+        results = await Cluster().ask("next", "next", "apply", follows=True)
+        assert results == [Fail("not-leader: n2 leads"), Ok({"code": 0, "next": 1}), Ok({"code": 0})]
 
     run(main())
 
@@ -389,8 +389,8 @@ def test_a_split_client_reads_at_its_node() -> None:
             client = made.client(0, nodes[0])
             refused = Fail("not-leader: n2 leads")
             asked = ("apply", "apply", "next", "next")
-            found = [await client.invoke(Invocation(f, ARGUMENTS.get(f), "b0")) for f in asked]
-            assert found == [refused, Ok({"code": 0}), refused, refused]
+            results = [await client.invoke(Invocation(f, ARGUMENTS.get(f), "b0")) for f in asked]
+            assert results == [refused, Ok({"code": 0}), refused, refused]
             assert client.via is None
             assert isinstance(made.client(0, nodes[0], pinned=True), ControllerClient)
             await client.close()
@@ -416,8 +416,8 @@ def test_metadata_without_fields() -> None:
     async def main() -> None:
         async with scripted(lambda header, _: reply(header, 0)) as node:
             connection = await Controllers(nodes=[], port=node.port).connect(Node(name="n1", address=HOST))
-            found = await metadata(connection)
-            assert (found.leads, found.leader) == (False, None)
+            answer = await metadata(connection)
+            assert (answer.leads, answer.leader) == (False, None)
             await connection.close()
 
     run(main())
@@ -434,7 +434,7 @@ def test_what_is_lost() -> None:
                 follows=False,
             )
             lost = [await client.invoke(Invocation(f, ARGUMENTS[f], "b0")) for f in ("apply", "next")]
-        assert [type(each) for each in lost] == [Info, Fail]
+        assert [type(outcome) for outcome in lost] == [Info, Fail]
         refused = await client.invoke(Invocation("apply", ARGUMENTS["apply"], "b0"))
         assert isinstance(refused, Fail)
         assert refused.error.startswith("not-connected")
@@ -466,17 +466,17 @@ def test_a_broker_comes_and_leaves() -> None:
         async with scripted(at("127.0.0.1")) as one, scripted(at("127.0.0.2"), "127.0.0.2", one.port):
             nodes = [Node(name="n1", address=HOST), Node(name="n2", address="127.0.0.2")]
             client = ControllerClient(controllers=Controllers(nodes=nodes, port=one.port), node=nodes[0], follows=False)
-            held = client._heartbeats._connections
+            connections = client._heartbeats._connections
             assert await client.invoke(Invocation("heartbeat", ARGUMENTS["heartbeat"], "b0")) == Ok({"code": 0})
-            before = dict(held)
+            before = dict(connections)
             assert set(before) == {("b0", 1, "n1"), ("b0", 1, "n2")}
             assert await client.invoke(Invocation("heartbeat", ARGUMENTS["heartbeat"], "b0")) == Ok({"code": 0})
-            assert held == before
+            assert connections == before
             assert sorted(beats) == [("127.0.0.1", 904)] * 2 + [("127.0.0.2", 904)] * 2
             await client.invoke(Invocation("heartbeat", ARGUMENTS["heartbeat"], "b1"))
-            assert {place[0] for place in held} == {"b1"}
+            assert {connection_key[0] for connection_key in connections} == {"b1"}
             assert await client.invoke(Invocation("leave", {"id": 1}, "b1")) == Ok({"code": 0})
-            assert not held
+            assert not connections
             assert all(connection.closed for connection in before.values())
             await client.close()
         refused = await client.invoke(Invocation("heartbeat", ARGUMENTS["heartbeat"], "b1"))

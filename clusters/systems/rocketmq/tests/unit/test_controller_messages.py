@@ -48,7 +48,7 @@ def system(answer: Callable[[str], tuple[int, str, str]]) -> RocketMQController:
 
 
 @pytest.mark.parametrize(
-    ("answer", "found"),
+    ("answer", "expected"),
     [
         (
             (127, "bash: line 1: java: command not found\n", ""),
@@ -58,12 +58,12 @@ def system(answer: Callable[[str], tuple[int, str, str]]) -> RocketMQController:
         ((1, "", ""), "found none (`java -version` prints: nothing)"),
     ],
 )
-def test_a_jdk_that_is_too_old_or_missing(answer: tuple[int, str, str], found: str) -> None:
+def test_a_jdk_that_is_too_old_or_missing(answer: tuple[int, str, str], expected: str) -> None:
     """The message has the expected version, the found one, and how to install Java."""
     with pytest.raises(NodeError) as raised:
         system(lambda _: answer).install(NODES[0])
     assert "n1: expected Java 17 or later to run RocketMQ" in str(raised.value)
-    assert found in str(raised.value)
+    assert expected in str(raised.value)
     assert "`apt-get install openjdk-17-jre-headless` installs it" in str(raised.value)
 
 

@@ -19,18 +19,18 @@ ABSENT = {"code": 0, "known": False}
 def state(master: int | None, epoch: int, in_sync: list[int], sync_epoch: int, **more: Any) -> dict[str, Any]:
     """A group of the brokers 1 and 2, in the form of the answer to 1006."""
     told = {id_: [id_, f"broker-{id_}:1", False] for id_ in (1, 2)}
-    found = {
+    answer = {
         "code": 0, "known": True, "master_epoch": epoch, "sync_epoch": sync_epoch,
         "in_sync": [told[id_] for id_ in in_sync], "not_in_sync": [told[id_] for id_ in (1, 2) if id_ not in in_sync],
     }  # fmt: skip
-    return found | ({} if master is None else {"master": master}) | more
+    return answer | ({} if master is None else {"master": master}) | more
 
 
-def read(place: int, node: str, result: Any, f: str = "state") -> Operation:
+def read(index: int, node: str, result: Any, f: str = "state") -> Operation:
     """A final read through a controller."""
     return Operation(
-        process=0, f=f, value=None, result=result, type=OpType.OK, start_ns=place, end_ns=place, key="g",
-        invoke_index=2 * place, complete_index=2 * place + 1, node=node, phase=FINAL_PHASE,
+        process=0, f=f, value=None, result=result, type=OpType.OK, start_ns=index, end_ns=index, key="g",
+        invoke_index=2 * index, complete_index=2 * index + 1, node=node, phase=FINAL_PHASE,
     )  # fmt: skip
 
 

@@ -38,24 +38,24 @@ def configuration(**options: Any) -> dict[str, str]:
 @pytest.mark.parametrize("reads", [False, True])
 def test_a_node_on_dledger(reads: bool) -> None:
     """The configuration has the group, the node's id, and whether reads go through the log."""
-    found = configuration(process_read_event=reads)
-    assert found["controllerType"] == "DLedger"
-    assert found["controllerDLegerPeers"] == "n1-192.0.2.1:9878;n2-192.0.2.2:9878;n3-192.0.2.3:9878"
-    assert found["controllerDLegerSelfId"] == "n2"
-    assert found["processReadEvent"] == ("true" if reads else "false")
-    assert not [name for name in found if name.startswith("jRaft")]
+    settings = configuration(process_read_event=reads)
+    assert settings["controllerType"] == "DLedger"
+    assert settings["controllerDLegerPeers"] == "n1-192.0.2.1:9878;n2-192.0.2.2:9878;n3-192.0.2.3:9878"
+    assert settings["controllerDLegerSelfId"] == "n2"
+    assert settings["processReadEvent"] == ("true" if reads else "false")
+    assert not [name for name in settings if name.startswith("jRaft")]
 
 
 def test_a_node_on_jraft() -> None:
     """The configuration has the ports of both protocols, in the same order, and the snapshot interval."""
-    found = configuration(consensus=Consensus.JRAFT, snapshot_interval_s=10, election_timeout_ms=700)
-    assert found["controllerType"] == "jRaft"
-    assert found["listenPort"] == "9878"
-    assert found["jRaftServerId"] == "192.0.2.2:9880"
-    assert found["jRaftInitConf"] == "192.0.2.1:9880,192.0.2.2:9880,192.0.2.3:9880"
-    assert found["jRaftControllerRPCAddr"] == "192.0.2.1:9878,192.0.2.2:9878,192.0.2.3:9878"
-    assert (found["jRaftSnapshotIntervalSecs"], found["jRaftElectionTimeoutMs"]) == ("10", "700")
-    assert not [name for name in found if name.startswith("controllerDLeger")]
+    settings = configuration(consensus=Consensus.JRAFT, snapshot_interval_s=10, election_timeout_ms=700)
+    assert settings["controllerType"] == "jRaft"
+    assert settings["listenPort"] == "9878"
+    assert settings["jRaftServerId"] == "192.0.2.2:9880"
+    assert settings["jRaftInitConf"] == "192.0.2.1:9880,192.0.2.2:9880,192.0.2.3:9880"
+    assert settings["jRaftControllerRPCAddr"] == "192.0.2.1:9878,192.0.2.2:9878,192.0.2.3:9878"
+    assert (settings["jRaftSnapshotIntervalSecs"], settings["jRaftElectionTimeoutMs"]) == ("10", "700")
+    assert not [name for name in settings if name.startswith("controllerDLeger")]
 
 
 @pytest.mark.parametrize("count", [1, 3, 5, 7])
@@ -107,7 +107,9 @@ def status(node: str, leader: str | None) -> NodeStatus:
 )
 def test_ready(leaders: tuple[str | None, ...], missing: dict[str, str]) -> None:
     """Controllers are ready if all answer, one leads, and all name it; otherwise the result has what each lacks."""
-    said = {f"n{place}": None if who == "silent" else status(f"n{place}", who) for place, who in enumerate(leaders, 1)}
+    said = {
+        f"n{number}": None if who == "silent" else status(f"n{number}", who) for number, who in enumerate(leaders, 1)
+    }
     assert lacking(said) == missing
 
 

@@ -70,7 +70,7 @@ class WireController:
                 epochs = {"master_epoch": int(it["masterEpoch"]), "sync_epoch": body["syncStateSetEpoch"]}
                 return "alter", {"master": int(it["masterBrokerId"]), "sync_set": body["syncStateSet"], **epochs}
             case 1011:
-                ids = [int(each) for each in it["brokerControllerIdsToClean"].split(";") if each]
+                ids = [int(word) for word in it["brokerControllerIdsToClean"].split(";") if word]
                 return "clean", {"ids": ids, "living": it["isCleanLivingBroker"] == "true"}
             case 904:
                 figures = {"max_offset": int(it["maxOffset"]), "priority": int(it["electionPriority"])}
@@ -89,9 +89,9 @@ class WireController:
                 ]
                 for ours, theirs in (("in_sync", "inSyncReplicas"), ("not_in_sync", "notInSyncReplicas"))
             }
-            found = {"masterEpoch": said["master_epoch"], "syncStateSetEpoch": said["sync_epoch"], **replicas}
-            found |= {"masterBrokerId": said.get("master"), "masterAddress": said.get("address")}
-            return json.dumps({"replicasInfoTable": {name: found}})
+            table = {"masterEpoch": said["master_epoch"], "syncStateSetEpoch": said["sync_epoch"], **replicas}
+            table |= {"masterBrokerId": said.get("master"), "masterAddress": said.get("address")}
+            return json.dumps({"replicasInfoTable": {name: table}})
         if "sync_set" not in said:
             return ""
         sets = f'"syncStateSet":{json.dumps(said["sync_set"])},"syncStateSetEpoch":{said["sync_epoch"]}'

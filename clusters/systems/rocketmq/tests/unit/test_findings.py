@@ -25,15 +25,15 @@ OFFSETS_AGAIN = FINDINGS / "rocketmq-brokers-5.3.3-offsets-again"
 def test_the_offsets_that_a_broker_gave_again_are_found() -> None:
     """601 messages were acknowledged with offsets that other acknowledged messages have had for minutes."""
     history = OFFSETS_AGAIN / "history.jsonl.gz"
-    found = checked(history, "--workload", "log")
-    assert "Offset 2160 has two entries" in found
-    assert "601 conflict" in found
+    text = checked(history, "--workload", "log")
+    assert "Offset 2160 has two entries" in text
+    assert "601 conflict" in text
 
 
 def test_the_old_reads_of_a_controller_are_found() -> None:
     """A cut-off leader with a clock set back answers that a group has no brokers, after the group got one."""
-    found = checked(OLD_READ / "history.jsonl.gz", "--model", "clusters.systems.rocketmq.workloads.model:BrokerGroup")
-    assert "2 of 92 keys are invalid" in found
+    text = checked(OLD_READ / "history.jsonl.gz", "--model", "clusters.systems.rocketmq.workloads.model:BrokerGroup")
+    assert "2 of 92 keys are invalid" in text
 
 
 @pytest.mark.parametrize(
@@ -41,9 +41,9 @@ def test_the_old_reads_of_a_controller_are_found() -> None:
 )
 def test_the_second_first_master_of_a_group_is_found(finding: Path, keys: str, group: str) -> None:
     """Two elections without an answer both took effect, and one group is in epoch 2. No other key is invalid."""
-    found = checked(finding / "history.jsonl.gz", "--model", "clusters.systems.rocketmq.workloads.model:BrokerGroup")
-    assert f"{keys} is invalid" in found
-    assert f"Key {group}: " in found
+    text = checked(finding / "history.jsonl.gz", "--model", "clusters.systems.rocketmq.workloads.model:BrokerGroup")
+    assert f"{keys} is invalid" in text
+    assert f"Key {group}: " in text
     with gzip.open(finding / "history.jsonl.gz", "rt") as lines:
         events = [event for event in map(json.loads, lines) if event.get("key") == group]
     elections = [event["type"] for event in events if event["f"] == "elect" and event["type"] == "info"]

@@ -124,8 +124,8 @@ async def hand_over(reply: bytes) -> tuple[int, bytes]:
 @pytest.mark.parametrize(("content", "code"), [(b"", 0), (b"\x08\x00", 0), (REFUSED, 9996)])
 def test_a_transfer_of_jraft(content: bytes, code: int) -> None:
     """Request and answer are protobuf messages in frames of SOFABolt."""
-    found, sent = asyncio.run(hand_over(bolt(content)))
-    assert found == code
+    answered, sent = asyncio.run(hand_over(bolt(content)))
+    assert answered == code
     assert sent[:14] == struct.pack(">BBHBIBI", 1, 1, 1, 1, 1, 1, 2000)
     assert sent.index(jraft.TRANSFER) == jraft.REQUEST.size
     assert sent[jraft.REQUEST.size + len(jraft.TRANSFER) :].startswith(b"\x0a\x01g\x12")

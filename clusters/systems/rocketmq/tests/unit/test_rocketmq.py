@@ -16,7 +16,7 @@ from clusters.systems.rocketmq import broker_outcomes, brokers, name_servers, qu
 from clusters.systems.rocketmq.broker_options import Flush, RocketMQOptions
 from clusters.systems.rocketmq.broker_outcomes import NAMES, REFUSED, refusal
 from clusters.systems.rocketmq.brokers import Brokers
-from clusters.systems.rocketmq.controller_service import Brokers as Known
+from clusters.systems.rocketmq.controller_service import KnownBrokers
 from clusters.systems.rocketmq.log_client import RocketMQLogs
 from clusters.systems.rocketmq.options import Consensus
 from clusters.systems.rocketmq.producer import Producer
@@ -98,8 +98,8 @@ class Group:
             case 11:
                 self.pulls.append(int(fields["queueOffset"]))
                 first, most = int(fields["queueOffset"]), int(fields["maxMsgNums"])
-                places = [place for place in range(first, min(end, first + most)) if place not in self.damaged]
-                data = b"".join(record(self.log[place], offset=place) for place in places)
+                places = [offset for offset in range(first, min(end, first + most)) if offset not in self.damaged]
+                data = b"".join(record(self.log[offset], offset=offset) for offset in places)
                 return _framed(header, 0 if places else 19, {"maxOffset": str(end)}, data)
         return self._committed(header, fields)
 
@@ -151,9 +151,9 @@ def ask(
             route = Routes(name_servers=[NAME_SERVER], brokers=both, topic="labrys", interval_s=interval_s)
             producer = Producer(node=node, routes=route, follows=follows)
             client = RocketMQLogs(node=node, producer=producer, topic="labrys", whole=whole)
-            found = [await client.invoke(Invocation(f, value, "l0")) for f, value in operations]
+            outcomes = [await client.invoke(Invocation(f, value, "l0")) for f, value in operations]
             await client.close()
-            return found
+            return outcomes
 
     return asyncio.run(main())
 
@@ -179,15 +179,15 @@ def test_every_other_code_leaves_the_send_open(code: int) -> None:
 def test_a_client_that_follows_appends_at_the_master(monkeypatch: pytest.MonkeyPatch) -> None:
     """The offsets are the orders; a read of a range has only the entries of its key."""
     group = Group(log=[entry_body("other", 0)])
-    found = ask(monkeypatch, group, ("append", "a"), ("append", 7), ("read", [0, 9]), ("read", 2), ("read", 5))
-    assert found == [Ok(1, order=1), Ok(2, order=2), Ok([[1, "a"], [2, 7]]), Ok(7), Ok(None)]
+    outcomes = ask(monkeypatch, group, ("append", "a"), ("append", 7), ("read", [0, 9]), ("read", 2), ("read", 5))
+    assert outcomes == [Ok(1, order=1), Ok(2, order=2), Ok([[1, "a"], [2, 7]]), Ok(7), Ok(None)]
 
 
 def test_a_route_is_asked_for_again_after_the_interval_only(monkeypatch: pytest.MonkeyPatch) -> None:
     """A refusal does not change the route, as in RocketMQ's own clients."""
     group = Group(answers=[(2, REJECTED), (1, "in-sync replicas not enough")])
-    found = ask(monkeypatch, group, ("append", 1), ("append", 2), ("append", 3))
-    assert found == [
+    outcomes = ask(monkeypatch, group, ("append", 1), ("append", 2), ("append", 3))
+    assert outcomes == [
         Fail(f"system-busy: {REJECTED}"),
         Info("system-error: in-sync replicas not enough"),
         Ok(0, order=0),
@@ -207,7 +207,7 @@ def test_a_route_without_a_master_sends_nothing(monkeypatch: pytest.MonkeyPatch)
 
 def test_a_pinned_client_stays_at_its_broker(monkeypatch: pytest.MonkeyPatch) -> None:
     """A slave refuses messages, which is no outage, and answers reads from its own log."""
-    group = Group(log=[entry_body("l0", place) for place in range(3)], visible=2)
+    group = Group(log=[entry_body("l0", index) for index in range(3)], visible=2)
     append, read = ask(monkeypatch, group, ("append", 1), ("read", [0, 9]), follows=False)
     assert append == Fail(f"not-master: system-busy: {REJECTED}")
     assert read == Ok([[0, 0], [1, 1]])
@@ -217,7 +217,7 @@ def test_a_pinned_client_stays_at_its_broker(monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize("visible", [2, 3])
 def test_a_final_read_waits_until_the_replica_has_everything(monkeypatch: pytest.MonkeyPatch, visible: int) -> None:
     """A replica that lags is not read: what it lacks is not lost yet."""
-    group = Group(log=[entry_body("l0", place) for place in range(3)], visible=visible)
+    group = Group(log=[entry_body("l0", index) for index in range(3)], visible=visible)
     [read] = ask(monkeypatch, group, ("read", [0, 9]), follows=False, whole=True)
     if visible == 3:
         assert read == Ok([[0, 0], [1, 1], [2, 2]])
@@ -228,7 +228,7 @@ def test_a_final_read_waits_until_the_replica_has_everything(monkeypatch: pytest
 @pytest.mark.parametrize("damaged", [0, 1])
 def test_a_message_that_the_log_lacks_is_no_end(monkeypatch: pytest.MonkeyPatch, damaged: int) -> None:
     """A place in the queue without its message makes the read fail. It must not look like the end of the log."""
-    group = Group(log=[entry_body("l0", place) for place in range(3)], damaged={damaged})
+    group = Group(log=[entry_body("l0", index) for index in range(3)], damaged={damaged})
     [read] = ask(monkeypatch, group, ("read", [damaged, damaged + 1]))
     assert isinstance(read, Fail)
 
@@ -267,9 +267,9 @@ def consume(
             consumer._place = start
             topics = {"q0": Topic(name="labrys", consumers=[consumer])}
             client = RocketMQQueues(process=3, node=MASTER, producer=producer, topics=topics)
-            found = [await client.invoke(Invocation(f, value, "q0")) for f, value in operations]
+            outcomes = [await client.invoke(Invocation(f, value, "q0")) for f, value in operations]
             await client.close()
-            return found
+            return outcomes
 
     return asyncio.run(main())
 
@@ -278,17 +278,17 @@ def test_a_dequeue_takes_the_next_message_and_commits_its_place(monkeypatch: pyt
     """Values come out in their order, and a drain takes the rest. Then the queue is empty."""
     group = Group()
     put = [("enqueue", value) for value in (5, "six", [7])]
-    found = consume(monkeypatch, group, *put, ("dequeue", None), ("drain", None), ("dequeue", None), ("drain", None))
-    assert found[:5] == [Ok(5), Ok("six"), Ok([7]), Ok(5), Ok(["six", [7]])]
-    assert isinstance(found[5], Fail)
-    assert found[5].error.startswith("nothing-came: ")
-    assert found[6] == Ok([])
+    outcomes = consume(monkeypatch, group, *put, ("dequeue", None), ("drain", None), ("dequeue", None), ("drain", None))
+    assert outcomes[:5] == [Ok(5), Ok("six"), Ok([7]), Ok(5), Ok(["six", [7]])]
+    assert isinstance(outcomes[5], Fail)
+    assert outcomes[5].error.startswith("nothing-came: ")
+    assert outcomes[6] == Ok([])
     assert group.committed == 3
 
 
 def test_a_consumer_goes_on_at_the_committed_place(monkeypatch: pytest.MonkeyPatch) -> None:
     """So a value whose commit failed comes out again, and none is left out."""
-    group = Group(log=[entry_body("q0", place) for place in range(3)], committed=1, forgets=True)
+    group = Group(log=[entry_body("q0", index) for index in range(3)], committed=1, forgets=True)
     assert consume(monkeypatch, group, ("dequeue", None), ("dequeue", None)) == [Ok(1), Ok(1)]
     group.forgets = False
     assert consume(monkeypatch, group, ("dequeue", None), ("dequeue", None)) == [Ok(1), Ok(2)]
@@ -297,14 +297,14 @@ def test_a_consumer_goes_on_at_the_committed_place(monkeypatch: pytest.MonkeyPat
 def test_a_log_that_became_shorter_moves_the_place_back(monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise the consumer would leave out the next messages, and a loss would look like one of the queue."""
     group = Group(log=[entry_body("q0", 0)])
-    found = consume(monkeypatch, group, ("dequeue", None), ("enqueue", 8), ("dequeue", None), start=9)
-    assert isinstance(found[0], Fail)
-    assert found[1:] == [Ok(8), Ok(8)]
+    outcomes = consume(monkeypatch, group, ("dequeue", None), ("enqueue", 8), ("dequeue", None), start=9)
+    assert isinstance(outcomes[0], Fail)
+    assert outcomes[1:] == [Ok(8), Ok(8)]
 
 
 def test_a_drain_that_cannot_read_everything_takes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """It fails, and commits nothing."""
-    group = Group(log=[entry_body("q0", place) for place in range(3)], damaged={2})
+    group = Group(log=[entry_body("q0", index) for index in range(3)], damaged={2})
     [drained] = consume(monkeypatch, group, ("drain", None))
     assert isinstance(drained, Fail)
     assert group.committed is None
@@ -314,7 +314,7 @@ def test_a_commit_without_an_answer_loses_no_value(monkeypatch: pytest.MonkeyPat
     """The time limit of a dequeue ends before it takes a value. Else it would fail, and have the value."""
     monkeypatch.setattr(queue_client, "DEQUEUE_S", 0.3)
     monkeypatch.setattr(queue_client, "COMMIT_S", 0.6)
-    group = Group(log=[entry_body("q0", place) for place in range(2)], silent=True)
+    group = Group(log=[entry_body("q0", index) for index in range(2)], silent=True)
     assert consume(monkeypatch, group, ("dequeue", None)) == [Ok(0)]
 
 
@@ -338,8 +338,8 @@ def made(count: int = 6, **options: Any) -> RocketMQSystem:
 )
 def test_the_nodes_of_each_service(count: int, names: str, controllers: str, group: str) -> None:
     """With six nodes, no node has both a controller and a broker."""
-    found = {service.role: "".join(node.name[1:] for node in service.nodes) for service in made(count).services()}
-    assert found == {"namesrv": names, "controller": controllers, "broker": group}
+    by_role = {service.role: "".join(node.name[1:] for node in service.nodes) for service in made(count).services()}
+    assert by_role == {"namesrv": names, "controller": controllers, "broker": group}
 
 
 @pytest.mark.parametrize(
@@ -356,11 +356,11 @@ def test_the_configuration_of_a_broker(options: Any, lines: dict[str, str]) -> N
     system = made(**options)
     [daemon] = system.daemons(system.cluster.nodes[5], "broker")
     [config] = daemon.config_files.values()
-    found = dict(line.split("=", 1) for line in config.splitlines())
-    assert found["controllerAddr"] == "192.0.2.1:9878;192.0.2.2:9878;192.0.2.3:9878"
-    assert found["namesrvAddr"] == "192.0.2.1:9876;192.0.2.2:9876"
-    assert found["brokerIP1"] == "192.0.2.6"
-    assert {name: found[name] for name in lines} == lines
+    settings = dict(line.split("=", 1) for line in config.splitlines())
+    assert settings["controllerAddr"] == "192.0.2.1:9878;192.0.2.2:9878;192.0.2.3:9878"
+    assert settings["namesrvAddr"] == "192.0.2.1:9876;192.0.2.2:9876"
+    assert settings["brokerIP1"] == "192.0.2.6"
+    assert {name: settings[name] for name in lines} == lines
 
 
 def test_a_release_without_jraft() -> None:
@@ -393,13 +393,13 @@ def test_ready(known: tuple[str | None, str] | None, views: Sequence[str | None]
     view = None
     if known is not None:
         in_sync = [address[f"n{digit}"] for digit in known[1]]
-        view = Known(master=None if known[0] is None else address[known[0]], epoch=3, in_sync=in_sync)
+        view = KnownBrokers(master=None if known[0] is None else address[known[0]], epoch=3, in_sync=in_sync)
 
-    async def brokers_known() -> Known | None:
+    async def brokers_known() -> KnownBrokers | None:
         return view
 
     service = Brokers(system, system.front().nodes, cast("Any", SimpleNamespace(brokers=brokers_known)))
-    said = {f"n{place}": None if who == "silent" else status(f"n{place}", who) for place, who in enumerate(views, 4)}
+    said = {f"n{number}": None if who == "silent" else status(f"n{number}", who) for number, who in enumerate(views, 4)}
     assert asyncio.run(service._lacking(said)) == missing
 
 
@@ -410,15 +410,15 @@ def test_a_sync_set_that_is_whole_for_a_moment_is_not_ready(monkeypatch: pytest.
     said = {name: status(name, "n4") for name in ("n4", "n5", "n6")}
     now = {"s": 0.0, "members": 3}
 
-    async def brokers_known() -> Known:
-        return Known(master=members[0], epoch=3, in_sync=members[: int(now["members"])])
+    async def brokers_known() -> KnownBrokers:
+        return KnownBrokers(master=members[0], epoch=3, in_sync=members[: int(now["members"])])
 
     monkeypatch.setattr("clusters.systems.rocketmq.brokers.loop_s", lambda: now["s"])
     service = Brokers(system, system.front().nodes, cast("Any", SimpleNamespace(brokers=brokers_known)))
-    found = []
+    whole = []
     for now["s"], now["members"] in [(10.0, 3), (11.0, 2), (12.0, 3), (13.5, 3), (14.0, 3)]:
-        found.append(not asyncio.run(service.lacking(said)))
-    assert found == [False, False, False, False, True]
+        whole.append(not asyncio.run(service.lacking(said)))
+    assert whole == [False, False, False, False, True]
 
 
 def test_every_code_of_the_tables_has_a_name() -> None:

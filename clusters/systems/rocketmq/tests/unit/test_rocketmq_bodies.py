@@ -29,8 +29,8 @@ def test_an_entry_comes_back_from_its_body(entry: bytes, least: int, more: int) 
 def test_a_damaged_body_is_no_entry(entry: bytes, data: st.DataObject) -> None:
     """A byte of the filler or of the entry changes, or bytes of another message follow: then the whole body comes back."""
     body = filled(entry, Sizes(least=500, most=500))  # longer than each of these entries
-    place = data.draw(st.integers(0, len(body) - 1).filter(lambda at: body[at] != ord("\n")))
-    changed = body[:place] + bytes([body[place] ^ 1]) + body[place + 1 :]
+    offset = data.draw(st.integers(0, len(body) - 1).filter(lambda at: body[at] != ord("\n")))
+    changed = body[:offset] + bytes([body[offset] ^ 1]) + body[offset + 1 :]
     assert entry_in(changed) == changed
     cut = body[: data.draw(st.integers(len(entry) + 2, len(body) - 1))]
     assert entry_in(cut) == cut
@@ -41,11 +41,11 @@ def test_a_damaged_body_is_no_entry(entry: bytes, data: st.DataObject) -> None:
 def test_sizes_differ_and_stay() -> None:
     """Different entries have different sizes, and one entry always has the same."""
     sizes = Sizes(least=100, most=65_536)
-    found = [len(filled(entry_body(ONLY_KEY, value), sizes)) for value in range(200)]
-    assert found == [len(filled(entry_body(ONLY_KEY, value), sizes)) for value in range(200)]
-    assert len(set(found)) > 150
-    assert min(found) < 5_000
-    assert max(found) > 60_000
+    lengths = [len(filled(entry_body(ONLY_KEY, value), sizes)) for value in range(200)]
+    assert lengths == [len(filled(entry_body(ONLY_KEY, value), sizes)) for value in range(200)]
+    assert len(set(lengths)) > 150
+    assert min(lengths) < 5_000
+    assert max(lengths) > 60_000
 
 
 @pytest.mark.parametrize(("text", "least", "most"), [("0", 0, 0), ("300", 300, 300), ("100-65536", 100, 65_536)])

@@ -78,10 +78,10 @@ class Broker:
         raise AssertionError(f"request {header['code']}")
 
     def _records(self) -> list[bytes]:
-        found: list[bytes] = []
+        records: list[bytes] = []
         for offset, body in enumerate(self.bodies):
-            found.append(record(body, offset=offset, place=sum(map(len, found))))
-        return found
+            records.append(record(body, offset=offset, place=sum(map(len, records))))
+        return records
 
 
 def _framed(header: Mapping[str, Any], code: int, body: Any, fields: Mapping[str, str] | None = None) -> bytes:
@@ -114,8 +114,8 @@ def statuses(monkeypatch: pytest.MonkeyPatch, *group: Broker) -> list[NodeStatus
 def test_the_services_and_the_configuration() -> None:
     """There are no controllers. The ids are a letter and a number, as a broker needs them, whatever the names are."""
     system = made(5, mode=Mode.DLEDGER_COMMITLOG)
-    found = {service.role: [node.name for node in service.nodes] for service in system.services()}
-    assert found == {"namesrv": ["n1", "n2"], "broker": ["n3", "n4", "n5"]}
+    by_role = {service.role: [node.name for node in service.nodes] for service in system.services()}
+    assert by_role == {"namesrv": ["n1", "n2"], "broker": ["n3", "n4", "n5"]}
     [daemon] = system.daemons(system.cluster.nodes[3], "broker")
     [config] = daemon.config_files.values()
     lines = dict(line.split("=", 1) for line in config.splitlines())
@@ -152,14 +152,14 @@ def test_errors_behind_an_append_leave_the_send_open() -> None:
 
 def test_the_leader_of_the_group_leads(monkeypatch: pytest.MonkeyPatch) -> None:
     """The ids of the group are names of nodes, and the details say which broker acts as the master."""
-    found = statuses(monkeypatch, Broker(id=0), Broker(), Broker(leader=None))
-    assert [(each.role, each.leader, each.term) for each in found] == [
+    seen = statuses(monkeypatch, Broker(id=0), Broker(), Broker(leader=None))
+    assert [(status.role, status.leader, status.term) for status in seen] == [
         ("leader", "n4", 3),
         ("follower", "n4", 3),
         ("candidate", None, 3),
     ]
-    assert [(each.details or {})["master"] for each in found] == [True, False, False]
-    assert found[0].applied_index == sum(len(record(body)) for body in BODIES)
+    assert [(status.details or {})["master"] for status in seen] == [True, False, False]
+    assert seen[0].applied_index == sum(len(record(body)) for body in BODIES)
 
 
 def test_a_leader_whose_term_changes_does_not_lead(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -181,9 +181,9 @@ def test_ready(masters: Sequence[bool | None], missing: dict[str, str]) -> None:
     """Brokers are ready if all name one leader, and this one alone acts as the master."""
     said = {
         node.name: NodeStatus(
-            node=node.name, role="follower" if place else "leader", term=1, leader="n4", details={"master": acts}
+            node=node.name, role="follower" if index else "leader", term=1, leader="n4", details={"master": acts}
         )
-        for place, (node, acts) in enumerate(zip(NODES, masters, strict=True))
+        for index, (node, acts) in enumerate(zip(NODES, masters, strict=True))
     }
     service = DLedgerBrokers(made(mode=Mode.DLEDGER_COMMITLOG), NODES)
     assert asyncio.run(service.lacking(said)) == missing
@@ -205,10 +205,10 @@ def test_brokers_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     """Another message at the same place is found, and a log that grows is not compared."""
     verdicts = []
     for other in (BODIES, (b"one", b"TWO")):
-        found = Dumps()
-        for each in dumped(monkeypatch, Broker(), Broker(), Broker(bodies=other)):
-            found.add(cast("ReplicaState", each))
-        verdicts.append(replicas_equal(found.compared([node.name for node in NODES], seconds=1.0)).verdict)
+        dumps = Dumps()
+        for state in dumped(monkeypatch, Broker(), Broker(), Broker(bodies=other)):
+            dumps.add(cast("ReplicaState", state))
+        verdicts.append(replicas_equal(dumps.compared([node.name for node in NODES], seconds=1.0)).verdict)
     assert verdicts == [Verdict.VALID, Verdict.INVALID]
     assert dumped(monkeypatch, Broker(grows=7)) == [None]
 

@@ -56,10 +56,11 @@ RECORDS: st.SearchStrategy[dict[str, Any]] = st.builds(
 @given(st.lists(RECORDS, max_size=4))
 def test_what_a_broker_writes_is_read(some: list[dict[str, Any]]) -> None:
     """Each record has its queue, offset, topic and body, in both versions and with both sorts of addresses."""
-    data = b"".join(record(**each) for each in some)
+    data = b"".join(record(**fields) for fields in some)
     names = ("queue", "offset", "topic", "body")
     assert list(records_in(data)) == [
-        Record(**{name: each[name] for name in names}, place=each["place"], size=len(record(**each))) for each in some
+        Record(**{name: fields[name] for name in names}, place=fields["place"], size=len(record(**fields)))
+        for fields in some
     ]
 
 
@@ -67,23 +68,23 @@ def test_what_a_broker_writes_is_read(some: list[dict[str, Any]]) -> None:
 def test_any_bytes_are_records_or_an_error(data: bytes) -> None:
     """No bytes raise another error."""
     try:
-        found = list(records_in(data))
+        records = list(records_in(data))
     except NoAnswer:
         return
-    assert bool(found) == bool(data)
+    assert bool(records) == bool(data)
 
 
 @given(st.lists(RECORDS, min_size=1, max_size=3), st.data())
 def test_damaged_records_are_records_or_an_error(some: list[dict[str, Any]], draw: st.DataObject) -> None:
     """One changed byte, or a cut, gives records of at most the same bytes, or an error."""
-    data = bytearray(b"".join(record(**each) for each in some))
+    data = bytearray(b"".join(record(**fields) for fields in some))
     data[draw.draw(st.integers(0, len(data) - 1))] = draw.draw(st.integers(0, 255))
     cut = bytes(data[: draw.draw(st.integers(1, len(data)))])
     try:
-        found = list(records_in(cut))
+        records = list(records_in(cut))
     except NoAnswer:
         return
-    assert sum(len(each.body) for each in found) <= len(cut)
+    assert sum(len(parsed.body) for parsed in records) <= len(cut)
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,7 @@ import pytest
 
 from clusters.systems.rocketmq import brokers, controllers
 from clusters.systems.rocketmq.brokers import SHORT_S, Brokers
-from clusters.systems.rocketmq.controller_service import Brokers as Known
-from clusters.systems.rocketmq.controller_service import ControllerService
+from clusters.systems.rocketmq.controller_service import ControllerService, KnownBrokers
 from clusters.systems.rocketmq.controllers import ControllerProcesses
 from clusters.systems.rocketmq.options import ControllerOptions
 from clusters.systems.rocketmq.replica import GONE
@@ -74,17 +73,17 @@ class Broker:
                 return _framed(header, 0, {}, json.dumps({"master": self.ids[0] == 0, "inSyncSlaveNums": 2}))
             case 11:
                 first = int(header["extFields"]["queueOffset"])
-                given = itertools.takewhile(lambda place: place not in self.gone, range(first, len(self.bodies)))
-                data = b"".join(self._records()[place] for place in given if place < self.shown)
+                given = itertools.takewhile(lambda offset: offset not in self.gone, range(first, len(self.bodies)))
+                data = b"".join(self._records()[offset] for offset in given if offset < self.shown)
                 places = {"maxOffset": str(min(self.shown, len(self.bodies)))}
                 return _framed(header, 0 if data else 19, places, data)
         raise AssertionError(f"request {header['code']}")
 
     def _records(self) -> list[bytes]:
-        found: list[bytes] = []
+        records: list[bytes] = []
         for offset, body in enumerate(self.bodies):
-            found.append(record(body, offset=offset, place=sum(map(len, found))))
-        return found
+            records.append(record(body, offset=offset, place=sum(map(len, records))))
+        return records
 
 
 def _framed(header: Mapping[str, Any], code: int, fields: Mapping[str, str], body: str | bytes) -> bytes:
@@ -101,8 +100,10 @@ async def running(monkeypatch: pytest.MonkeyPatch, group: Sequence[Broker], in_s
             port = (await stack.enter_async_context(scripted(broker.answer, node.address, port))).port
         monkeypatch.setattr(brokers, "PORT", port)
 
-        async def known() -> Known:
-            return Known(master=f"127.0.0.4:{port}", epoch=1, in_sync=[f"127.0.0.{digit}:{port}" for digit in in_sync])
+        async def known() -> KnownBrokers:
+            return KnownBrokers(
+                master=f"127.0.0.4:{port}", epoch=1, in_sync=[f"127.0.0.{digit}:{port}" for digit in in_sync]
+            )
 
         yield Brokers(made(), NODES, cast("Any", SimpleNamespace(brokers=known)))
 
@@ -117,19 +118,19 @@ def dumped(
         monkeypatch.setattr(brokers, "loop_s", lambda: now["s"])
         async with running(monkeypatch, group, in_sync) as service:
             for now["s"] in after_s:
-                found = [await service.replica(node, 5.0) for node in NODES[: len(group)]]
-            return found
+                states = [await service.replica(node, 5.0) for node in NODES[: len(group)]]
+            return states
 
     return asyncio.run(main())
 
 
 def compared(dumps: Sequence[ReplicaState | None]) -> Part:
     """Returns the part about these dumps."""
-    found = Dumps()
-    for each in dumps:
-        if each is not None:
-            found.add(each)
-    return replicas_equal(found.compared([node.name for node in NODES], seconds=1.0))
+    all_dumps = Dumps()
+    for dump in dumps:
+        if dump is not None:
+            all_dumps.add(dump)
+    return replicas_equal(all_dumps.compared([node.name for node in NODES], seconds=1.0))
 
 
 def test_equal_brokers_are_equal(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,9 +193,9 @@ def test_messages_that_stay_away_are_found_and_late_ones_are_not(
 
 def test_pulls_that_stop_in_the_middle_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
     """The queue has a place whose message the log lacks."""
-    [found] = dumped(monkeypatch, Broker(gone=frozenset({0})), after_s=(0.0, SHORT_S))
-    assert found is not None
-    assert found.state["labrys/0/0"] == GONE
+    [state] = dumped(monkeypatch, Broker(gone=frozenset({0})), after_s=(0.0, SHORT_S))
+    assert state is not None
+    assert state.state["labrys/0/0"] == GONE
 
 
 def led(monkeypatch: pytest.MonkeyPatch, *group: Broker) -> list[NodeStatus]:
@@ -210,8 +211,8 @@ def led(monkeypatch: pytest.MonkeyPatch, *group: Broker) -> list[NodeStatus]:
 def judged(statuses: Sequence[NodeStatus]) -> Part:
     """Returns the part about masters and their epochs."""
     seen = [
-        Sighting(time_ns=number, node=each.node, role=each.role, term=each.term, leader=each.leader)
-        for number, each in enumerate(statuses)
+        Sighting(time_ns=number, node=status.node, role=status.role, term=status.term, leader=status.leader)
+        for number, status in enumerate(statuses)
     ]
     return one_leader_per_term(seen, Brokers.one_leader_per_term)
 
@@ -255,26 +256,26 @@ def observed(masters: Sequence[tuple[str | None, int]], role: str = "leader") ->
     async def status(node: Node, _: float) -> NodeStatus:
         return NodeStatus(node=node.name, role=role, term=9)
 
-    async def known(*_: Any) -> Known:
+    async def known(*_: Any) -> KnownBrokers:
         master, epoch = left.pop(0)
-        return Known(master=None if master is None else f"{master}:10911", epoch=epoch, in_sync=[])
+        return KnownBrokers(master=None if master is None else f"{master}:10911", epoch=epoch, in_sync=[])
 
     patched = cast("Any", service)
     patched.processes = SimpleNamespace(status=status)
     patched._brokers_of = known
     polls = [asyncio.run(service.statuses(service.nodes[0], 1.0)) for _ in masters]
     return [
-        Sighting(time_ns=number, node=each.node, role=each.role, term=each.term, leader=each.leader)
+        Sighting(time_ns=number, node=status.node, role=status.role, term=status.term, leader=status.leader)
         for number, statuses in enumerate(polls)
-        for each in statuses
-        if each.group == "brokers"
+        for status in statuses
+        if status.group == "brokers"
     ]
 
 
 def test_two_masters_in_one_epoch_of_the_controllers_are_found() -> None:
     """The leader of the controllers names the master of the brokers; a controller that does not lead names none."""
     seen = observed([("192.0.2.4", 1), (None, 2), ("192.0.2.5", 3), ("192.0.2.4", 4)])
-    assert [(each.node, each.role, each.leader) for each in seen[:2]] == [
+    assert [(sighting.node, sighting.role, sighting.leader) for sighting in seen[:2]] == [
         ("n1", "observer", "n4"),
         ("n1", "observer", None),
     ]

@@ -68,13 +68,13 @@ class Master:
 
 def _bodies(data: bytes) -> list[bytes]:
     """The bodies of a batch, as a broker reads them; see `MessageExtEncoder.encode`."""
-    found = []
+    bodies = []
     while data:
         size, _, _, _, length = struct.unpack_from(">iiiii", data)
-        found.append(data[20 : 20 + length])
+        bodies.append(data[20 : 20 + length])
         assert data[20 + length : size] == bytes(2)  # no properties
         data = data[size:]
-    return found
+    return bodies
 
 
 class OneMaster:
@@ -98,13 +98,15 @@ def sent(
                 Producer(node=MASTER, routes=cast("Routes", OneMaster()), follows=True, batches=shared, hold_s=hold_s)
                 for _ in bodies
             ]
-            clients = [RocketMQLogs(node=MASTER, producer=each, topic="labrys", whole=False) for each in producers]
+            clients = [
+                RocketMQLogs(node=MASTER, producer=producer, topic="labrys", whole=False) for producer in producers
+            ]
             appends = [Invocation("append", json.loads(body)["value"], "l0") for body in bodies]
             sends = [client.invoke(append) for client, append in zip(clients, appends, strict=True)]
-            found = await asyncio.gather(*sends) if at_once else [await each for each in sends]
+            outcomes = await asyncio.gather(*sends) if at_once else [await send for send in sends]
             for client in clients:
                 await client.close()
-            return list(found)
+            return list(outcomes)
 
     return asyncio.run(main())
 
@@ -126,8 +128,8 @@ def test_a_full_batch_is_followed_by_another(monkeypatch: pytest.MonkeyPatch) ->
     """Neither has more messages than the limit, and no message is left out."""
     monkeypatch.setattr(batches, "MOST_MESSAGES", 3)
     master = Master()
-    found = sent(monkeypatch, master, BODIES, hold_s=None, at_once=True)
-    assert sorted(each.value for each in found if isinstance(each, Ok)) == [0, 1, 2, 3]
+    outcomes = sent(monkeypatch, master, BODIES, hold_s=None, at_once=True)
+    assert sorted(outcome.value for outcome in outcomes if isinstance(outcome, Ok)) == [0, 1, 2, 3]
     assert len(master.asked) == 2
     assert sorted(master.log) == sorted(BODIES)
 
@@ -141,9 +143,9 @@ def test_the_outcome_of_a_batch_is_that_of_each_message(
 ) -> None:
     """A refusal is certain for all of them, and everything else is open for all of them."""
     master = Master(answers={320: answer}, silent=frozenset(silent))
-    found = sent(monkeypatch, master, BODIES, hold_s=None, at_once=True)
-    assert {type(each) for each in found} == {kind}
-    assert len(set(map(str, found))) == 1
+    outcomes = sent(monkeypatch, master, BODIES, hold_s=None, at_once=True)
+    assert {type(outcome) for outcome in outcomes} == {kind}
+    assert len(set(map(str, outcomes))) == 1
 
 
 def body_that(*, commits: bool) -> bytes:
@@ -159,8 +161,8 @@ def body_that(*, commits: bool) -> bytes:
 
 def in_transaction(monkeypatch: pytest.MonkeyPatch, master: Master, *, commits: bool) -> Outcome:
     """Sends one message in a transaction."""
-    [found] = sent(monkeypatch, master, [body_that(commits=commits)], hold_s=0.0, at_once=False)
-    return found
+    [outcome] = sent(monkeypatch, master, [body_that(commits=commits)], hold_s=0.0, at_once=False)
+    return outcome
 
 
 def test_a_commit_names_the_half_message(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,13 +13,13 @@ from clusters.systems.rocketmq.workloads.group import Group, Live, Replica, Sync
 from clusters.systems.rocketmq.workloads.uncertain import UncertainGroup, drifts, may_reach
 from harness.op import Operation, OpType
 
-REPLICAS = tuple(Replica(each, "a", "a;1") for each in (1, 2, 3))
+REPLICAS = tuple(Replica(number, "a", "a;1") for number in (1, 2, 3))
 MODEL = UncertainGroup()
 
 
 def group(sync: Sync, *live: int) -> Group:
     """A group of three brokers, some of which sent a heartbeat."""
-    return Group(REPLICAS, 4, sync, tuple(Live(each) for each in live))
+    return Group(REPLICAS, 4, sync, tuple(Live(broker) for broker in live))
 
 
 LED = group(Sync(1, 2, (1, 2), 5), 1, 2)
@@ -28,19 +28,19 @@ LED = group(Sync(1, 2, (1, 2), 5), 1, 2)
 def subsets(group: Group) -> list[tuple[Live, ...]]:
     """All possible sets of living brokers."""
     return [
-        tuple(each for place, each in enumerate(group.live) if chosen >> place & 1)
+        tuple(live for index, live in enumerate(group.live) if chosen >> index & 1)
         for chosen in range(1 << len(group.live))
     ]
 
 
 def elected(group: Group) -> set[Sync]:
     """The states that a controller reaches by one election of its own."""
-    found = set()
+    syncs = set()
     for live in subsets(group):
         after, _ = respond(group._replace(live=live), "elect", {"id": -1, "designate": False})
         assert after.sync is not None
-        found.add(after.sync)
-    return found
+        syncs.add(after.sync)
+    return syncs
 
 
 @pytest.mark.parametrize("live", [(1,), (2, 3), (1, 2, 3)])
@@ -86,7 +86,7 @@ def replica(master: int | None, epoch: int, members: list[int], sync_epoch: int)
 
 def won(broker: int, epoch: int, sync_epoch: int) -> dict[str, Any]:
     """The answer to a successful election."""
-    members = [[each.id, "a"] for each in REPLICAS]
+    members = [[member.id, "a"] for member in REPLICAS]
     return {
         "code": 0, "master": broker, "address": "a", "master_epoch": epoch, "sync_set": [broker],
         "sync_epoch": sync_epoch, "members": members,
@@ -177,7 +177,7 @@ def test_a_controller_that_elects_by_itself(seed: int) -> None:
         if real.sync is not None and real.sync.master_epoch and ever and draws.random() < 0.3:
             real, _ = respond(real, "elect", {"id": -1, "designate": False})
         live = tuple(
-            Live(each, 0, draws.randrange(3), draws.randrange(3)) for each in sorted(ever) if draws.random() < 0.7
+            Live(broker, 0, draws.randrange(3), draws.randrange(3)) for broker in sorted(ever) if draws.random() < 0.7
         )
         real = real._replace(live=live)
         f, argument = drawn(draws, real)
@@ -197,7 +197,7 @@ def drawn(draws: random.Random, group: Group) -> tuple[str, Any]:
     sync = group.sync or Sync()
     broker = draws.randint(1, 3)
     master = sync.master if sync.master is not None and draws.random() < 0.8 else broker
-    epochs = [each + draws.choice([0, 0, 0, 0, -1, 1]) for each in (sync.master_epoch, sync.epoch)]
+    epochs = [epoch + draws.choice([0, 0, 0, 0, -1, 1]) for epoch in (sync.master_epoch, sync.epoch)]
     members = sorted({master, *draws.sample([1, 2, 3], draws.randint(0, 2))})
     return draws.choice([
         ("apply", {"id": broker, "check": "a;1"}),

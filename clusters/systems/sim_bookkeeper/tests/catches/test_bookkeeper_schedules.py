@@ -94,9 +94,9 @@ def power_loss(bug: Bug) -> Any:
     assert stage.answers[1].code == outcomes.OK
     stage.disks["b1"].lose_power()
     stage.start("b1")
-    held = stage.processes["b1"]
-    assert isinstance(held, Bookie)
-    return dict(held.entries)
+    bookie = stage.processes["b1"]
+    assert isinstance(bookie, Bookie)
+    return dict(bookie.entries)
 
 
 def first_entry_lost(bug: Bug) -> Any:
@@ -282,7 +282,7 @@ def two_recoveries(bug: Bug) -> Any:
         return isinstance(message, Put) and message.meta.segments[-1].last is not None
 
     end = stage.ask("c1", LedgerRequest(KEY, "recover"))
-    stage.deliver(without=lambda *each: without_b1(*each) or closes(each[2]))
+    stage.deliver(without=lambda *mail: without_b1(*mail) or closes(mail[2]))
     stage.ask("c2", LedgerRequest(KEY, "recover"))
     stage.deliver(without=lambda _, __, message: closes(message))
     told = stage.ask("c2", LedgerRequest(KEY, "confirmed"))

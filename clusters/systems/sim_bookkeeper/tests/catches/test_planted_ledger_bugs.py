@@ -56,7 +56,7 @@ def test_a_bug_breaks_the_check(broken: str) -> None:
     if broken not in invalid:
         details = invalid[JUDGED].details
         assert details["counts"][broken]
-        assert all("The fragment from entry" in each["explanation"] for each in details["counterexamples"])
+        assert all("The fragment from entry" in detail["explanation"] for detail in details["counterexamples"])
 
 
 def test_a_reader_sees_an_entry_that_the_ledger_does_not_have() -> None:
@@ -65,7 +65,7 @@ def test_a_reader_sees_an_entry_that_the_ledger_does_not_have() -> None:
     assert trial is not None
     (part,) = trial.outcome.invalid
     assert part == JUDGED
-    (judged,) = [each for each in trial.outcome.parts if each.name == JUDGED]
+    (judged,) = [candidate for candidate in trial.outcome.parts if candidate.name == JUDGED]
     assert "1274 at offset 7 is lost: process 425 read 1274 at offset 7" in judged.reason
     assert "the last entry 6. The fragment from entry 0 on" in judged.reason
     assert "n1, n2 and n3 have 1274" in judged.reason

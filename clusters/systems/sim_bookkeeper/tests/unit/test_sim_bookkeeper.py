@@ -59,13 +59,13 @@ def test_truncation_removes_what_the_recovery_did_not_find() -> None:
     stage.deliver(without=lambda _, receiver, message: receiver == "b1" and isinstance(message, ReadNext))
     assert stage.answers[3] == Answer(outcomes.OK, 2)
     assert [read(stage, offset) for offset in range(3)] == [1, None, 3]
-    held = stage.processes["b1"]
-    assert isinstance(held, Bookie)
-    assert held.entries[KEY, 0] == {0: Entry(1), 1: Entry(None, truncates=2), 2: Entry(3)}
+    first = stage.processes["b1"]
+    assert isinstance(first, Bookie)
+    assert first.entries[KEY, 0] == {0: Entry(1), 1: Entry(None, truncates=2), 2: Entry(3)}
 
 
-@pytest.mark.parametrize(("cleans", "found"), [(True, 4), (False, 3)])
-def test_a_bookie_that_comes_back_has_entries_of_an_old_writer(cleans: bool, found: int) -> None:
+@pytest.mark.parametrize(("cleans", "last_value"), [(True, 4), (False, 3)])
+def test_a_bookie_that_comes_back_has_entries_of_an_old_writer(cleans: bool, last_value: int) -> None:
     """c1's entries 2 and 3 are on b1 only, and b4 replaces b1 in c2's recovery. c2's own entry 4 misses b4, so b1 replaces b4.
 
     It is acknowledged by b2 and b3. If b1 joins without deleting its entries, a read at b1 gives 3 in its place.
@@ -86,7 +86,7 @@ def test_a_bookie_that_comes_back_has_entries_of_an_old_writer(cleans: bool, fou
         stage.retry("c2")
         stage.deliver(without=lambda _, to, sent: to_b4(to, sent) or (to == "b1" and isinstance(sent, Add)))
     assert [fragment.bookies[0] for fragment in stage.log("c2").meta.segments[0].fragments] == ["b4", "b1"]
-    assert read(stage, 2) == found
+    assert read(stage, 2) == last_value
 
 
 @pytest.mark.parametrize(("protocol", "offset"), [(Protocol.LEDGERS, 1000), (Protocol.TERM_IDS, 1)])

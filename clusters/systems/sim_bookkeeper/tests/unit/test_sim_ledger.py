@@ -80,10 +80,10 @@ def test_a_recovery_fences_the_writer_and_keeps_what_it_finds() -> None:
     assert stage.answers[late] == Answer(outcomes.FENCED)
     assert [stage.carried_out(node, "recover") for node in ("c1", "c2")] == [1, 1]
     assert stage.carried_out("c2", "read", [0, 9]) == [[0, 1], [1, 2]]
-    held = stage.ask("md", AskHeld(KEY))
+    number = stage.ask("md", AskHeld(KEY))
     stage.deliver()
-    found: Any = stage.answers[held]
-    assert found.meta.segments[-1].last == 1
+    answer: Any = stage.answers[number]
+    assert answer.meta.segments[-1].last == 1
 
 
 def test_two_recoveries_agree_on_the_end() -> None:
@@ -94,7 +94,7 @@ def test_two_recoveries_agree_on_the_end() -> None:
     stage.start("c1")
     first = stage.request("c1", "recover")
     stage.deliver(
-        without=lambda *each: without_b1(*each) or (isinstance(each[2], Put) and each[2].meta.segments[-1].last == 0)
+        without=lambda *mail: without_b1(*mail) or (isinstance(mail[2], Put) and mail[2].meta.segments[-1].last == 0)
     )
     assert first not in stage.answers
     assert stage.carried_out("c2", "recover") == 1

@@ -119,17 +119,17 @@ class Stage:
                 for mail in self.mail
                 if mail[0] in names and mail[1] in names and (not kinds or type(mail[2]) in kinds)
             )
-            found = next(wanted, None)
-            if found is None:
+            letter = next(wanted, None)
+            if letter is None:
                 return
-            self.mail.remove(found)
-            self.nodes[found[1]].receive(found[0], found[2])
+            self.mail.remove(letter)
+            self.nodes[letter[1]].receive(letter[0], letter[2])
 
     def deliver(self, sender: str, to: str) -> None:
         """Delivers the oldest message from a node to another one."""
-        found = next(mail for mail in self.mail if mail[:2] == (sender, to))
-        self.mail.remove(found)
-        self.nodes[to].receive(sender, found[2])
+        letter = next(mail for mail in self.mail if mail[:2] == (sender, to))
+        self.mail.remove(letter)
+        self.nodes[to].receive(sender, letter[2])
 
     def lose(self, *names: str) -> None:
         """Loses all mail to and from some nodes; by default all mail."""

@@ -26,7 +26,7 @@ def test_who_trusts_a_lying_disk_is_found(bug: Bug) -> None:
     kinds, options, part = CONTROLS[bug]
     words = (*RUN, "--nemesis", kinds, "--fault-options", options)
     for version in (bug, Bug.NONE):
-        found = trial(*words, "--bug", str(version))
-        assert all(record.is_proven for record in found.result.faults), found.result.faults
-        invalid = [each.name for each in found.outcome.parts if each.verdict is Verdict.INVALID]
+        result = trial(*words, "--bug", str(version))
+        assert all(record.is_proven for record in result.result.faults), result.result.faults
+        invalid = [candidate.name for candidate in result.outcome.parts if candidate.verdict is Verdict.INVALID]
         assert (part in invalid) if version is bug else invalid == []

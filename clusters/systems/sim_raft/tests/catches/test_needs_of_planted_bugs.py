@@ -59,9 +59,9 @@ def lacking() -> Iterator[Lacking]:
         given = [word for name, fitting in needs.options.items() for word in (f"--{name}", str(fitting[0]))]
         if "reads" in needs.options:
             yield from (
-                Lacking(bug, ("--reads", each))
-                for each in ("read-index", "lease", "log")
-                if each not in needs.options["reads"]
+                Lacking(bug, ("--reads", reads))
+                for reads in ("read-index", "lease", "log")
+                if reads not in needs.options["reads"]
             )
         if "nodes" in needs.options:
             yield from (Lacking(bug, ("--nodes", str(odd))) for odd in (1, 3, 5))
@@ -86,8 +86,8 @@ def able(run: Lacking) -> tuple[str, ...]:
 @functools.cache
 def ran(bug: Bug, words: Sequence[str], kinds: Sequence[str], seed: int) -> tuple[Sequence[Operation], Verdict | None]:
     """Returns the operations of a run, and its verdict."""
-    found = trial(*RUN, "--nemesis", ",".join(kinds), *words, "--bug", str(bug), seed=seed)
-    return found.operations, found.outcome.verdict
+    result = trial(*RUN, "--nemesis", ",".join(kinds), *words, "--bug", str(bug), seed=seed)
+    return result.operations, result.outcome.verdict
 
 
 @pytest.mark.parametrize(

@@ -409,8 +409,8 @@ def flipped_bit(bug: Bug) -> bool:
     stage = written_by_three(bug)
     disk = stage.hosts["n3"].disk
     content = disk.read("log")
-    place = content.rindex(b"2]")
-    disk.write("log", content[:place] + b"3" + content[place + 1 :])
+    position = content.rindex(b"2]")
+    disk.write("log", content[:position] + b"3" + content[position + 1 :])
     disk.sync("log")
     stage.restart("n3")
     stage.beat("n1")

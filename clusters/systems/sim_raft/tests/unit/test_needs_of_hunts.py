@@ -54,7 +54,7 @@ def test_a_hunt_sets_what_a_bug_needs(bug: str, sets: str, tmp_path: Path, capsy
 
 
 @pytest.mark.parametrize(
-    ("words", "wanted", "found"),
+    ("words", "wanted", "given"),
     [
         ("--bug lease-too-long --reads log", "--reads lease", "--reads log"),
         ("--bug read-without-quorum --reads log", "--reads lease or read-index", "--reads log"),
@@ -71,11 +71,11 @@ def test_a_hunt_sets_what_a_bug_needs(bug: str, sets: str, tmp_path: Path, capsy
         ("--bug transfer-unchecked --nemesis kill", "a fault of the kind leadership-transfer", "the faults kill"),
     ],
 )
-def test_a_hunt_refuses_options_that_hide_the_bug(words: str, wanted: str, found: str) -> None:
+def test_a_hunt_refuses_options_that_hide_the_bug(words: str, wanted: str, given: str) -> None:
     """The error says what the bug needs, and what the options have."""
     with pytest.raises(InputError) as refused:
         cli.invoke(["hunt", *words.split(), "--runs", "1", "--jobs", "1"])
-    assert f"needs {wanted}, and this hunt has {found}, so it cannot find the bug; leave out " in str(refused.value)
+    assert f"needs {wanted}, and this hunt has {given}, so it cannot find the bug; leave out " in str(refused.value)
 
 
 def test_a_variable_that_hides_the_bug_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -128,7 +128,7 @@ def test_what_is_sent() -> None:
         unfit = [("write", "text"), ("write", 2**63), ("add", None), ("cas", 3)]
         return [await one.invoke(Invocation(f, value, "k")) for f, value in unfit]
 
-    assert all(isinstance(each, Fail) for each in run_virtual(go()))
+    assert all(isinstance(result, Fail) for result in run_virtual(go()))
     assert [body for _, body in connection.asked] == [
         Query("read", "only", None),
         Command("c", 1, "cas", "k", [None, 3]),

@@ -27,8 +27,8 @@ def test_the_page_has_each_option() -> None:
     """The page names all options, read modes, codes of answers, and modules."""
     for field in fields(SimRaftOptions):
         assert f"| `--{field.name.replace('_', '-')}` |" in PAGE
-    for each in Reads:
-        assert f"| `{each}`" in PAGE
+    for way in Reads:
+        assert f"| `{way}`" in PAGE
     for path in Path(clusters.systems.sim_raft.__file__).parent.glob("*.py"):
         if path.stem not in {"__init__", "bugs", "options", "roles", "messages", "system"}:
             assert f"`{path.stem}`" in PAGE

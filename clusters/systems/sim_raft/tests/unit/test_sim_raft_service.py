@@ -38,18 +38,18 @@ def test_a_machine_does_what_its_commands_say(workload: str) -> None:
     service = Service(workload, frozenset())
     last = 0
     for number, (f, value, code, answer) in enumerate(commands, 1):
-        found = service.apply(number * 10, encoded(Command("c", number, f, "k", value)))
+        result = service.apply(number * 10, encoded(Command("c", number, f, "k", value)))
         last = number * 10 if code == outcomes.OK else last
-        assert found == Result(code, answer, number * 10 if code == outcomes.OK else None)
+        assert result == Result(code, answer, number * 10 if code == outcomes.OK else None)
     assert service.read(Query("read", "k", asked)) == Result(outcomes.OK, read, last)
 
 
 @pytest.mark.parametrize("workload", MACHINES)
 def test_what_was_never_touched_is_there(workload: str) -> None:
     """An object before its first change has the order 0."""
-    found = Service(workload, frozenset()).read(Query("read", "k", 3 if workload == "log" else None))
-    assert found.order == 0
-    assert found.value == {"set": [], "counter": 0}.get(workload)
+    answer = Service(workload, frozenset()).read(Query("read", "k", 3 if workload == "log" else None))
+    assert answer.order == 0
+    assert answer.value == {"set": [], "counter": 0}.get(workload)
 
 
 def test_a_lock_is_its_holders() -> None:

@@ -21,7 +21,7 @@ def started(disk: SimDisk) -> Storage:
 
 def entries(*terms: int) -> tuple[Entry, ...]:
     """Returns entries of these terms, with different contents."""
-    return tuple(Entry(term, f"body {place} of {term}".encode()) for place, term in enumerate(terms))
+    return tuple(Entry(term, f"body {index} of {term}".encode()) for index, term in enumerate(terms))
 
 
 def filled(disk: SimDisk) -> Storage:
@@ -91,10 +91,10 @@ def test_a_flipped_bit_is_noticed_wherever_it_is() -> None:
     whole = SimDisk("n1")
     filled(whole)
     content = whole.read(LOG)
-    for place in range(0, len(content), 3):
+    for index in range(0, len(content), 3):
         disk = SimDisk("n1")
         filled(disk)
-        disk.write(LOG, content[:place] + bytes([content[place] ^ 1 << place % 8]) + content[place + 1 :])
+        disk.write(LOG, content[:index] + bytes([content[index] ^ 1 << index % 8]) + content[index + 1 :])
         storage = started(disk)
         assert storage.repairs_until == 5
         assert storage.after(0, 99) == entries(1, 1, 2, 2, 2)[: storage.last]
@@ -108,10 +108,10 @@ def test_the_log_of_an_earlier_time_is_noticed() -> None:
     storage.cut(5)
     storage.append(entries(3))
     disk.write(LOG, earlier)
-    found = started(disk)
-    assert (found.last, found.repairs_until) == (0, 5)
-    found.append(entries(1, 1, 2, 2, 3))
-    found.repaired()
+    restarted = started(disk)
+    assert (restarted.last, restarted.repairs_until) == (0, 5)
+    restarted.append(entries(1, 1, 2, 2, 3))
+    restarted.repaired()
     assert (started(disk).last, started(disk).repairs_until) == (5, 0)
 
 
@@ -122,8 +122,8 @@ def test_promises_of_an_earlier_time_are_noticed() -> None:
     earlier = disk.read("promises")
     storage.promise(7, "n3")
     disk.write("promises", earlier)
-    found = started(disk)
-    assert (found.term, found.vote) == (7, "n3")
+    restarted = started(disk)
+    assert (restarted.term, restarted.vote) == (7, "n3")
 
 
 def test_the_repair_ends_when_all_is_there_and_committed() -> None:
@@ -165,10 +165,10 @@ def test_a_snapshot_cuts_the_log_behind_it() -> None:
     storage = filled(disk)
     storage.keep_snapshot(Snapshot(4, 2, b'"state"'), trailing=2)
     disk.lose_power()
-    for found in (storage, started(disk)):
-        assert (found.base, found.base_term, found.last) == (2, 1, 5)
-        assert [found.term_at(index) for index in range(1, 6)] == [None, 1, 2, 2, 2]
-        assert found.snapshot == Snapshot(4, 2, b'"state"')
+    for loaded in (storage, started(disk)):
+        assert (loaded.base, loaded.base_term, loaded.last) == (2, 1, 5)
+        assert [loaded.term_at(index) for index in range(1, 6)] == [None, 1, 2, 2, 2]
+        assert loaded.snapshot == Snapshot(4, 2, b'"state"')
 
 
 @pytest.mark.parametrize("term", [2, 7])
@@ -177,9 +177,9 @@ def test_a_snapshot_of_another_history_drops_the_log(term: int) -> None:
     disk = SimDisk("n1")
     storage = filled(disk)
     storage.keep_snapshot(Snapshot(4, term, b"{}"), trailing=0)
-    for found in (storage, started(disk)):
-        assert (found.base, found.base_term) == (4, term)
-        assert found.last == (5 if term == 2 else 4)
+    for loaded in (storage, started(disk)):
+        assert (loaded.base, loaded.base_term) == (4, term)
+        assert loaded.last == (5 if term == 2 else 4)
 
 
 def test_a_snapshot_that_is_damaged_is_a_log_without_beginning() -> None:
@@ -188,8 +188,8 @@ def test_a_snapshot_that_is_damaged_is_a_log_without_beginning() -> None:
     storage = filled(disk)
     storage.keep_snapshot(Snapshot(4, 2, b"{}"), trailing=0)
     disk.damage(Damaging(how=How.FLIP, pattern=SNAPSHOT, pick=0.0, amount=1, seed=3))
-    found = started(disk)
-    assert (found.base, found.last, found.snapshot, found.repairs_until) == (0, 0, None, 5)
+    restarted = started(disk)
+    assert (restarted.base, restarted.last, restarted.snapshot, restarted.repairs_until) == (0, 0, None, 5)
 
 
 def test_power_may_go_between_the_snapshot_and_the_cut() -> None:
@@ -200,8 +200,8 @@ def test_power_may_go_between_the_snapshot_and_the_cut() -> None:
     storage = started(disk)
     storage.keep_snapshot(Snapshot(9, 4, b"{}"), trailing=0)
     disk.write(LOG, log)
-    found = started(disk)
-    assert (found.base, found.base_term, found.last, found.repairs_until) == (9, 4, 9, 0)
+    restarted = started(disk)
+    assert (restarted.base, restarted.base_term, restarted.last, restarted.repairs_until) == (9, 4, 9, 0)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -212,23 +212,23 @@ def test_a_restart_finds_what_was_there(seed: int) -> None:
     storage = started(disk)
     term = 1
     for _ in range(60):
-        kind, held = random.random(), storage.snapshot.index if storage.snapshot else 0
+        kind, least = random.random(), storage.snapshot.index if storage.snapshot else 0
         if kind < 0.5:
             term += random.random() < 0.3
             storage.append(entries(*[term] * random.randint(1, 4)))
-        elif kind < 0.65 and storage.last > held:
-            storage.cut(random.randint(held + 1, storage.last))
-        elif kind < 0.8 and storage.last > held:
-            index = random.randint(held + 1, storage.last)
+        elif kind < 0.65 and storage.last > least:
+            storage.cut(random.randint(least + 1, storage.last))
+        elif kind < 0.8 and storage.last > least:
+            index = random.randint(least + 1, storage.last)
             snapshot = Snapshot(index, storage.term_at(index) or 0, b"[]")
             storage.keep_snapshot(snapshot, trailing=random.randint(0, 3))
         elif kind < 0.9:
             storage.promise(storage.term + 1, random.choice([None, "n2"]))
         disk.lose_power()
-        found = started(disk)
-        assert found.entries == storage.entries
-        assert (found.base, found.base_term) == (storage.base, storage.base_term)
-        assert (found.vote, found.snapshot) == (storage.vote, storage.snapshot)
-        assert found.term == max(storage.term, storage.last_term)
-        assert found.repairs_until == 0
-        storage = found
+        restarted = started(disk)
+        assert restarted.entries == storage.entries
+        assert (restarted.base, restarted.base_term) == (storage.base, storage.base_term)
+        assert (restarted.vote, restarted.snapshot) == (storage.vote, storage.snapshot)
+        assert restarted.term == max(storage.term, storage.last_term)
+        assert restarted.repairs_until == 0
+        storage = restarted

@@ -98,10 +98,10 @@ def registers_verdicts(bug: Bug, *several: list[str]) -> list[str]:
     )  # fmt: skip
     trial = hunt.nth(3)
     assert trial is not None
-    operations = [each for each in trial.operations if each.f == TRANSACTION]
-    wrote = [each for each in operations if each.type is OpType.OK and not only_reads(each.value)]
+    operations = [operation for operation in trial.operations if operation.f == TRANSACTION]
+    wrote = [operation for operation in operations if operation.type is OpType.OK and not only_reads(operation.value)]
     assert wrote
-    assert all(each.order is not None for each in wrote)
+    assert all(operation.order is not None for operation in wrote)
     columns = of_operations(operations)
     return [
         str(judge(columns, workload="rw-register", model="serializable", sources=sources).verdict)

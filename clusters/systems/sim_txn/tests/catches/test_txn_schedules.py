@@ -286,7 +286,7 @@ def reads_of_a_replica(bug: Bug) -> Any:
         machine.sent.clear()
         node.receive("client", Request(1, ReadOnly(("x", "y"))))
         seen.append(machine.answer().value)
-    return [each for each in seen if each not in ([None, None], [[1], None], [[1], [2]])]
+    return [view for view in seen if view not in ([None, None], [[1], None], [[1], [2]])]
 
 
 class Group:

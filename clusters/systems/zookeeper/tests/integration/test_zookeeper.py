@@ -91,7 +91,7 @@ def test_a_lock_has_one_holder_until_its_release_or_the_end_of_its_session(
         try:
             taken = await holder.invoke(acquire)
             assert isinstance(taken, Ok)
-            held = await other.invoke(acquire)
+            refused = await other.invoke(acquire)
             stray = await other.invoke(acquire._replace(f="release", value=taken.value))
             freed = await holder.invoke(acquire._replace(f="release", value=taken.value))
             again = await holder.invoke(acquire)
@@ -103,10 +103,10 @@ def test_a_lock_has_one_holder_until_its_release_or_the_end_of_its_session(
         finally:
             await holder.close()
             await other.close()
-        return [held, stray, without_order(freed)], again, late
+        return [refused, stray, without_order(freed)], again, late
 
-    (held, stray, freed), again, late = asyncio.run(all_of_it())
-    assert held == Fail("held: another client holds it")
+    (refused, stray, freed), again, late = asyncio.run(all_of_it())
+    assert refused == Fail("held: another client holds it")
     assert stray == Fail("not-held: this client has no child with this token")
     assert isinstance(freed, Ok)
     assert isinstance(again, Ok)
@@ -155,10 +155,10 @@ def test_one_node_leads_in_an_epoch_and_the_replicas_are_equal(cluster: LocalClu
 
     async def views() -> tuple[list[tuple[str, int | None]], list[Any]]:
         await asyncio.sleep(0.5)  # followers apply the last write
-        found = [await first_status(system, node, 2.0) for node in cluster.nodes]
+        statuses = [await first_status(system, node, 2.0) for node in cluster.nodes]
         states = [await system.replica(node, 5.0) for node in cluster.nodes]
-        return [(each.role, each.term) for each in found if each is not None], [
-            each.state for each in states if each is not None
+        return [(status.role, status.term) for status in statuses if status is not None], [
+            state.state for state in states if state is not None
         ]
 
     roles, states = asyncio.run(views())
@@ -204,6 +204,6 @@ def test_without_a_quorum_a_write_is_indeterminate_and_nobody_connects(
         asyncio.run(system.until_ready(cluster.nodes, READY_S))
     assert isinstance(written, Info)
     assert written.error.startswith("no-answer")
-    for each in (refused_session, unreachable):
-        assert isinstance(each, Fail)
-        assert each.error.startswith("not-connected")
+    for outcome in (refused_session, unreachable):
+        assert isinstance(outcome, Fail)
+        assert outcome.error.startswith("not-connected")

@@ -106,9 +106,9 @@ def test_what_is_known_without_a_usable_answer(
 
 def test_a_node_that_takes_part_in_an_election_has_no_status() -> None:
     """`srvr` has a zxid and a mode only while the node serves."""
-    found = SRVR.search("Zookeeper version: 3.9.3\nReceived: 1\nZxid: 0x20000001c\nMode: follower\nNode count: 5\n")
-    assert found is not None
-    assert (int(found[1], 16) >> 32, found[2]) == (2, "follower")
+    match = SRVR.search("Zookeeper version: 3.9.3\nReceived: 1\nZxid: 0x20000001c\nMode: follower\nNode count: 5\n")
+    assert match is not None
+    assert (int(match[1], 16) >> 32, match[2]) == (2, "follower")
     assert SRVR.search("This ZooKeeper instance is not currently serving requests\n") is None
 
 
@@ -147,9 +147,9 @@ def test_a_dump_asks_only_znodes_with_children_for_them(monkeypatch: pytest.Monk
     monkeypatch.setattr(system_module, "Connection", Tree)
     cluster: Any = Paper(["n1"])
     system = ZooKeeperSystem.made(cluster, ZooKeeperOptions(), "set", None)
-    found = asyncio.run(system.replica(cluster.nodes[0], 5.0))
-    assert found is not None
-    assert found.state == {path: ["5", 1, 7, 0] for path in tree if path != "/labrys"}
+    state = asyncio.run(system.replica(cluster.nodes[0], 5.0))
+    assert state is not None
+    assert state.state == {path: ["5", 1, 7, 0] for path in tree if path != "/labrys"}
     assert [path for kind, path in asked if kind == "GetChildren"] == ["/labrys", "/labrys/set"]
 
 

@@ -103,8 +103,8 @@ def test_a_transaction_sees_its_own_writes() -> None:
         ["r", "x", None],
         ["r", "y/", None],
     ]
-    found = asyncio.run(outcome_of(Client(store), mops))
-    assert found == Ok(
+    outcome = asyncio.run(outcome_of(Client(store), mops))
+    assert outcome == Ok(
         [["r", "x", None], ["append", "x", 1], ["append", "x", 2], ["r", "x", [1, 2]], ["r", "y/", None]],
         order=1,
     )
@@ -124,8 +124,8 @@ def test_the_level_is_the_promised_one(checks: Checks, holds: str, broken: str |
     random, verdicts = Random(38), set()
     for _ in range(20):
         history = of_operations(asyncio.run(_history(random, checks)))
-        found = judge(history, workload="list-append", model=holds)
-        assert str(found.verdict) == "valid", found.anomalies
+        judgement = judge(history, workload="list-append", model=holds)
+        assert str(judgement.verdict) == "valid", judgement.anomalies
         if broken:
             verdicts.add(str(judge(history, workload="list-append", model=broken).verdict))
     assert broken is None or "invalid" in verdicts
@@ -151,7 +151,7 @@ def test_a_transaction_that_has_not_read_has_written_nothing(error: Exception) -
         raise error
 
     store.catch_up = catch_up  # type: ignore[method-assign]
-    found = asyncio.run(outcome_of(Client(store), [["append", "x", 1]]))
-    assert isinstance(found, Fail)
-    assert found.error.startswith("not-read: ")
+    outcome = asyncio.run(outcome_of(Client(store), [["append", "x", 1]]))
+    assert isinstance(outcome, Fail)
+    assert outcome.error.startswith("not-read: ")
     assert not store.znodes

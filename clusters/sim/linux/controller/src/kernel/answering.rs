@@ -128,8 +128,11 @@ impl Kernel {
         let hears = self.has_news();
         let is_alone = self.runnable.is_empty() && !hears;
         let is_signalled = self.threads[thread].signals.is_signalled;
-        let sleeps =
-            is_alone && !is_signalled && self.threads[thread].registers.orig_rax == libc::SYS_nanosleep as u64;
+        let clock = &self.nodes[self.threads[thread].node].clock;
+        let sleeps = is_alone
+            && !is_signalled
+            && clock.is_right()
+            && self.threads[thread].registers.orig_rax == libc::SYS_nanosleep as u64;
         if sleeps {
             self.answering.draw(&self.settings, &self.scheduling);
         }

@@ -396,7 +396,7 @@ impl Kernel {
         const FREE: u64 = 6 << 30;
         const PROCESSES: u8 = 100;
         let mut info = vec![0; 112];
-        info[..8].copy_from_slice(&((super::MONOTONIC_START + self.now) / super::SECOND).to_le_bytes());
+        info[..8].copy_from_slice(&(self.monotonic(self.threads[thread].node) / super::SECOND).to_le_bytes());
         info[32..40].copy_from_slice(&MEMORY.to_le_bytes());
         info[40..48].copy_from_slice(&FREE.to_le_bytes());
         info[80] = PROCESSES;

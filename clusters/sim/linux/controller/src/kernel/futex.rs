@@ -60,7 +60,9 @@ impl Kernel {
                     0 => None,
                     timeout => match Self::read_time(tid, timeout) {
                         None => return failed(EFAULT),
-                        Some(relative) if command == libc::FUTEX_WAIT => Some(self.now + relative.max(0) as u64),
+                        Some(relative) if command == libc::FUTEX_WAIT => {
+                            Some(self.after(self.threads[thread].node, relative.max(0) as u64))
+                        }
                         Some(absolute) => {
                             let is_realtime = flags & libc::FUTEX_CLOCK_REALTIME != 0;
                             let clock = if is_realtime { libc::CLOCK_REALTIME } else { libc::CLOCK_MONOTONIC };

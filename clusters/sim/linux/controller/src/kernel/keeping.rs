@@ -230,7 +230,8 @@ impl Kernel {
             }
         }
         let factor = LEAST_SYNC + (1.0 - LEAST_SYNC) * self.disks[node].chance.exponential();
-        let time = scaled(self.nodes[node].sync_mean, factor);
+        let time = scaled(self.sync_mean(node), factor);
+        self.threads[thread].sync_began = self.now;
         self.block(thread, Wait::Sync, Some(self.now + time));
         Outcome::Block
     }
@@ -278,6 +279,7 @@ impl Kernel {
 
     /// A sync ends. Returns the error that its thread gets, if it failed.
     pub(super) fn end_sync(&mut self, thread: ThreadId, number: c_long) -> Option<c_int> {
+        self.count_sync(thread);
         let refused = self.threads[thread].refused.take();
         let disk = &mut self.disks[self.threads[thread].node];
         let begun = self.threads[thread].syncing.take();

@@ -22,6 +22,7 @@ mod pages;
 mod processes;
 mod running;
 mod signals;
+mod slow;
 mod sockets;
 mod stalls;
 mod steps;
@@ -56,6 +57,7 @@ pub use objects::{Kind, Object};
 pub use running::watch;
 pub use steps::Wanted;
 pub use tcp::Phase;
+pub use time::Clock;
 
 use objects::HUNG_UP;
 use stalls::Stalls;
@@ -199,6 +201,8 @@ pub struct Thread {
     pub pieces: u32,
     /// The flags and the clear-tid word of its call that makes a thread.
     pub making: (u64, u64),
+    /// When its last sync began.
+    pub sync_began: Nanos,
     /// Of a sync that goes on: what it makes durable.
     pub syncing: Option<disk::Begun>,
     /// Of a sync that will fail: how.
@@ -253,7 +257,8 @@ pub struct Node {
     pub name: String,
     pub address: Ipv4Addr,
     pub environment: Vec<String>,
-    /// How far its wall clock is from the true time.
+    /// The time that has passed on it, and how far its wall clock is ahead of that.
+    pub clock: Clock,
     pub clock_offset: i64,
     pub is_down: bool,
     /// Its shared memory of System V, since its first program.
@@ -327,6 +332,8 @@ pub struct Kernel {
     disks: Vec<disk::Disk>,
     /// The calls that failed by the rules of faults.
     pub failures: Vec<Failure>,
+    /// The rules of faults that slow syncs down.
+    pub slow: Vec<slow::Slow>,
     pub steps: steps::Steps,
     /// How many volumes there are.
     volumes: usize,
@@ -386,6 +393,7 @@ impl Kernel {
             links: network::Links::new(seed, nodes.len()),
             disks: nodes.iter().map(|node| disk::Disk::new(seed, &node.name)).collect(),
             failures: Vec::new(),
+            slow: Vec::new(),
             steps: steps::Steps::default(),
             volumes: 0,
             removed: 0,

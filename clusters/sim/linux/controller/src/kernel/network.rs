@@ -17,6 +17,9 @@ pub const FIRST_RETRANSMISSION: Nanos = 200 * MILLISECOND;
 pub const FIRST_CONNECT_RETRY: Nanos = SECOND;
 const LATE: Nanos = 300 * MILLISECOND;
 const LONGEST_PAUSE: Nanos = 120 * SECOND; // TCP_RTO_MAX
+const SEGMENT: u64 = 1_448; // bytes of a stream in a packet of Ethernet
+const SEGMENT_HEADERS: u64 = 66; // of Ethernet, IP and TCP
+const DATAGRAM_HEADERS: u64 = 42;
 const MOST_RETRANSMISSIONS: u32 = 15; // tcp_retries2 of Linux
 
 /// What a direction does with the messages in it.
@@ -48,6 +51,28 @@ pub struct Disturbance {
     pub jitter: f64,
     /// The share without this delay.
     pub hurry: f64,
+    /// How many bits leave a node in a second, over all of its links; 0: no limit.
+    pub rate: f64,
+    /// The longest time that a datagram waits for the others before it. What a stream sends waits for as long as it takes.
+    pub queue: Nanos,
+}
+
+/// A message that a node sends at a time.
+#[derive(Clone, Copy)]
+struct Sent {
+    at: Nanos,
+    /// Its bytes, with the headers of its packets.
+    bytes: u64,
+    is_datagram: bool,
+}
+
+impl Sent {
+    /// Returns a message with some bytes of a program.
+    fn new(at: Nanos, bytes: usize, is_datagram: bool) -> Self {
+        let headers = if is_datagram { DATAGRAM_HEADERS } else { SEGMENT_HEADERS };
+        let packets = (bytes as u64).div_ceil(SEGMENT).max(1);
+        Self { at, bytes: bytes as u64 + packets * headers, is_datagram }
+    }
 }
 
 /// What a link does with one message.
@@ -162,6 +187,8 @@ pub struct Links {
     /// How many messages each cut has kept from arriving, by direction.
     dropped: BTreeMap<(Key, NodeId, NodeId), u64>,
     pub probed: Vec<Probed>,
+    /// Until when each limited rate is used, by its rule and the node that sends.
+    busy: BTreeMap<(Key, NodeId), Nanos>,
 }
 
 impl Links {
@@ -180,6 +207,7 @@ impl Links {
             orders: HashMap::new(),
             dropped: BTreeMap::new(),
             probed: Vec::new(),
+            busy: BTreeMap::new(),
         }
     }
 
@@ -203,6 +231,7 @@ impl Links {
             link.cuts.retain(|cut| *cut != key);
             link.disturbances.retain(|(of, _)| *of != key);
         }
+        self.busy.retain(|(of, _), _| *of != key);
     }
 
     /// Returns how many messages a cut has kept from arriving, by direction.
@@ -231,14 +260,14 @@ impl Links {
     }
 
     /// Draws what becomes of a message that is sent once.
-    fn passage(&mut self, from: NodeId, to: NodeId) -> Passage {
+    fn passage(&mut self, from: NodeId, to: NodeId, sent: Sent) -> Passage {
         let mean = self.of[from][to].mean;
-        self.passage_with(from, to, mean)
+        self.passage_with(from, to, sent, mean)
     }
 
     /// The same, with another mean of the further delay.
-    fn passage_with(&mut self, from: NodeId, to: NodeId, mean: Nanos) -> Passage {
-        let Self { of, chance, .. } = self;
+    fn passage_with(&mut self, from: NodeId, to: NodeId, sent: Sent, mean: Nanos) -> Passage {
+        let Self { of, chance, busy, .. } = self;
         let link = &of[from][to];
         let draw_delay = |chance: &mut Chance| {
             let (least, most) = link.delay;
@@ -252,8 +281,8 @@ impl Links {
             delay
         };
         let mut passage = Passage { delay: draw_delay(chance), again: None, is_lost: false, is_damaged: false };
-        for (_, disturbance) in &link.disturbances {
-            let Disturbance { lose, duplicate, damage, delay, jitter, hurry } = *disturbance;
+        for (key, disturbance) in &link.disturbances {
+            let Disturbance { lose, duplicate, damage, delay, jitter, hurry, rate, queue } = *disturbance;
             passage.is_lost |= lose > 0.0 && chance.happens(lose);
             passage.is_damaged |= damage > 0.0 && chance.happens(damage);
             if duplicate > 0.0 && chance.happens(duplicate) {
@@ -262,23 +291,33 @@ impl Links {
             if delay > 0.0 && !(hurry > 0.0 && chance.happens(hurry)) {
                 passage.delay += scaled(1, (delay + jitter * chance.normal()).max(0.0));
             }
+            if rate > 0.0 {
+                let until = busy.entry((*key, from)).or_default();
+                let waits = until.saturating_sub(sent.at);
+                if sent.is_datagram && waits > queue {
+                    passage.is_lost = true;
+                } else {
+                    *until = (*until).max(sent.at) + scaled(8 * SECOND * sent.bytes, rate.recip());
+                    passage.delay += *until - sent.at;
+                }
+            }
         }
         passage
     }
 
     /// Draws the delay of a message of a stream: what is lost or damaged is sent again, and a second copy has no effect.
-    fn delay(&mut self, from: NodeId, to: NodeId) -> Nanos {
+    fn delay(&mut self, from: NodeId, to: NodeId, sent: Sent) -> Nanos {
         let mut pause = FIRST_RETRANSMISSION;
         let mut waited = 0;
         for _ in 0..MOST_RETRANSMISSIONS {
-            let passage = self.passage(from, to);
+            let passage = self.passage(from, to, sent);
             if !passage.is_lost && !passage.is_damaged {
                 return waited + passage.delay;
             }
             waited += pause;
             pause = (pause * 2).min(LONGEST_PAUSE);
         }
-        waited + self.passage(from, to).delay
+        waited + self.passage(from, to, sent).delay
     }
 }
 
@@ -306,7 +345,8 @@ impl Kernel {
     pub(super) fn send(&mut self, object: ObjectId, message: Message) {
         let from = self.objects[object].node;
         let to = self.stream(object).peer_node;
-        let at = self.now + self.links.delay(from, to);
+        let bytes = if let Message::Bytes { bytes, .. } = &message { bytes.len() } else { 0 };
+        let at = self.now + self.links.delay(from, to, Sent::new(self.now, bytes, false));
         let place = self.links.orders.entry(object).or_default().next_place();
         self.at(at, Event::Message { message, of: Some((object, place)) });
     }
@@ -314,7 +354,7 @@ impl Kernel {
     /// Sends a datagram.
     pub(super) fn send_to(&mut self, source: NodeId, from: SocketAddrV4, to: SocketAddrV4, bytes: &[u8]) {
         let Some(target) = self.node_at(source, *to.ip()) else { return };
-        let passage = self.links.passage(source, target);
+        let passage = self.links.passage(source, target, Sent::new(self.now, bytes.len(), true));
         if passage.is_lost || passage.is_damaged {
             return;
         }
@@ -328,8 +368,9 @@ impl Kernel {
     /// Sends a probe of the program outside from a node to another one. A node gets it whatever runs there.
     ///
     /// It has no further delay, so that its lateness is that of disturbances.
-    pub fn probe(&mut self, id: u64, source: NodeId, target: NodeId) {
-        let Passage { delay, again, is_lost, is_damaged } = self.links.passage_with(source, target, 0);
+    pub fn probe(&mut self, id: u64, source: NodeId, target: NodeId, bytes: usize) {
+        let datagram = Sent::new(self.now, bytes, true);
+        let Passage { delay, again, is_lost, is_damaged } = self.links.passage_with(source, target, datagram, 0);
         if is_lost {
             return;
         }
@@ -342,7 +383,7 @@ impl Kernel {
 
     /// Answers with a reset, from the node that a message came to.
     pub(super) fn refuse(&mut self, to: ObjectId, from: NodeId, error: i32) {
-        let delay = self.links.delay(from, self.objects[to].node);
+        let delay = self.links.delay(from, self.objects[to].node, Sent::new(self.now, 0, false));
         self.at(self.now + delay, Event::Message { message: Message::Reset { to, from, error }, of: None });
     }
 
@@ -448,6 +489,7 @@ impl Kernel {
     pub fn mend(&mut self, key: Key) {
         self.links.mend(key);
         self.stop_failing(key);
+        self.slow.retain(|slow| slow.key != key);
         self.send_held_again();
     }
 
@@ -474,7 +516,11 @@ impl Kernel {
 
 #[cfg(test)]
 mod tests {
-    use super::{retransmission, Disturbance, Links, Message, Order, FIRST_RETRANSMISSION, MILLISECOND};
+    use super::{
+        retransmission, Disturbance, Links, Message, Order, Sent, FIRST_RETRANSMISSION, MILLISECOND, SECOND,
+    };
+
+    const SEGMENT_SENT: Sent = Sent { at: 0, bytes: 1_000, is_datagram: false };
 
     #[test]
     fn a_retransmission_doubles_its_pause() {
@@ -486,12 +532,12 @@ mod tests {
     fn a_loss_delays_a_stream_by_whole_retransmissions() {
         let mut links = Links::new(1, 2);
         links.disturb(7, 0, 1, Disturbance { lose: 0.3, damage: 0.3, ..Disturbance::default() });
-        let delays: Vec<_> = (0..200).map(|_| links.delay(0, 1)).collect();
+        let delays: Vec<_> = (0..200).map(|_| links.delay(0, 1, SEGMENT_SENT)).collect();
         assert!(delays.iter().any(|delay| *delay < 3 * MILLISECOND));
         assert!(delays.iter().any(|delay| *delay > 600 * MILLISECOND));
         assert!(delays.iter().all(|delay| delay % FIRST_RETRANSMISSION < 3 * MILLISECOND));
         links.mend(7);
-        assert!((0..200).all(|_| links.delay(0, 1) < 3 * MILLISECOND));
+        assert!((0..200).all(|_| links.delay(0, 1, SEGMENT_SENT) < 3 * MILLISECOND));
     }
 
     #[test]
@@ -499,11 +545,31 @@ mod tests {
         let mut links = Links::new(1, 2);
         let (delay, jitter) = (50e6, 5e6);
         links.disturb(1, 0, 1, Disturbance { duplicate: 0.25, delay, jitter, hurry: 0.5, ..Disturbance::default() });
-        let passages: Vec<_> = (0..4_000).map(|_| links.passage(0, 1)).collect();
+        let passages: Vec<_> = (0..4_000).map(|_| links.passage(0, 1, SEGMENT_SENT)).collect();
         let share = |count: usize| count * 100 / passages.len();
         assert!((22..28).contains(&share(passages.iter().filter(|passage| passage.again.is_some()).count())));
         assert!((47..53).contains(&share(passages.iter().filter(|passage| passage.delay > 25 * MILLISECOND).count())));
         assert!(passages.iter().all(|passage| passage.delay < 85 * MILLISECOND));
+    }
+
+    #[test]
+    fn a_rate_is_that_of_all_links_of_a_node() {
+        let mut links = Links::new(1, 3);
+        for to in [1, 2] {
+            links.disturb(1, 0, to, Disturbance { rate: 1e6, queue: 40 * MILLISECOND, ..Disturbance::default() });
+        }
+        // A message of 1,000 bytes takes 8 ms.
+        let delays: Vec<_> = (0..10).map(|number| links.delay(0, 1 + number % 2, SEGMENT_SENT)).collect();
+        assert!(delays
+            .iter()
+            .zip(1..)
+            .all(|(delay, number)| (8 * number..8 * number + 3).contains(&(delay / MILLISECOND))));
+        let datagram = |at| Sent { at, bytes: 1_000, is_datagram: true };
+        assert!(links.passage(0, 1, datagram(0)).is_lost);
+        let later = links.passage(0, 1, datagram(SECOND));
+        assert!(!later.is_lost && later.delay < 11 * MILLISECOND);
+        links.mend(1);
+        assert!(links.delay(0, 1, SEGMENT_SENT) < 3 * MILLISECOND);
     }
 
     #[test]

@@ -16,7 +16,7 @@ use super::signals::may_be_made_again;
 use super::sockets;
 use super::{
     scaled, Fatal, Kernel, Nanos, Outside, Resume, Run, Settings, State, Thread, ThreadId, Wait, MICROSECOND,
-    MONOTONIC_START, REALTIME_START, SECOND,
+    REALTIME_START, SECOND,
 };
 use crate::calls;
 use crate::chance::Chance;
@@ -604,7 +604,7 @@ impl Kernel {
         };
         self.now += COUNTER_READ;
         self.counts.counters_read += 1;
-        let counter = MONOTONIC_START + self.now;
+        let counter = self.monotonic(self.threads[thread].node);
         registers.rax = counter & 0xffff_ffff;
         registers.rdx = counter >> 32;
         if size == 3 {

@@ -7,7 +7,9 @@ use libc::{c_int, c_long, pid_t, EFAULT, EINVAL, ENOSYS};
 
 use super::dispatch::{failed, natively, After, Outcome};
 use super::objects::Kind;
-use super::{Event, Kernel, Nanos, ProcessId, Resume, Run, State, ThreadId, Wait, MICROSECOND, SECOND};
+use super::{
+    Event, Kernel, Nanos, NodeId, Process, ProcessId, Resume, Run, State, ThreadId, Wait, MICROSECOND, SECOND,
+};
 use crate::tracee::{self, Registers};
 
 /// The signals that a program without a handler for them does not notice.
@@ -274,7 +276,7 @@ impl Kernel {
         let deadline = match self.timeout_at(thread, registers.rdx) {
             Err(error) => return failed(error),
             Ok(_) if again => self.threads[thread].deadline,
-            Ok(timeout) => timeout.map(|timeout| self.now + timeout),
+            Ok(timeout) => timeout.map(|timeout| self.after(self.threads[thread].node, timeout)),
         };
         if deadline.is_some_and(|deadline| deadline <= self.now) {
             return failed(libc::EAGAIN);
@@ -360,16 +362,29 @@ impl Kernel {
     /// Returns the interval of the timer of a process, and what is left until it ends.
     fn alarm_left(&self, process: ProcessId) -> (Nanos, Nanos) {
         let Alarm { next, interval, .. } = self.processes[process].alarm;
-        (interval, if next == 0 { 0 } else { next.saturating_sub(self.now).max(MICROSECOND) })
+        (interval, if next == 0 { 0 } else { self.left(self.processes[process].node, next).max(MICROSECOND) })
     }
 
     fn set_alarm(&mut self, process: ProcessId, after: Nanos, interval: Nanos) {
-        let next = if after == 0 { 0 } else { self.now.saturating_add(after) };
+        let next = if after == 0 { 0 } else { self.after(self.processes[process].node, after) };
         let alarm = &mut self.processes[process].alarm;
         *alarm = Alarm { next, interval, turn: alarm.turn + 1 };
         let turn = alarm.turn;
         if next > 0 {
             self.at(next, Event::Alarm { process, turn });
+        }
+    }
+
+    /// The clock of a node has another speed: its timers end at another time.
+    pub(super) fn move_alarms(&mut self, node: NodeId, moved: impl Fn(Nanos) -> Nanos) {
+        for process in 0..self.processes.len() {
+            let Process { node: own, alarm, .. } = &mut self.processes[process];
+            if *own == node && alarm.next > self.now {
+                alarm.next = moved(alarm.next);
+                alarm.turn += 1;
+                let (next, turn) = (alarm.next, alarm.turn);
+                self.at(next, Event::Alarm { process, turn });
+            }
         }
     }
 

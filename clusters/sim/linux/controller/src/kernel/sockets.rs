@@ -386,17 +386,4 @@ impl Kernel {
     pub fn outside_closes(&mut self, object: ObjectId) {
         self.release(object);
     }
-
-    /// Returns how far the wall clock of a node is ahead of the true time, as its programs read it.
-    pub fn ahead(&self, node: NodeId) -> i64 {
-        self.pages.as_ref().map_or(self.nodes[node].clock_offset, |pages| pages.offset(node))
-    }
-
-    /// Sets how far the wall clock of a node is from the true time.
-    pub fn set_offset(&mut self, node: NodeId, offset: i64) {
-        self.nodes[node].clock_offset = offset;
-        if let Some(pages) = &self.pages {
-            pages.set_offset(node, offset);
-        }
-    }
 }

@@ -79,11 +79,11 @@ impl Kernel {
     }
 
     pub(super) fn send_timeout(&self, object: ObjectId) -> Option<Nanos> {
-        self.option_timeout(object, libc::SO_SNDTIMEO).map(|timeout| self.now + timeout)
+        self.option_timeout(object, libc::SO_SNDTIMEO).map(|timeout| self.after(self.objects[object].node, timeout))
     }
 
     fn receive_timeout(&self, object: ObjectId) -> Option<Nanos> {
-        self.option_timeout(object, libc::SO_RCVTIMEO).map(|timeout| self.now + timeout)
+        self.option_timeout(object, libc::SO_RCVTIMEO).map(|timeout| self.after(self.objects[object].node, timeout))
     }
 
     fn take(&mut self, thread: ThreadId, object: ObjectId, most: usize, peeks: bool) -> Taken {

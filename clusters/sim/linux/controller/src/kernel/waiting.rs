@@ -25,7 +25,11 @@ impl Kernel {
         if self.threads[thread].timed_out {
             return Outcome::Value(0);
         }
-        let deadline = if again { self.threads[thread].deadline } else { timeout.map(|timeout| self.now + timeout) };
+        let deadline = if again {
+            self.threads[thread].deadline
+        } else {
+            timeout.map(|timeout| self.after(self.threads[thread].node, timeout))
+        };
         if deadline.is_some_and(|deadline| deadline <= self.now) {
             return Outcome::Value(0);
         }

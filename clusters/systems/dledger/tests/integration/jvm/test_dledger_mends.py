@@ -359,7 +359,7 @@ def test_a_mend_removes_the_violation(without: str, mended: str, words: Sequence
     def verdict(mend: str) -> Verdict:
         idle.close_all()
         parts = trial(*words, *(("--mend", mend) if mend else ()), seed=seed).outcome.parts
-        return next(each.verdict for each in parts if each.name == part)
+        return next(candidate.verdict for candidate in parts if candidate.name == part)
 
     assert verdict(without) is Verdict.INVALID
     assert verdict(mended) is Verdict.VALID

@@ -195,8 +195,8 @@ def test_threads_and_continuations_give_the_same_run(
     threads = Threads(stalls=stalls)
     run = Run(SEED, threads) if stalls else run
     assert "-Dsimjvm.continuations=true" in run.jvm.command
-    found = [java for java in javas.installed() if java.version in {javas.COPIED, version}]
-    java, copied = next(each for each in found if each.version == version), javas.chosen(found)[1]
+    usable = [java for java in javas.installed() if java.version in {javas.COPIED, version}]
+    java, copied = next(candidate for candidate in usable if candidate.version == version), javas.chosen(usable)[1]
     monkeypatch.setattr(javas, "chosen", lambda _: (java, copied))
     monkeypatch.setattr(javas, "CONTINUATIONS", 1000)
     again = Run(SEED, threads)
@@ -242,9 +242,9 @@ def test_the_log_loses_what_a_new_leader_truncates() -> None:
         "--fault-off", "0.3-2", "--fault-quiet", "0.5-2", "--rate", "20", "--time-limit", "15",
         "--heartbeat-ms", "200",
     )  # fmt: skip
-    found = trial(*words, seed=4513318043671517704)
-    assert found.outcome.verdict is Verdict.INVALID
-    assert "Element 525 is lost" in str(found.outcome.reason)
+    result = trial(*words, seed=4513318043671517704)
+    assert result.outcome.verdict is Verdict.INVALID
+    assert "Element 525 is lost" in str(result.outcome.reason)
 
 
 async def _serving(cluster: SimCluster, system: SimDLedger) -> None:
@@ -392,7 +392,7 @@ def test_damage_outlives_a_loss_of_power() -> None:
         damaged = path.read_bytes()
         world.lose_power("n1")
         assert (folder / Path(term.file).relative_to("/data")).stat().st_size == term.after_bytes
-        assert [path.read_bytes()[place] for place in index.places] == [damaged[place] for place in index.places]
+        assert [path.read_bytes()[offset] for offset in index.places] == [damaged[offset] for offset in index.places]
         return term, index
 
     try:
@@ -460,14 +460,16 @@ def test_the_end_of_the_jvm_is_an_error(tmp_path: Path) -> None:
 
 def test_the_calls_without_a_hook() -> None:
     """The scan finds what the library and its node could call, and what would end a run. No run has met these calls."""
-    found = _scan("io.openmessaging.", "io.labrys.")
-    assert found == [], "\n".join(found)
+    calls = _scan("io.openmessaging.", "io.labrys.")
+    assert calls == [], "\n".join(calls)
 
 
 def _cores_of_threads(process: int) -> list[tuple[str, set[int]]]:
     """Returns the names of the threads of a process, each with the cores that it can use."""
     threads = Path(f"/proc/{process}/task").iterdir()
-    return [((each / "comm").read_text(encoding="utf-8"), os.sched_getaffinity(int(each.name))) for each in threads]
+    return [
+        ((thread / "comm").read_text(encoding="utf-8"), os.sched_getaffinity(int(thread.name))) for thread in threads
+    ]
 
 
 def _without_frames(logs: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
@@ -511,5 +513,5 @@ def test_the_library_of_rocketmq_serves_its_log() -> None:
         "--fault-quiet",
         "0.5-2",
     )
-    found = trial(*words, *faults, "--rate", "10", "--time-limit", "20", seed=3)
-    assert found.outcome.verdict is Verdict.VALID
+    result = trial(*words, *faults, "--rate", "10", "--time-limit", "20", seed=3)
+    assert result.outcome.verdict is Verdict.VALID

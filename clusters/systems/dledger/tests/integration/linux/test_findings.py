@@ -45,9 +45,9 @@ class Group:
                 self.system.start(node)
             await self.system.until_ready(self.cluster.nodes, READY_S)
             self.client = self.system.client(0, self.cluster.nodes[0])
-            found = await form(self)
+            formed = await form(self)
             await self.client.close()
-            return found
+            return formed
 
         try:
             with self.cluster.entered():
@@ -120,5 +120,5 @@ async def has_two_leaders_of_a_term(group: Group) -> bool:
 @pytest.mark.parametrize(("mend", "is_there"), [("", True), ("18", False)])
 def test_a_vote_is_not_on_the_disk(mend: str, is_there: bool) -> None:
     """With the released library, each of these seeds has two leaders of a term, and with the mend of the finding none."""
-    found = [Group(seed, mend).run(has_two_leaders_of_a_term) for seed in SEEDS]
-    assert found == [is_there] * len(SEEDS)
+    formed = [Group(seed, mend).run(has_two_leaders_of_a_term) for seed in SEEDS]
+    assert formed == [is_there] * len(SEEDS)

@@ -49,7 +49,7 @@ class Counter:
 
         delta = message["body"]["delta"]
         if ONE_KEY:
-            self.ask(lambda found: write(found["value"] + delta), type="read", key="sum")
+            self.ask(lambda reply: write(reply["value"] + delta), type="read", key="sum")
         else:
             self.own += delta
             write(self.own)

@@ -34,7 +34,7 @@ def main() -> None:
             log.append([len(log) + 1, body["msg"]])
             answer(name, message, offset=len(log))
         elif kind == "poll":
-            answer(name, message, msgs={key: [each for each in log if each[0] >= body["offsets"][key]]})
+            answer(name, message, msgs={key: [entry for entry in log if entry[0] >= body["offsets"][key]]})
         elif kind == "commit_offsets":
             committed[key] = max(body["offsets"][key], committed.get(key, 0))
             answer(name, message)

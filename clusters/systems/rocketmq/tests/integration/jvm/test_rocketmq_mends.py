@@ -34,7 +34,9 @@ def test_a_mend_removes_its_finding(finding: str, words: tuple[str, ...], seed: 
     """The released controllers have the finding in this run, and mended ones do not."""
 
     def verdict(*mend: str) -> Verdict:
-        return next(each.verdict for each in trial(*words, *mend, seed=seed).outcome.parts if each.name == part)
+        return next(
+            candidate.verdict for candidate in trial(*words, *mend, seed=seed).outcome.parts if candidate.name == part
+        )
 
     assert verdict() is Verdict.INVALID
     assert verdict("--mend", finding) is Verdict.VALID

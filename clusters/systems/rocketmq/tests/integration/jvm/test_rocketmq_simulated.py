@@ -171,12 +171,12 @@ def test_the_calls_without_a_hook() -> None:
         "rocketmq-starter",
     )
     jar = simulator(print).path / JAR
-    found = []
+    calls = []
     for path in system.jars():
         if path.name.startswith(parts):
             command = ["java", "-cp", str(jar), "io.labrys.simjvm.weave.Scan", str(path), "org.apache.", "io."]
-            found += subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
-    assert [line for line in found if not UNMET.fullmatch(line)] == []
+            calls += subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+    assert [line for line in calls if not UNMET.fullmatch(line)] == []
 
 
 def test_what_the_simulator_lacks_is_refused(tmp_path: Path) -> None:
@@ -202,6 +202,6 @@ def test_controllers_lose_their_power() -> None:
         "10",
     )
     faults = ("--nemesis", "power-loss", "--fault-on", "0.5-4", "--fault-off", "0.5-3", "--fault-quiet", "0.5-3")
-    found = trial(*words, *faults, "--time-limit", "16", seed=1)
-    verdicts = {part.name: part.verdict for part in found.outcome.parts}
+    result = trial(*words, *faults, "--time-limit", "16", seed=1)
+    verdicts = {part.name: part.verdict for part in result.outcome.parts}
     assert verdicts["recovered"] is verdicts["linearizable"] is verdicts["faults-effective"] is Verdict.VALID
