@@ -73,6 +73,8 @@ class Declared:
         needs: For each value that plants a bug, what a run needs to show the bug.
         repairs: Returns for a value the known defects of the program that it leaves, each with the value that repairs it too;
             None if the option repairs nothing.
+        patch: Returns the change of the sources that repairs a known defect, as text, from the options and the defect;
+            None if no defect has one.
         releases: Whether the values are releases of the program; `labrys bisect` searches among them.
         flag: The flag, if it has another name than the field, or if a `bool` has no `--no-` form.
         kind: The type of click, if the type of the field does not determine it.
@@ -94,6 +96,7 @@ class Declared:
     shrinks_to: float | None
     needs: Mapping[str, Needs]
     repairs: Callable[[Any], Mapping[str, Any]] | None
+    patch: Callable[[Any, str], str] | None
     releases: bool
     flag: str | None
     kind: click.ParamType[Any] | None
@@ -139,6 +142,7 @@ def option(
     shrinks_to: float | None = None,
     needs: Mapping[str, Needs] | None = None,
     repairs: Callable[[Any], Mapping[str, Any]] | None = None,
+    patch: Callable[[Any, str], str] | None = None,
     releases: bool = False,
     flag: str | None = None,
     kind: click.ParamType[Any] | None = None,
@@ -161,6 +165,7 @@ def option(
         shrinks_to=shrinks_to,
         needs=needs or {},
         repairs=repairs,
+        patch=patch,
         releases=releases,
         flag=flag,
         kind=kind,
@@ -253,9 +258,14 @@ def _declarations(options: type, *, judging: bool = False) -> Iterator[tuple[str
             yield field.name, flags, attributes | {"topic": topic, "main": declared.main}
 
 
+def flag_of(name: str, declared: Declared) -> str:
+    """Returns the flag of a field."""
+    return declared.flag or f"--{name.replace('_', '-')}"
+
+
 def _declaration(name: str, kind: Any, default: Any, declared: Declared, owner: str) -> tuple[str, dict[str, Any]]:
     """Returns the flags of a field, and the attributes of its click option."""
-    flag = declared.flag or f"--{name.replace('_', '-')}"
+    flag = flag_of(name, declared)
     attributes: dict[str, Any] = {"help": declared.help, "hidden": declared.hidden, "is_eager": declared.early}
     if kind is bool and declared.flag is not None:
         return flag, attributes | {"is_flag": True, "default": default}

@@ -12,7 +12,7 @@ import click
 from harness.console.plain import name as plain_name
 from harness.console.plain import one_line
 from harness.console.suggest import did_you_mean
-from harness.declare import META, click_options
+from harness.declare import META, click_options, flag_of
 from harness.errors import InputError
 
 if TYPE_CHECKING:
@@ -84,12 +84,28 @@ def repairs(options: type, values: Mapping[str, Any]) -> dict[str, dict[str, Any
         declared = field.metadata.get(META)
         if declared is None or field.name not in values:
             continue
-        value, flag = values[field.name], declared.flag or f"--{field.name.replace('_', '-')}"
+        value, flag = values[field.name], flag_of(field.name, declared)
         if value in declared.needs and declared.needs[value].plants:
             by_text[f"{flag} {value}"] = {field.name: field.default}
         if declared.repairs is not None:
             by_text |= {f"{flag} {name}": {field.name: other} for name, other in declared.repairs(value).items()}
     return by_text
+
+
+def patch_of(options: Any, defect: str) -> str:
+    """Returns the change of the program's sources that repairs a known defect, as text; empty if there is none.
+
+    Args:
+        options: The options of the run, an instance of the dataclass.
+        defect: The defect, as `repairs` names it.
+    """
+    flag, _, name = defect.partition(" ")
+    for field in dataclasses.fields(options):
+        declared = field.metadata.get(META)
+        if declared is not None and declared.patch is not None and flag == flag_of(field.name, declared):
+            text: str = declared.patch(options, name)
+            return text
+    return ""
 
 
 def build(options: type, values: Mapping[str, Any]) -> Any:

@@ -5,7 +5,8 @@ observes that by reads after the fault that show what was acknowledged before.
 
 - A fault is an outage only by its proof: so many processes vanished that neither a majority nor the system's own quorum ran.
 - A read counts if it began after the end of the outage, if a change of its key was acknowledged before the begin, and, where a
-  change replaces what was there, if no other change of this key may have happened since.
+  change replaces what was there, if no other change of this key may have happened since. It also counts if it returns the value
+  of a write that was acknowledged before, and no such other change leaves this value.
 """
 
 from __future__ import annotations
@@ -20,9 +21,13 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from harness.faults import FaultRecord
-    from harness.op import Operation
+    from harness.op import Operation, Value
     from harness.service import Service
     from harness.workload import Workload
+
+    _Left = tuple[
+        str | None, int | str | None
+    ]  # a key with a value that a change left there; None: with whatever value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,18 +80,33 @@ class Serving:
         ]
         observed: set[int] = set()
         for outage in outages:
-            acknowledged: set[str | None] = set()  # the keys with an acknowledged change before the outage
-            since_ns: dict[str | None, int] = {}  # the begin of the first change of a key that may have happened since
+            # What acknowledged changes before the outage left, and the first begin of one that may have happened since.
+            acknowledged: set[_Left] = set()
+            since_ns: dict[_Left, int] = {}
             for change in changes:
+                lefts = (change.key, None), (change.key, _value_left(change))
                 if change.end_ns is None or change.end_ns > outage.start_ns:
-                    since_ns[change.key] = min(change.start_ns, since_ns.get(change.key, change.start_ns))
+                    since_ns |= {left: min(change.start_ns, since_ns.get(left, change.start_ns)) for left in lefts}
                 elif change.type is OpType.OK:
-                    acknowledged.add(change.key)
+                    acknowledged.update(lefts)
             observed |= {
                 read.invoke_index
                 for read in reads
                 if read.start_ns >= outage.end_ns
-                and read.key in acknowledged
-                and not (self.replaces and read.key in since_ns and since_ns[read.key] < read.last_ns)
+                and any(
+                    left in acknowledged and not (self.replaces and since_ns.get(left, read.last_ns) < read.last_ns)
+                    for left in ((read.key, None), (read.key, _scalar(read.result)))
+                )
             }
         return len(observed)
+
+
+def _value_left(change: Operation) -> int | str | None:
+    """Returns the value that a write or a compare-and-set of a register leaves; None for another change."""
+    if change.f == "cas" and isinstance(change.value, list) and len(change.value) == 2:
+        return _scalar(change.value[1])
+    return _scalar(change.value) if change.f == "write" else None
+
+
+def _scalar(value: Value) -> int | str | None:
+    return value if isinstance(value, int | str) else None

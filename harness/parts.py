@@ -196,7 +196,7 @@ def of_run(
     if front.raft_invariants:
         restarted_s = None if result.recovery is None else result.recovery.restarted_s
         restarted_ns = None if restarted_s is None else int(restarted_s * NS_PER_S)
-        parts.append(raft_invariants(result.indexes, front.raft_invariants, result.faults, restarted_ns))
+        parts.append(raft_invariants(result.indexes, front.raft_invariants, result.faults, restarted_ns, test.damaging))
     else:
         left_out[RAFT_INVARIANTS] = f"{test.system.name} does not promise it"
     matched = _of_system(test.system, LOG_PATTERNS, lambda: _log_patterns(test.system, result, names))

@@ -102,6 +102,8 @@ class Service(abc.ABC):
         raft_invariants: Why the indexes that a process reports keep the rules of `harness.indexes`, as a sentence: its
             committed and its applied index never go back, and its log never ends before its committed index. Empty: Labrys
             does not compare them.
+        stores_term: Whether the term of `statuses` is the node's own, which it has stored before it names the leader of this
+            term. Then `raft_invariants` holds it to this term after a restart, too.
         moves_leadership: Whether `lead` can move the leadership to a node. If it cannot and reads need the leader, the final
             reads go through the leader only.
         every_node_returns: Why each node whose data no fault damaged serves again after healing, as a sentence: the promise of
@@ -116,6 +118,7 @@ class Service(abc.ABC):
     reads_need_leader: bool = False
     one_leader_per_term: str = ""
     raft_invariants: str = ""
+    stores_term: bool = False
     moves_leadership: bool = False
     every_node_returns: str = ""
     quiet_s: float = 0.0

@@ -142,7 +142,7 @@ class Watch:
         self.sightings = self._lanes[self._front.role, None].sightings
         self.others = {service.role: self._lanes[service.role, None].sightings for service in others}
         self.positions = Positions(time_ns=self._times_ns, applied=self._applied)
-        self.indexes = Indexes()
+        self.indexes = Indexes(stores_term=self._front.stores_term)
 
     async def run(self) -> None:
         """Polls until cancelled; returns at once if no service has a status."""

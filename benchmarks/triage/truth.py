@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 from commands.run.trial import attempt
 from commands.triage.experiments import shows
-from harness.declare import repairs
 from harness.errors import LabrysError
+from harness.option_values import repairs
 
 if TYPE_CHECKING:
     from commands.options.compose import Settled

@@ -1,66 +1,33 @@
 """Mends: small changes of the classes of a released program, each of which removes a defect that Labrys found.
 
-A mended program is an artifact of its own, so real nodes and the simulator run the same bytes. `mends/` has the program that
-changes classes, and the folder of a system has the changes.
+A mend is a patch of the released sources; see `patches`. A build compiles the changed source files alone, against the released
+jars, and all other classes keep their bytes. A mended program is an artifact of its own, so real nodes and the simulator run
+the same bytes.
 """
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 
 from clusters.kit import jvm
-from harness.errors import InputError
+from clusters.kit.patches import changed, changes
+from harness.errors import InfrastructureError, InputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from clusters.kit.patches import Change
     from harness.builds import Artifact
-    from harness.traits import Program
 
 SOURCES: Final = Path(__file__).parent / "mends"
-VERSION: Final = "0.1.0"
-JAR: Final = "mends.jar"
-MAIN: Final = "io.labrys.mends.Main"
-FILES: Final = ("pom.xml", "src/main/**/*")
+RECOMPILE: Final = "Recompile.java"
 MENDED: Final = "mended"  # the folder of the mended jars, beside the released ones
+CHANGED: Final = "changed"  # the folder of the changed source files
 ALL: Final = "all"
 JARS: Final = "*.jar"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Module:
-    """The source of changes: a folder with a Maven project, whose jar names its mends; see `Mends.java`.
-
-    Attributes:
-        name: The name of the jar, without `.jar`.
-        sources: The folder.
-        uses: The modules whose jars it needs beside that of the program.
-    """
-
-    name: str
-    sources: Path
-    uses: Sequence[Module] = ()
-
-    def jars(self, tool: Path, say: Callable[[str], object]) -> Mapping[str, Path]:
-        """Returns the jars of the modules that it uses, and then its own, by their names; builds those that the cache lacks.
-
-        Args:
-            tool: The jar of the program.
-            say: Is called with a sentence about what goes on.
-
-        Raises:
-            InfrastructureError: One cannot be built.
-        """
-        used = {name: jar for module in self.uses for name, jar in module.jars(tool, say).items()}
-        own = f"{self.name}.jar"
-        built = jvm.maven_build(
-            self.name, VERSION, self.sources, "package", "-DskipTests", product=f"target/{own}",
-            files=FILES, tools=_tools(), parts={f"lib/{name}": jar for name, jar in {JAR: tool, **used}.items()},
-        ).artifact(say)  # fmt: skip
-        return {**used, own: built.path / own}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,16 +35,17 @@ class Mends:
     """The mends of a program.
 
     Attributes:
-        program: Its name in the findings of its module, e.g. `my-store` of `my-store-1`.
         software: Its name in sentences.
         texts: What each mend does, by the number of the finding.
-        module: The source of the changes.
+        patches: The files with the patches of each mend, by the number of the finding.
+        sources: The group, the name and the version of the released sources, e.g. `org.example:my-store:1.2`, by the folder of
+            their module in the authors' repository; `{version}` stands for the version of the program.
     """
 
-    program: str
     software: str
     texts: Mapping[int, str]
-    module: Module
+    patches: Mapping[int, Sequence[Path]]
+    sources: Mapping[str, str]
 
     @property
     def help(self) -> str:
@@ -121,6 +89,15 @@ class Mends:
         left = [number for number in self.texts if number not in chosen]
         return {str(number): ",".join(map(str, sorted([*chosen, number]))) for number in left}
 
+    def patch(self, number: str) -> str:
+        """Returns the patch of a finding as text; empty if it has none.
+
+        Args:
+            number: The number of the finding, in digits.
+        """
+        paths = {str(known): paths for known, paths in self.patches.items()}.get(number, ())
+        return "".join(path.read_text(encoding="utf-8") for path in paths)
+
     def mended(
         self, released: Artifact, jar: str | None, numbers: Sequence[int], say: Callable[[str], object]
     ) -> Artifact:
@@ -133,24 +110,52 @@ class Mends:
             say: Is called with a sentence about what goes on.
 
         Raises:
-            InfrastructureError: It cannot be built.
+            InfrastructureError: It cannot be built, or a patch does not fit the released sources.
         """
         from harness.builds import Build  # noqa: PLC0415 - `labrys test --help` needs no builds
 
-        tool = jvm.maven_build(
-            "mends", VERSION, SOURCES, "package", "-DskipTests", product=f"target/{JAR}", files=FILES, tools=_tools()
-        ).artifact(say)  # fmt: skip
-        program = tool.path / JAR
-        path = os.pathsep.join(map(str, (program, *self.module.jars(program, say).values())))
-        known = [f"{self.program}-{number}" for number in numbers]
-        copied = (".", MENDED) if jar is None else (jar, f"{MENDED}/{jar}")
-        return Build(
-            name=released.provenance.name, version=released.provenance.version, sources=released.path,
-            files=(jar or JARS,), command=("java", "-cp", path, MAIN, *copied, *known), product=MENDED,
-            tools=(jvm.java(f"mending {self.software}"),),
-            patches=[f"finding {number}: {self.texts[number]}" for number in numbers],
-        ).artifact(say)  # fmt: skip
+        compiler = jvm.compiler(f"mending {self.software}")
+        with TemporaryDirectory(prefix="labrys-") as folder:
+            parts = {RECOMPILE: SOURCES / RECOMPILE}
+            for name, content in self._changed(released.provenance.version, numbers, say).items():
+                path = parts[f"{CHANGED}/{name}"] = Path(folder, name)
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(content)
+            return Build(
+                name=released.provenance.name, version=released.provenance.version, sources=released.path,
+                files=(jar or JARS,), command=("java", RECOMPILE, jar or ".", MENDED, CHANGED), product=MENDED, parts=parts,
+                tools=(jvm.java(f"mending {self.software}"), compiler),
+                patches=[f"finding {number}: {self.texts[number]}" for number in numbers],
+            ).artifact(say)  # fmt: skip
+
+    def _changed(self, version: str, numbers: Sequence[int], say: Callable[[str], object]) -> Mapping[str, bytes]:
+        """Returns the changed source files by their path below the sources of their module."""
+        of_file: dict[tuple[str, str], list[Change]] = {}
+        for number in numbers:
+            for change in changes(self.patch(str(number))):
+                of_file.setdefault((change.module, change.path), []).append(change)
+        folders = {
+            module: released_sources(self.sources[module].format(version=version), say)
+            for module in sorted({module for module, _ in of_file})
+        }
+        made = {}
+        for (module, path), here in of_file.items():
+            try:
+                made[path] = changed((folders[module] / path).read_bytes(), here)
+            except (OSError, ValueError) as error:
+                raise InfrastructureError(f"the patches of {path} do not fit the released sources: {error}") from error
+        return made
 
 
-def _tools() -> Sequence[Program]:
-    return (jvm.maven("building the mends"), jvm.compiler("building the mends"))
+def numbered(folder: Path, numbers: Sequence[int]) -> Mapping[int, Sequence[Path]]:
+    """Returns the patches of findings that have one file each, `NUMBER.patch` in a folder."""
+    return {number: [folder / f"{number}.patch"] for number in numbers}
+
+
+def released_sources(coordinates: str, say: Callable[[str], object]) -> Path:
+    """Returns the folder with the released sources of a library; gets them if the cache lacks them."""
+    _, name, version = coordinates.split(":")
+    return jvm.maven_build(
+        f"{name}-sources", version, SOURCES, "prepare-package", f"-Dreleased={coordinates}", product="target/sources",
+        files=("pom.xml",), tools=(jvm.maven("getting released sources"), jvm.compiler("getting released sources")),
+    ).artifact(say).path  # fmt: skip

@@ -68,7 +68,7 @@ OF_RUN: Final = frozenset({choosing.SYSTEM, choosing.WORKLOAD, "fault", "bin"}) 
     help="The nodes that lose power: the node of the step, a majority with it, or all.",
 )  # fmt: skip
 @click.option(
-    "--down", "down_s", type=Number(0.05, 600), default=1.0, show_default=True, help="The seconds without power."
+    "--down", "down_s", type=Number(0.05, 600), default=1.0, show_default=True, help="The least seconds without power."
 )
 @click.option(
     "--states", type=Whole(1, 100_000), default=12, show_default=True, help="Visit up to so many states of each step."
@@ -133,13 +133,12 @@ def crash(ctx: click.Context, /, **values: Any) -> None:
         )
     if not enumerated.states:
         raise InputError(f"no disk of {options.system.name} has a step in this run, so there is nothing to visit")
-    visits = _Visits(
-        console, until_s=began_s + 60 * values["minutes"], finds=values["finds"], of=len(enumerated.states)
-    )
+    states = crashing.in_time(recorded, enumerated.states)
+    visits = _Visits(console, until_s=began_s + 60 * values["minutes"], finds=values["finds"], of=len(states))
     jobs = values["jobs"] or len(os.sched_getaffinity(0))
     action = partial(visit, recorded.settled, crashing)
-    with _workers(jobs, len(enumerated.states) * crashing.depth, options.faults.fault) as carry_out:
-        interrupted = visits.run(carry_out(action, in_order(enumerated.states, options.load.seed)))
+    with _workers(jobs, len(states) * crashing.depth, options.faults.fault) as carry_out:
+        interrupted = visits.run(carry_out(action, in_order(states, options.load.seed)))
         more = [] if interrupted else visits.recoveries()
         if more and not visits.is_over:
             interrupted = visits.run(carry_out(action, in_order(more, options.load.seed)))

@@ -42,6 +42,8 @@ class CrashState:
         rank: Its place among the states of the step, from 0; those with low ranks show most defects.
         starts: How often the node starts before its steps count; 0: they count from the begin of the workload.
         first: The loss of power from which the node recovers when it makes the step; None: it does not recover.
+        down_s: How long the nodes are without power at least.
+        longer_s: How long they are, if nothing succeeded meanwhile, because they had the leader; 0: not longer.
     """
 
     step: DiskStep
@@ -51,6 +53,8 @@ class CrashState:
     rank: int
     starts: int = 0
     first: CrashState | None = None
+    down_s: float = 0.0
+    longer_s: float = 0.0
 
     @property
     def kind(self) -> tuple[str, str, str]:

@@ -6,6 +6,7 @@ loss of power with the trigger `disk-step`. So a find is an ordinary run, and `l
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -29,9 +30,13 @@ if TYPE_CHECKING:
 
 KIND: Final = "power-loss"
 TRIGGER: Final = "disk-step"
+PROGRESS: Final = "progress"
 ONE, MAJORITY, ALL = "one", "majority", "all"
 HITS: Final = (ONE, MAJORITY, ALL)
 NEVER: Final = 10**12  # no run has so many steps
+OPERATIONS: Final = 3  # so many begin while a node is without power, so that clients test the others meanwhile
+MARGIN_S: Final = 0.05
+LONGER_S: Final = 3.0  # most systems elect another leader in this time
 LAST_S: Final = 1.0  # the last part of the workload, which comes after the restart
 
 
@@ -43,12 +48,14 @@ class Recorded:
         settled: Its options, with its faults as the given plan.
         steps: The steps of all disks.
         until_ns: The time of the world from which steps are too late for a restart in the run.
+        begun_ns: The times of the world at which operations of clients begin, ascending.
         outcome: Its outcome.
     """
 
     settled: Settled
     steps: DiskSteps
     until_ns: int
+    begun_ns: Sequence[int]
     outcome: RunOutcome
 
 
@@ -85,7 +92,7 @@ class Crashing:
 
     Attributes:
         hit: Which nodes lose power: the one of the step, a majority with it, or all.
-        down_s: How long they are without power.
+        down_s: How long they are without power at least.
         depth: How many losses of power a run has at most.
         recovery_s: How long a recovery takes: a further loss of power comes within this time after a restart.
         most: The most states of a step.
@@ -121,6 +128,28 @@ class Crashing:
             )
         return limit_s + before * more_s
 
+    def in_time(self, recorded: Recorded, states: Sequence[CrashState]) -> list[CrashState]:
+        """Returns states with the time without power in which `OPERATIONS` begin, as far as the run leaves that time.
+
+        Without a quorum, nothing can succeed in this time. With two losses of power, the steps of the recovery would be late.
+        """
+        nodes = recorded.settled.nodes
+        if self.depth > 1 or len(nodes) - len(self.nodes(recorded.settled, nodes[0])) <= len(nodes) // 2:
+            return [*states]
+        ends_ns = recorded.steps.waited_ns + int((recorded.settled.options.load.time_limit - LAST_S) * NS_PER_S)
+        begun_ns = recorded.begun_ns
+
+        def timed(state: CrashState) -> CrashState:
+            at_ns = state.step.time_ns
+            most_s = (ends_ns - at_ns) / NS_PER_S - MARGIN_S
+            begun = begun_ns[bisect_right(begun_ns, at_ns) :][:OPERATIONS]
+            asked_s = (begun[-1] - at_ns) / NS_PER_S + MARGIN_S if begun else 0.0
+            down_s = max(self.down_s, round(min(asked_s, most_s), 3))
+            longer_s = round(min(down_s + LONGER_S, most_s), 3)
+            return replace(state, down_s=down_s, longer_s=longer_s if longer_s > down_s else 0.0)
+
+        return [timed(state) for state in states]
+
     def nodes(self, settled: Settled, node: str) -> Sequence[str]:
         """Returns the nodes that lose power at a step of a node."""
         names = settled.nodes
@@ -139,9 +168,11 @@ class Crashing:
         call: str = ANY_STEP,
         starts: int = 0,
         before: int = 0,
+        down_s: float = 0.0,
     ) -> PlannedFault:
         """Returns the loss of power at a step of a kind, after a number of starts of the node, and of losses of power."""
-        limit_s = self.limit_s(settled, before)
+        down_s = max(down_s, self.down_s)
+        limit_s = self.limit_s(settled, before) + self.down_s - down_s
         parameters: dict[str, Value] = {"call": call, "file": "*", "n": nth, "on": node}
         if starts:
             parameters["starts"] = starts
@@ -150,7 +181,7 @@ class Crashing:
             kind=KIND,
             target=Named(tuple(self.nodes(settled, node))),
             start_s=0.0,
-            end_s=limit_s + self.down_s,
+            end_s=limit_s + down_s,
             trigger=Trigger(name=TRIGGER, limit_s=limit_s, parameters=parameters),
             options=options,
         )
@@ -174,6 +205,7 @@ class Crashing:
                     call=SYNCING if loss.step.call == SYNCING else ANY_STEP,
                     starts=loss.starts,
                     before=before,
+                    down_s=loss.down_s,
                 )
                 for before, loss in enumerate(state.losses)
             ],
@@ -196,10 +228,23 @@ def record(settled: Settled, crashing: Crashing) -> Recorded:
     if trial.outcome.error is not None:
         raise InfrastructureError(f"the run without a crash broke off: {trial.outcome.error}")
     until_ns = trial.steps.waited_ns + int(crashing.limit_s(planned) * NS_PER_S)
-    return Recorded(settled=planned, steps=trial.steps, until_ns=until_ns, outcome=trial.outcome)
+    begun_ns = sorted(trial.steps.waited_ns + operation.start_ns for operation in trial.operations)
+    return Recorded(settled=planned, steps=trial.steps, until_ns=until_ns, begun_ns=begun_ns, outcome=trial.outcome)
 
 
 def visit(recorded: Settled, crashing: Crashing, state: CrashState) -> Visited:
+    """Carries out the run that visits a state.
+
+    If no operation succeeded without the nodes, another run leaves them without power for longer.
+    """
+    visited = _visit(recorded, crashing, state)
+    nothing_succeeded = visited.hit and visited.error is None and visited.outcome.undecided == (PROGRESS,)
+    if not nothing_succeeded or not state.longer_s:
+        return visited
+    return _visit(recorded, crashing, replace(state, down_s=state.longer_s, longer_s=0.0))
+
+
+def _visit(recorded: Settled, crashing: Crashing, state: CrashState) -> Visited:
     """Carries out the run that visits a state."""
     from commands.run.trial import attempt
 

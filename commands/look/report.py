@@ -85,11 +85,13 @@ def for_the_authors(run: Run, record: RunRecord, known: Sequence[Known]) -> str:
     Args:
         run: The folder of the run, in its store.
         record: Its record.
-        known: The known causes; the steps are those of the one that the run matches.
+        known: The known causes; the steps and the patch are those of the one that the run matches.
 
     Raises:
         InputError: The run is not invalid, or the page with the steps cannot be read.
     """
+    from commands.options.recorded import recorded_options
+    from harness.option_values import patch_of
     from harness.verdict import Verdict, verdict_of
     from results.causes.grouping import Group
     from results.causes.known import of_group, steps_of
@@ -102,7 +104,10 @@ def for_the_authors(run: Run, record: RunRecord, known: Sequence[Known]) -> str:
     seen = alike(run, record.test.reproduce)
     entry = None if seen.case is None else of_group(Group(cases=[seen.case]), known)
     steps = "" if entry is None else steps_of(entry)
-    return authors_report(run, record, rate=seen.rate, shorter=seen.shorter, steps=steps)
+    patch = ""
+    if entry is not None and entry.cause is not None and (options := recorded_options(record.test)) is not None:
+        patch = patch_of(options, entry.cause)
+    return authors_report(run, record, rate=seen.rate, shorter=seen.shorter, steps=steps, patch=patch)
 
 
 @click.command(cls=DefaultsCommand)

@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from commands.options import choosing
-from harness.console import plugins
+from commands.options.recorded import recorded_options
 from harness.console.parameters import Choice, PathType, Seconds, existing_file, existing_folder, folder
 from harness.console.plain import counted, one_line
 from harness.console.sources import DefaultsCommand
 from harness.console.terminal import echo, open_console
 from harness.errors import InputError
-from harness.option_values import build
 from results.causes.known import KNOWN
 
 if TYPE_CHECKING:
@@ -166,13 +165,10 @@ def _repairs(test: TestInfo) -> tuple[str, ...]:
     """Returns the known defects of a test's build that a rebuild can repair; none if its system is not installed."""
     from commands.triage.experiments import repairs_of
 
-    try:
-        options = choosing.chosen(plugins.SYSTEMS, test.system, by_place=False).type.Options
-        own = {field.name for field in fields(options)}
-        made = build(options, {name: value for name, value in test.options.items() if name in own})
-    except (InputError, ValueError, TypeError):
+    options = recorded_options(test)
+    if options is None:
         return ()  # a replay would refuse it with the reason
-    return repairs_of(options, {name: getattr(made, name) for name in own})
+    return repairs_of(type(options), {field.name: getattr(options, field.name) for field in fields(options)})
 
 
 def _recalling(ctx: click.Context) -> Callable[[Case], Settled]:

@@ -166,10 +166,14 @@ class Client:
         if not answer.endswith("\n"):
             await self.close()
             return lost("no-answer: the connection was closed")
-        kind, _, value = answer.strip().partition(" ")
+        return self.outcome(invocation, answer.strip())
+
+    def outcome(self, invocation: Invocation, answer: str) -> Outcome:
+        """Returns what an answer says."""
+        kind, _, value = answer.partition(" ")
         if kind == "ok":
             return Ok(None if value == "-" else int(value)) if invocation.f == "read" else Ok(invocation.value)
-        return Fail(f"cas-mismatch: holds {value}") if kind == "no" else Info(f"unknown-answer: {answer.strip()}")
+        return Fail(f"cas-mismatch: holds {value}") if kind == "no" else Info(f"unknown-answer: {answer}")
 
     async def close(self) -> None:
         """Closes the connection."""
@@ -180,7 +184,7 @@ class Client:
 
 def words(invocation: Invocation) -> list[str]:
     """Returns the words of a request."""
-    values = invocation.value if invocation.f == "cas" else [] if invocation.f == "read" else [invocation.value]
+    values = invocation.value if invocation.f == "cas" else [] if invocation.value is None else [invocation.value]
     return [invocation.f, invocation.key or ONLY_KEY, *map(str, values)]
 
 

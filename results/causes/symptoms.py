@@ -131,7 +131,7 @@ def _said(signature: Signature) -> str:
     if signature.ended != "invalid":
         return f"{', '.join(signature.parts)}: {bare(_first(signature.sentences))}"
     part = next((candidate for candidate in signature.parts if candidate not in _FOLLOWING), _first(signature.parts))
-    beside = [other for other in signature.parts if other in _OF_STATE and other != part]
+    beside = [candidate for candidate in signature.parts if candidate in _OF_STATE and candidate != part]
     if signature.anomaly:
         anomaly = f"{signature.anomaly}{_outcome(signature.sentences)}"
         if beside:

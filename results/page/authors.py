@@ -49,7 +49,7 @@ OF_THE_TEST: Final = {
 
 
 def authors_report(
-    run: Run, record: RunRecord, *, rate: tuple[int, int] | None, shorter: str = "", steps: str = ""
+    run: Run, record: RunRecord, *, rate: tuple[int, int] | None, shorter: str = "", steps: str = "", patch: str = ""
 ) -> str:
     """Returns the report of a run.
 
@@ -59,6 +59,7 @@ def authors_report(
         rate: How many runs of the same case and release show the same, and of how many; None if it is not known.
         shorter: The command of a smaller run that shows the same, as `labrys shrink` found it; empty if there is none.
         steps: Steps with the tools of the system alone, as Markdown of this repository; empty if there are none.
+        patch: A patch of this repository that repairs the cause of the run; empty if there is none.
     """
     program = f"{record.test.software} {record.test.system_version or ''}".rstrip()
     lines = [
@@ -72,6 +73,7 @@ def authors_report(
         *_section("How often", _often(rate)),
         *_section("What was ruled out", _ruled_out(record)),
         *_section("Steps with the system's own tools", iter(steps.splitlines())),
+        *_section("A patch", _patched(patch)),
         *_section("How to run it again", _again(record, shorter, has_steps=bool(steps))),
         *_section("Files", _files(run)),
     ]
@@ -217,6 +219,15 @@ def _ruled_out(record: RunRecord) -> Iterator[str]:
         ):  # the violation itself keeps operations from success
             known = "" if part.verdict is Verdict.VALID else " **not ruled out:**"
             yield f"- {words}:{known} {quoted(part.reason, MAX_TEXT)}"
+
+
+def _patched(patch: str) -> Iterator[str]:
+    if patch:
+        yield "This patch of the released sources repairs the known cause of the run. `git apply --unidiff-zero` applies it."
+        yield ""
+        yield "```diff"
+        yield from patch.splitlines()
+        yield "```"
 
 
 def _again(record: RunRecord, shorter: str, *, has_steps: bool) -> Iterator[str]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
-from clusters.kit.mending import Mends, Module
+from clusters.kit.mending import Mends, numbered
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,14 +36,34 @@ MENDS: Final[Mapping[int, str]] = MappingProxyType(
         20: "a node takes no term and gives no vote that it cannot store",
     }
 )
-MODULE: Final = Module(name="mends-dledger", sources=Path(__file__).parent / "mending")
-DLEDGER: Final = Mends(program="dledger", software="DLedger", texts=MENDS, module=MODULE)
+PATCHES: Final = Path(__file__).parent / "patches"  # a folder for each version
+SOURCES: Final = "io.openmessaging.storage:dledger:{version}"
+DLEDGER: Final = Mends(
+    software="DLedger",
+    texts=MENDS,
+    patches=numbered(PATCHES / "0.4.0", [*MENDS]),
+    sources=MappingProxyType({"dledger": SOURCES}),
+)
 
 # DLedger 0.3.1.2 has these findings too, in the same methods.
+OLD: Final = "0.3.1.2"
+_BOTH: Final = (8, 17, 18, 19, 20)
 OLDER: Final = Mends(
-    program="dledger",
-    software="DLedger 0.3.1.2",
-    texts=MappingProxyType({number: MENDS[number] for number in (8, 17, 18, 19, 20)}),
-    module=MODULE,
+    software=f"DLedger {OLD}",
+    texts=MappingProxyType({number: MENDS[number] for number in _BOTH}),
+    patches=numbered(PATCHES / OLD, _BOTH),
+    sources=DLEDGER.sources,
 )
-BY_VERSION: Final[Mapping[str, Mends]] = MappingProxyType({"0.4.0": DLEDGER, "0.3.1.2": OLDER})
+BY_VERSION: Final[Mapping[str, Mends]] = MappingProxyType({"0.4.0": DLEDGER, OLD: OLDER})
+
+
+class Versioned(Protocol):
+    """Options with a version of the library."""
+
+    @property
+    def library_version(self) -> str: ...  # noqa: D102 - the option has a help text
+
+
+def patch(options: Versioned, number: str) -> str:
+    """Returns the patch of a finding for the version of a run; empty if it has none."""
+    return BY_VERSION[options.library_version].patch(number)

@@ -56,7 +56,9 @@ class DLedgerOptions:
         high=600_000,
     )
     data_file_bytes: int = option(4 * 1024 * 1024, "The size of one log file.", low=4096, high=1 << 30)
-    mend: str = option("", mends.DLEDGER.help, repairs=mends.DLEDGER.further, metavar="FINDINGS", shown=False)
+    mend: str = option(
+        "", mends.DLEDGER.help, repairs=mends.DLEDGER.further, patch=mends.patch, metavar="FINDINGS", shown=False
+    )
 
     @property
     def library_version(self) -> str:

@@ -62,7 +62,11 @@ class DLedgerSystem(DLedgerNodes):
             ),
         }
     )
-    raft_invariants = "In Raft, what a process has committed or applied stays so while it runs, and stays in its log."
+    raft_invariants = (
+        "In Raft, what a process has committed or applied stays so while it runs, and stays in its log. "
+        "A node stores its term."
+    )
+    stores_term = True
     dumps_replicas = True
     answers = ANSWERS
 

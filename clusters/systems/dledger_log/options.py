@@ -52,7 +52,9 @@ class DLedgerLogOptions:
         "The version of DLedger. RocketMQ 5.3.3 uses 0.3.1.2; the node has its remoting too.",
         releases=True,
     )
-    mend: str = option("", mends.DLEDGER.help, repairs=mends.DLEDGER.further, metavar="FINDINGS", shown=False)
+    mend: str = option(
+        "", mends.DLEDGER.help, repairs=mends.DLEDGER.further, patch=mends.patch, metavar="FINDINGS", shown=False
+    )
 
     def __post_init__(self) -> None:
         mends.BY_VERSION[self.library_version].chosen(self.mend)

@@ -6,8 +6,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from clusters.kit.mending import Mends, Module
-from clusters.systems.dledger.mends import MODULE as DLEDGER
+from clusters.kit.mending import Mends, numbered
+from clusters.systems.dledger.mends import OLD, OLDER, SOURCES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,5 +24,24 @@ MENDS: Final[Mapping[int, str]] = MappingProxyType(
         13: "a controller takes no term and gives no vote that it cannot store",
     }
 )
-MODULE: Final = Module(name="mends-rocketmq", sources=Path(__file__).parent / "mending", uses=(DLEDGER,))
-CONTROLLER: Final = Mends(program="controller", software="RocketMQ's controllers", texts=MENDS, module=MODULE)
+CONTROLLER: Final = Mends(
+    software="RocketMQ's controllers",
+    texts=MENDS,
+    patches=MappingProxyType(
+        {
+            **numbered(Path(__file__).parent / "patches", (9, 11, 12)),
+            4: OLDER.patches[8],
+            6: OLDER.patches[19],
+            10: (*OLDER.patches[17], *OLDER.patches[18]),
+            13: OLDER.patches[20],
+        }
+    ),
+    sources=MappingProxyType(
+        {"controller": "org.apache.rocketmq:rocketmq-controller:{version}", "dledger": SOURCES.format(version=OLD)}
+    ),
+)
+
+
+def patch(_: object, number: str) -> str:
+    """Returns the patch of a finding, which is the same for all releases; empty if it has none."""
+    return CONTROLLER.patch(number)

@@ -49,7 +49,9 @@ class ControllerOptions:
     scan_interval_ms: int = option(
         5000, "The interval at which controllers look for dead masters.", low=100, high=86_400_000
     )
-    mend: str = option("", mends.CONTROLLER.help, repairs=mends.CONTROLLER.further, metavar="FINDINGS", shown=False)
+    mend: str = option(
+        "", mends.CONTROLLER.help, repairs=mends.CONTROLLER.further, patch=mends.patch, metavar="FINDINGS", shown=False
+    )
 
     def __post_init__(self) -> None:
         if mends.CONTROLLER.chosen(self.mend) and self.consensus is Consensus.JRAFT:

@@ -72,7 +72,11 @@ class SimRaft(SimSystem):
     refusals = REFUSALS
     reads_need_leader = True
     moves_leadership = True
-    raft_invariants = "In Raft, what a process has committed or applied stays so while it runs, and stays in its log."
+    raft_invariants = (
+        "In Raft, what a process has committed or applied stays so while it runs, and stays in its log. "
+        "A node stores its term."
+    )
+    stores_term = True
     every_node_returns = EVERY_NODE_RETURNS
     on_damage = OnDamage(
         handling=Handling.REFUSES,

@@ -97,3 +97,50 @@ def test_a_log_keeps_what_is_committed() -> None:
         kept.reason == "No index went back while its process ran, and no log lost a committed entry; 2 reports had one."
     )
     assert raft_invariants(polled((5, 5), (5, 5)), PROMISE, [], None).verdict is Verdict.VALID
+
+
+def in_terms(*reports: tuple[int, str | None] | None, stores_term: bool = True) -> Indexes:
+    """Returns what n1 reported in successive polls, one a second: its term and the leader; None if it did not answer."""
+    indexes = Indexes(stores_term=stores_term)
+    for second, report in enumerate(reports):
+        status = report and NodeStatus(
+            node="n1", role="follower", term=report[0], leader=report[1], committed_index=1, applied_index=1
+        )
+        indexes.note(status, "n1", second * NS_PER_S, second * NS_PER_S)
+    return indexes
+
+
+def test_a_node_stores_its_term_for_longer_than_its_process() -> None:
+    """So a restart, a kill or a poll without an answer does not excuse a lower term."""
+    part = raft_invariants(
+        in_terms((2, "n3"), (3, None), None, (0, None), (0, None), (3, "n2")),
+        PROMISE,
+        [fault("n1", 0.4, 2.0)],
+        NS_PER_S,
+    )
+    assert part.reason == (
+        "n1 forgot its term: it knew the leader of term 2 at 0.000 s, and was in term 0 at 3.000 s, and no fault damaged its "
+        "data. They stay."
+    )
+    assert part.verdict is Verdict.INVALID
+
+
+def test_a_term_that_may_not_be_stored_is_not_held_against_a_node() -> None:
+    """A candidate may report a term before it stores it, and the reports of some systems have another term."""
+    for indexes in (
+        in_terms((2, "n3"), (3, None), (2, "n3")),
+        in_terms((2, "n3"), (0, None), stores_term=False),
+        in_terms((2, "n3"), None, (2, None), (5, "n1")),
+    ):
+        assert raft_invariants(indexes, PROMISE, [], None).verdict is Verdict.VALID
+    part = raft_invariants(in_terms((2, "n3")), PROMISE, [], None)
+    assert part.reason == "No index went back while its process ran, and no node forgot its term; 1 report had one."
+
+
+def test_a_node_with_damaged_files_may_forget_its_term() -> None:
+    """A fault of such a kind that came later does not explain it."""
+    forgot = in_terms((2, "n3"), (0, None))
+    for start_s, verdict in ((0.5, Verdict.VALID), (1.5, Verdict.INVALID)):
+        damage = [fault("n1", start_s, 2.0)]
+        assert raft_invariants(forgot, PROMISE, damage, None, frozenset({"kill"})).verdict is verdict
+    assert raft_invariants(forgot, PROMISE, [fault("n2", 0.5, 2.0)], None, {"kill"}).verdict is Verdict.INVALID

@@ -86,6 +86,24 @@ def test_operations_that_show_nothing_from_before_are_no_progress(operations: Se
     )
 
 
+@pytest.mark.parametrize(
+    ("since", "counts"),
+    [
+        ([op("write", 90, None, type=OpType.INFO, value=2)], True),
+        ([op("cas", 95, None, type=OpType.INFO, value=[1, 2]), op("write", 250, 260, value=3)], True),
+        ([op("cas", 95, None, type=OpType.INFO, value=[2, 1])], False),
+        ([op("cas", 95, None, type=OpType.INFO, value=[1, 2]), op("write", 250, 260, value=1)], False),
+    ],
+)
+def test_a_read_shows_a_value_that_only_changes_before_the_loss_left(since: Sequence[Operation], counts: bool) -> None:
+    """Other changes of the key may have happened since, and leave other values."""
+    for before in (WRITE, op("cas", 10, 20, value=[0, 1])):
+        part = reached.progress([before, *since, READ], [loss(*ALL)], None, REGISTERS)
+        assert (part.verdict is Verdict.VALID) is counts
+    unlike = reached.progress([op("write", 10, 20, value=4), *since, READ], [loss(*ALL)], None, REGISTERS)
+    assert unlike.verdict is Verdict.UNKNOWN
+
+
 def test_elements_stay_beside_later_ones() -> None:
     """A read of a set shows the elements from before the fault, whatever was added since."""
     operations = [op("add", 10, 20), op("add", 250, 260), READ]
@@ -144,11 +162,12 @@ def test_reads_after_a_restart_of_all_nodes_do_not_count() -> None:
 
 TIMES = st.integers(0, 400)
 OPERATIONS = st.builds(
-    lambda f, start, lasts, type_, key: op(
-        f, start, None if lasts is None else start + lasts, type=type_ if lasts is not None else OpType.INFO, key=key
+    lambda f, start, lasts, type_, key, value: op(
+        f, start, None if lasts is None else start + lasts, type=type_ if lasts is not None else OpType.INFO, key=key,
+        value=value, result=value,
     ),
     st.sampled_from(["read", "write"]), TIMES, st.none() | st.integers(0, 150), st.sampled_from([*OpType][1:]),
-    st.sampled_from(["k", "l"]),
+    st.sampled_from(["k", "l"]), st.integers(1, 3),
 )  # fmt: skip
 
 
@@ -173,6 +192,9 @@ def test_reads_are_those_of_the_definition(operations: Sequence[Operation], repl
             since = [change for change in changes if change not in before and change.start_ns < read.last_ns]
             acknowledged = any(change.type is OpType.OK for change in before)
             shown |= read.start_ns >= outage.end_ns and acknowledged and not (replaces and since)
+            same = [each for each in before if each.type is OpType.OK and each.value == read.result]
+            same_since = [each for each in since if each.value == read.result]
+            shown |= bool(read.start_ns >= outage.end_ns and same and not (replaces and same_since))
         expected += read.f == "read" and read.type is OpType.OK and shown
     serving = Serving(role="store", nodes=frozenset(ALL), quorum=2, reads=READS, replaces=replaces)
     assert serving.reads_after(outages, operations) == expected

@@ -141,6 +141,45 @@ def test_steps_come_from_the_known_cause_that_the_run_matches(tmp_path: Path, st
         assert isinstance(CliRunner().invoke(cli.labrys, words).exception, InputError), bad
 
 
+@pytest.mark.parametrize(
+    ("system", "options", "patch"),
+    [
+        ("dledger", {}, "dledger/patches/0.4.0/8.patch"),
+        ("dledger-log", {"library_version": "0.3.1.2"}, "dledger/patches/0.3.1.2/8.patch"),
+        ("rocketmq-controller", {}, ""),
+        ("sim-raft", {}, ""),
+        ("gone", {}, ""),
+    ],
+)
+def test_the_patch_is_that_of_the_known_cause(
+    tmp_path: Path, stale_record: RunRecord, system: str, options: dict[str, str], patch: str
+) -> None:
+    """A cause that the system has no patch for, and a system that is not installed, have none."""
+    test = replace(stale_record.test, system=system, options=options)
+    run = store_run(Store(tmp_path / "store"), replace(stale_record, test=test))
+    case = alike(run, "").case
+    assert case is not None
+    (tmp_path / "known").mkdir()
+    (tmp_path / "known" / "one.toml").write_text(
+        'link = "x"\nexpires = "2027-01-01"\ncause = "--mend 8"\nsignatures = ["' + case.symptom.key + '"]\n'
+    )
+    words = [
+        "report",
+        "latest",
+        "--for-authors",
+        "--store",
+        str(tmp_path / "store"),
+        "--known",
+        str(tmp_path / "known"),
+    ]
+    assert CliRunner().invoke(cli.labrys, words).exit_code == 0
+    text = run.for_authors_md.read_text()
+    assert ("## A patch" in text) is bool(patch)
+    if patch:
+        content = (Path(cli.__file__).parent / "clusters/systems" / patch).read_text()
+        assert text.partition("```diff\n")[2].partition("```\n")[0] == content
+
+
 def test_the_reports_of_findings_have_steps() -> None:
     """A known cause can name each of them."""
     pages = sorted((Path(cli.__file__).parent / "clusters/systems").glob("*/findings/upstream/[!R]*.md"))

@@ -30,3 +30,12 @@ def test_only_controllers_on_dledger_have_mends() -> None:
 def test_each_mend_has_a_finding_and_a_line() -> None:
     """The page of the findings has a section and a line of the table for each mend."""
     assert_mends_have_findings(CONTROLLER, FINDINGS / "rocketmq-controller-5.3.3.md")
+
+
+def test_each_mend_has_its_patches() -> None:
+    """Most of them are those of DLedger 0.3.1.2, which other systems have too."""
+    paths = [path for number in CONTROLLER.texts for path in CONTROLLER.patches[number]]
+    assert all(path.is_file() for path in paths)
+    own = FINDINGS.parent / "patches"
+    assert {path for path in paths if path.parent == own} == {*own.iterdir()}
+    assert CONTROLLER.patch("10").count("diff --git ") == len(CONTROLLER.patches[10])

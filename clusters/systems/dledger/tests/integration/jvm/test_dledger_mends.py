@@ -22,6 +22,7 @@ from harness.units import NS_PER_MS
 from harness.verdict import Verdict
 from harness.world import Disturbance
 from tests.artifacts import built
+from tests.recompiled import assert_compiles_alike
 from tests.simulated_group import CUT
 from tests.trials import trial
 
@@ -408,3 +409,9 @@ def test_a_mended_library_says_so() -> None:
         f"This is dledger-node {mended.provenance.version} with changes, not the released one: finding 1, finding 4."
     )
     assert len(mended.provenance.patches) == len(mends.DLEDGER.chosen("1,4"))
+
+
+@pytest.mark.night
+def test_another_compiler_makes_the_released_code(tmp_path: Path) -> None:
+    """Without a patch, the compiler of the mends makes the released instructions of all classes that have one."""
+    assert_compiles_alike(mends.DLEDGER, SimDLedger.build(DLedgerOptions(), print), tmp_path)

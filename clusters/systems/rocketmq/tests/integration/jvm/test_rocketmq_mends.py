@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
+from clusters.systems.rocketmq.controller import RocketMQController
+from clusters.systems.rocketmq.mends import CONTROLLER
+from clusters.systems.rocketmq.options import ControllerOptions
 from harness.verdict import Verdict
+from tests.recompiled import assert_compiles_alike
 from tests.trials import trial
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 pytestmark = pytest.mark.integration
 
@@ -40,3 +49,9 @@ def test_a_mend_removes_its_finding(finding: str, words: tuple[str, ...], seed: 
 
     assert verdict() is Verdict.INVALID
     assert verdict("--mend", finding) is Verdict.VALID
+
+
+@pytest.mark.night
+def test_another_compiler_makes_the_released_code(tmp_path: Path) -> None:
+    """Without a patch, the compiler of the mends makes the released instructions of all classes that have one."""
+    assert_compiles_alike(CONTROLLER, RocketMQController.build(ControllerOptions(), print), tmp_path)
