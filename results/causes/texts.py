@@ -117,7 +117,11 @@ def told(cause: Cause) -> str:
     sentence, full_stop, _ = one_line(cause.sentence).partition(". ")
     for stripped, words in _WORDS:
         sentence = stripped.sub(words, sentence)
-    return "; ".join(dict.fromkeys(sentence.split("; "))) + full_stop.strip()
+    clauses: list[str] = []
+    for clause in sentence.split("; "):
+        if not any(earlier.endswith(clause) for earlier in clauses):
+            clauses.append(clause)
+    return "; ".join(clauses) + full_stop.strip()
 
 
 def rate_of(cause: Cause) -> str:

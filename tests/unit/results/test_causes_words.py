@@ -36,6 +36,7 @@ def test_the_role_of_the_node_that_answered_decides() -> None:
         ("Reads missed # key while # fault happened.", "Reads missed some keys while some faults happened."),
         ("NODE sees no leader in term #; NODE is cut; NODE is cut", "A node sees no leader in term …; a node is cut"),
         ("although there was # operation", "although there were some operations"),
+        ("It serves, but NODE is cut; NODE is cut", "It serves, but a node is cut"),
         ("Process # read # of process #'s", "A process read … of a process's"),
     ],
 )
