@@ -229,7 +229,7 @@ def recorded(
     """Reads the options of a command from a record, which may come from anyone.
 
     Each value must have the type and the range of its flag. Places, such as files and names of clusters, are never taken from
-    the record.
+    the record. A path in it is an error.
 
     Args:
         options: The command's options.
@@ -241,7 +241,7 @@ def recorded(
         The value of each option by parameter name, and the flags that the record lacks. These have their built-in default.
 
     Raises:
-        InputError: The record has an unknown option, or a value that does not fit its option.
+        InputError: The record has an unknown option, a value that does not fit its option, or a path.
     """
     own = {str(option.name): option for option in options}
     for key in values:
@@ -259,6 +259,11 @@ def recorded(
             missing.append(option.opts[0])
             taken[key] = option.default
             continue
+        if isinstance(option.type, click.Path):
+            raise InputError(
+                f"{source}: {option.opts[0]} among the options names the path {name(repr(values[key]))}. labrys opens no path "
+                f"that a run names; carry out its plan.json by `labrys test --plan`, and give {option.opts[0]} there"
+            )
         texts = values[key] if option.multiple and isinstance(values[key], list) else [values[key]]
         if isinstance(values[key], list) is not option.multiple or not all(_fits(option, value) for value in texts):
             raise InputError(
