@@ -39,6 +39,10 @@ class Clock:
         """Returns the seconds since this clock was made."""
         return self._loop.time() - self._origin_s
 
+    def from_monotonic_ns(self, monotonic_ns: int) -> int:
+        """Returns the time of a reading of CLOCK_MONOTONIC on this clock, which must be of a real run."""
+        return monotonic_ns - int(self._origin_s * NS_PER_S)
+
     async def sleep_until_s(self, at_s: float) -> None:
         """Waits until `now_s()` is at least `at_s`; returns at once if it already is."""
         delay_s = at_s - self.now_s()

@@ -19,7 +19,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -43,7 +43,7 @@ from harness.pace import RECOVERY, WORKLOAD, Pace, Pacer
 from harness.phases import Phases
 from harness.schedule import conduct
 from harness.slowness import slowed
-from harness.switch import SwitchEnded
+from harness.switch import SwitchEnded, switch_of
 from harness.take_down import TakeDown
 from harness.tasks import ended
 from harness.units import NS_PER_S
@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from harness.node_clocks import NodeClock
     from harness.recovery import Recovery
     from harness.replicas import Replicas
+    from harness.switch import ConnectionNote
     from harness.test import Test
     from harness.world import Execution
 
@@ -96,6 +97,7 @@ class RunResult:
         error: The error that broke the run off; None if there is none.
         ready_s: The time from the start of the run until the system served; None if the run ended before.
         world_s: The time of the world at the start of the workload; None if it did not begin, or on real nodes.
+        connections: What happened to connections between nodes up to the healing; None: no switch carried their packets.
         execution: What the programs of a world did until the logs were collected; None if there are none.
         workload_s: The duration of the workload.
         clocks: The clocks of the nodes at the start of the workload; None if it did not begin, or in virtual time.
@@ -118,6 +120,7 @@ class RunResult:
     error: str | None = None
     ready_s: float | None = None
     world_s: float | None = None
+    connections: list[ConnectionNote] | None = None
     execution: Execution | None = None
     workload_s: float = 0.0
     clocks: Clocks | None = None
@@ -452,6 +455,15 @@ class _Run:
             self._broke_off(str(error))
         except (LabrysError, TimeoutError) as error:
             self._problem(f"healing failed; `labrys cluster heal` tries again: {error}")
+        self._take_connections()
+
+    def _take_connections(self) -> None:
+        """Takes what the switch has noted since the start of the workload. Healing has stopped it."""
+        switch = switch_of(self.test.cluster)
+        if switch is None or switch.noted is None:
+            return
+        notes = [replace(note, time_ns=self.clock.from_monotonic_ns(note.time_ns)) for note in switch.noted]
+        self.result.connections = [note for note in notes if note.time_ns >= 0]
 
     async def _observe_recovery(self) -> None:
         aftermath = Aftermath(

@@ -8,12 +8,14 @@ the same rule has the same fate.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol, cast
 
+from harness.console.members import TimeNs, Whole  # noqa: TC001 - members are read by their annotations
 from harness.errors import InfrastructureError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from harness.cluster import Cluster
@@ -58,14 +60,101 @@ class Rule:
     cut: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Awaited:
+    """A packet between nodes that somebody waits for. Right after it, the packets between nodes stand still for a moment.
+
+    A packet counts as its sender hands it over, so a large write may be one, and a repeated one counts again.
+
+    Attributes:
+        links: The links on which packets count.
+        nth: Its number among those that count, from 1.
+        port: The port of one end; 0: any.
+        least_bytes: The least number of bytes that it carries, without its headers.
+        has: What these bytes contain; empty: anything.
+        hold_ns: How long the packets stand still.
+    """
+
+    links: tuple[Pair, ...]
+    nth: int
+    port: int
+    least_bytes: int
+    has: bytes
+    hold_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passed:
+    """The packet that somebody waited for.
+
+    Attributes:
+        link: Its link.
+        ports: Its ports: that of the sender, and that of the receiver.
+        bytes: How many bytes it carries.
+        ago_ns: How long ago it passed.
+    """
+
+    link: Pair
+    ports: tuple[int, int]
+    bytes: int
+    ago_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What came of a wait so far.
+
+    Attributes:
+        count: How many packets counted.
+        held: How many frames stood still after the one.
+        passed: The one; None: it has not passed yet.
+    """
+
+    count: int
+    held: int
+    passed: Passed | None
+
+
+class Happened(StrEnum):
+    """What can happen to the connections on a link, as the switch counts it."""
+
+    OPENED = "opened"  # a first packet of a connection (SYN)
+    REFUSED = "refused"  # a refusal of a connection (RST to a SYN)
+    RESET = "reset"  # an end by force (RST)
+    RESENT = "resent"  # a packet that takes a place in the stream, for another time
+    STALLED = "stalled"  # the same, a second or longer after its first time
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionNote:
+    """What happened to the connections on a link within 0.1 s.
+
+    Attributes:
+        time_ns: The start of the 0.1 s.
+        source: The node whose packets these were.
+        target: The node that they went to.
+        what: What happened.
+        count: How often.
+    """
+
+    time_ns: TimeNs
+    source: str
+    target: str
+    what: Happened
+    count: Whole
+
+
 class Switch(Protocol):
     """A switch. Its methods block, and can be called from several threads.
 
     Attributes:
         recording: The file that `stop` writes with the last packets that went out, as pcap; None: none. It must not be there.
+        noted: What happened to connections between nodes up to the last `stop`, on CLOCK_MONOTONIC. None: it was not on, or it
+            ended by itself.
     """
 
     recording: Path | None
+    noted: Sequence[ConnectionNote] | None
 
     @property
     def is_on(self) -> bool:
@@ -94,6 +183,30 @@ class Switch(Protocol):
 
     def clear(self, links: Iterable[Pair] | None = None) -> None:
         """Takes the rules of these links, or of all links. Packets that wait go out at once.
+
+        Raises:
+            SwitchEnded: It has ended.
+        """
+        ...
+
+    def wait_for(self, awaited: Awaited) -> int:
+        """Begins to wait for a packet. Returns the number of the wait.
+
+        Raises:
+            SwitchEnded: It has ended.
+        """
+        ...
+
+    def seen(self, wait: int) -> Seen:
+        """Returns what came of a wait.
+
+        Raises:
+            SwitchEnded: It has ended.
+        """
+        ...
+
+    def end_wait(self, wait: int) -> None:
+        """Ends a wait.
 
         Raises:
             SwitchEnded: It has ended.

@@ -86,6 +86,21 @@ class RareMessage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PassedMessage:
+    """A message between nodes that somebody waited for.
+
+    Attributes:
+        source: The node that sends it.
+        target: The node that it goes to.
+        content: Its bytes, or the form of an object as text.
+    """
+
+    source: str
+    target: str
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Lost:
     """The data that a power loss, or a new disk, took on one node.
 
@@ -286,8 +301,18 @@ class World(Protocol):
         """Lets each node drop the packets of the nodes that it has a grudge against."""
         ...
 
-    def disturb(self, key: int, node: str, disturbance: Disturbance, *, arriving: bool) -> None:
-        """Disturbs the packets between a node and the others: those that arrive at it, or those that leave it."""
+    def disturb(
+        self, key: int, node: str, disturbance: Disturbance, *, arriving: bool, others: AbstractSet[str] | None = None
+    ) -> None:
+        """Disturbs the packets between a node and the others: those that arrive at it, or those that leave it.
+
+        Args:
+            key: The number of the fault.
+            node: The node.
+            disturbance: What happens to them.
+            arriving: Whether they are those that arrive.
+            others: The other nodes; None: all.
+        """
         ...
 
     def mend(self, key: int) -> None:
@@ -314,6 +339,13 @@ class World(Protocol):
 
         Returns:
             The message; None if there was none within `wait_s`.
+        """
+        ...
+
+    async def message(self, links: AbstractSet[Pair], *, nth: int, has: bytes) -> PassedMessage:
+        """Waits for the n-th message from now on these links whose content has these bytes.
+
+        Right after it, the network holds the messages between nodes for a moment. A message counts when a process sends it.
         """
         ...
 

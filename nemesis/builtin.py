@@ -24,6 +24,7 @@ from nemesis.faults import (
     threads,
 )
 from nemesis.kinds import Kind, Variant
+from nemesis.packets import PacketPassed
 from nemesis.real.clock import SkewOnNodes, StrobeOnNodes
 from nemesis.real.disk import DiskFullOnNodes, PowerLossOnNodes, WipeOnNodes
 from nemesis.real.egress import CorruptOnNodes, DelayOnNodes, DuplicateOnNodes, RateOnNodes, ReorderOnNodes
@@ -47,6 +48,7 @@ TRIGGERS = (
     TriggerKind(name="ok-after-failure", condition=conditions.OkAfterFailure),
     TriggerKind(name="operation", condition=conditions.OperationSucceeds),
     TriggerKind(name="disk-step", condition=DiskStepMade),
+    TriggerKind(name="packet", condition=PacketPassed),
     TriggerKind(name=RARE_MESSAGE, condition=conditions.RareMessageSent),
 )
 

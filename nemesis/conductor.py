@@ -75,14 +75,19 @@ class Conductor:
             InputError: A program of the system reads the clock in a way that no clock fault changes, or the system does not
                 support a trigger.
         """
-        for trigger in (fault.trigger for fault in plan if fault.trigger is not None):
-            find_trigger(trigger.name).condition.prepare(trigger, self._field, self._world)
+        triggers = [fault.trigger for fault in plan if fault.trigger is not None]
+        conditions = [find_trigger(trigger.name).condition for trigger in triggers]
+        for trigger, condition in zip(triggers, conditions, strict=True):
+            condition.prepare(trigger, self._field, self._world)
         if self._world is not None:  # a simulated node has its own disk and clock
             effects = [find_kind(fault.kind).simulated for fault in plan]
             if any(effect is not None and SIMULATED_POWER in effect.NEEDS for effect in effects):
                 self._world.prepare_loss()
             return
         planned = [(find_kind(fault.kind).fault, fault.role) for fault in plan]
+        on_switch = any(find_kind(fault.kind).fault.on_switch(fault.options) for fault in plan)
+        if on_switch or any(condition.ON_SWITCH for condition in conditions):
+            await self._field.switch()
         perhaps_switched = [kind for kind, _ in planned if SWITCH in kind.INSTEAD.values()]
         if perhaps_switched:
             can = await self._field.capabilities()

@@ -329,10 +329,19 @@ class Fault:
         """Returns the nodes where other faults can lose or delay this fault's probes."""
         return frozenset().union(*(other.blurs() for other in self._others_on_port()))
 
+    @classmethod
+    def on_switch(cls, options: Mapping[str, Value]) -> bool:  # noqa: ARG003
+        """Returns whether these options need the switch between real nodes, whatever their kernels can do."""
+        return False
+
+    def ends(self, name: str) -> list[str]:
+        """Returns the nodes at the other ends of a target's links."""
+        return [other for other in self.field.names if other != name]
+
     def peers(self, name: str) -> list[str]:
         """Returns up to two nodes whose probes can reach a node, if possible without those that faults disturb."""
         cut, blurred = self.also_cut(), self.blurred()
-        free = [other for other in self.field.names if other != name and other in talks(cut, name)]
+        free = [other for other in self.ends(name) if other in talks(cut, name)]
         return [other for other in free if other not in blurred and other not in self.targets][:2] or free[:1]
 
     def shown(self, bad: Mapping[str, str], good: Mapping[str, str], measured: Mapping[str, Value]) -> Proof:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from harness.capabilities import LEADER, SIMULATED
+from harness.capabilities import LEADER, SIMULATED, SWITCH
 from harness.targets import ByLeader
 from nemesis import triggers
 from nemesis.asked import Request
@@ -102,6 +102,12 @@ def missing_capabilities(
     needed = dict.fromkeys((fault.kind, fault.role is not None) for fault in faults)
     lines = [
         line for name, at_role in needed for line in _lacking(find_kind(name), capabilities, nodes, at_role=at_role)
+    ]
+    lines += [
+        f"{node} lacks {SWITCH}, which {fault.kind} on single links needs: {can.missing.get(SWITCH, 'not found')}"
+        for fault in faults
+        for node, can in capabilities.items()
+        if can.available.isdisjoint({SIMULATED, SWITCH}) and find_kind(fault.kind).fault.on_switch(fault.options)
     ]
     return list(dict.fromkeys([*lines, *triggers.lacking(faults, capabilities)]))
 

@@ -118,10 +118,11 @@ def choice(default: str | None, known: tuple[str, ...], meaning: str, *, hunted:
 
 
 def text(default: str | None, meaning: str, *, needed: bool = True) -> Option:
-    """Returns an option that takes a short text."""
+    """Returns an option that takes a short text. It may be empty if the default is."""
 
     def accepts(value: Value) -> bool:
-        return isinstance(value, str) and 0 < len(value) <= MAX_TEXT and value.isprintable()
+        may_be = isinstance(value, str) and (bool(value) or default == "")
+        return may_be and len(value) <= MAX_TEXT and value.isprintable()
 
     return Option(default=default, accepts=accepts, expected="a short text", meaning=meaning, needed=needed)
 

@@ -68,6 +68,7 @@ class Condition(abc.ABC):
         ALWAYS: Whether it also fires at its limit; then `fires` keeps to the limit itself.
         NAMES_NODE: Whether it always names a node in `Fired`, for the target `trigger`.
         ONLY_SIMULATED: Whether it needs what only simulated nodes show.
+        ON_SWITCH: Whether it needs the switch between real nodes.
         trigger: The trigger in the plan.
         targets: The possible targets of the fault, in order.
         role: The role of the targeted processes; None: whole nodes.
@@ -81,6 +82,7 @@ class Condition(abc.ABC):
     ALWAYS: ClassVar[bool] = False
     NAMES_NODE: ClassVar[bool] = False
     ONLY_SIMULATED: ClassVar[bool] = False
+    ON_SWITCH: ClassVar[bool] = False
 
     def __init__(
         self,

@@ -139,7 +139,7 @@ def subjects(systems: Sequence[str], *, several: bool) -> Iterator[Subject]:
             continue
         yield Subject(system=system, words=("--mend", "all", *workload_of(system)), defect="")
         for number in mends.texts:
-            others = ",".join(str(each) for each in mends.texts if each != number)
+            others = ",".join(str(mend) for mend in mends.texts if mend != number)
             yield Subject(system=system, words=("--mend", others, *workload_of(system)), defect=f"--mend {number}")
 
 
@@ -223,7 +223,7 @@ def cases_of(runs: Sequence[HuntedRun]) -> list[tuple[HuntedRun, Case]]:
     for run in runs:
         if run.signature is None or run.signature.ended != "invalid":
             continue
-        telling = [each for each in run.warnings if each not in usual.get(run.software, ())]
+        telling = [warning for warning in run.warnings if warning not in usual.get(run.software, ())]
         trial = Trial(
             run=None, name=run.name, night=date(2026, 11, 30), line=run.build, system=run.system, software=run.software,
             seed=run.seed, reproduce=run.command, size=(run.faults, run.time_limit_s), repeats=True,

@@ -70,12 +70,12 @@ def changes(text: str) -> Iterator[Change]:
         if head is None:
             raise ValueError(f"expected the head of a file in a patch, got {text[at : at + 80]!r}")
         at, hunks = head.end(), []
-        while (found := _HUNK.match(text, at)) is not None:
+        while (hunk := _HUNK.match(text, at)) is not None:
             removed, added = (
-                [line[1:] for line in found[name].splitlines(keepends=True)] for name in ("removed", "added")
+                [line[1:] for line in hunk[name].splitlines(keepends=True)] for name in ("removed", "added")
             )
-            hunks.append(Hunk(start=int(found["line"]) - bool(removed), removed=removed, added=added))
-            at = found.end()
+            hunks.append(Hunk(start=int(hunk["line"]) - bool(removed), removed=removed, added=added))
+            at = hunk.end()
         module, _, path = head["path"].partition(_JAVA)
         yield Change(module=module, path=path, blob=head["blob"], hunks=hunks)
 

@@ -23,14 +23,14 @@ from clusters.local import namespaces
 from harness.builds import Build
 from harness.children import own_environment
 from harness.slowness import slowed
-from harness.switch import CONTROL, SwitchEnded
+from harness.switch import CONTROL, ConnectionNote, Happened, Passed, Seen, SwitchEnded
 from harness.traits import Program
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from clusters.local.state import State
-    from harness.switch import Rule
+    from harness.switch import Awaited, Rule
     from harness.world import Pair
 
 SOURCES: Final = Path(__file__).parent / "switch"
@@ -44,6 +44,7 @@ ANSWER_TIMEOUT_S: Final = 5.0
 MAX_ANSWER: Final = 1 << 20
 MILLIONTHS: Final = 1_000_000
 NS_PER_US: Final = 1000
+NOTE_STEP_NS: Final = 100_000_000  # of switch/src/flows.rs
 
 logger = logging.getLogger(__name__)
 
@@ -78,10 +79,12 @@ class LocalSwitch:
 
     def __init__(self, state: State) -> None:
         self.recording: Path | None = None
+        self.noted: Sequence[ConnectionNote] | None = None
         self._state = state
         self._lock = threading.RLock()
         self._process: subprocess.Popen[bytes] | None = None
         self._rest = b""
+        self._waits = 0
 
     @property
     def is_on(self) -> bool:
@@ -105,6 +108,7 @@ class LocalSwitch:
                     start_new_session=True,
                 )  # fmt: skip
             self._rest = b""
+            self.noted = None
             said = self._read()
             if said != "ready":
                 self._end()
@@ -121,6 +125,37 @@ class LocalSwitch:
         with self._lock:
             for request in ["clear"] if links is None else [f"clear {source} {target}" for source, target in links]:
                 self._ask(request)
+
+    def wait_for(self, awaited: Awaited) -> int:
+        """Begins to wait for a packet; see `harness.switch.Switch`."""
+        links = ",".join(f"{source}>{target}" for source, target in awaited.links)
+        has = f" has={awaited.has.hex()}" if awaited.has else ""
+        with self._lock:
+            self._waits += 1
+            self._ask(
+                f"watch {self._waits} nth={awaited.nth} port={awaited.port} least={awaited.least_bytes} "
+                f"hold_us={awaited.hold_ns // NS_PER_US}{has} links={links}"
+            )
+            return self._waits
+
+    def seen(self, wait: int) -> Seen:
+        """Returns what came of a wait; see `harness.switch.Switch`."""
+        with self._lock:
+            said = json.loads(self._ask(f"watched {wait}"))
+        passed = None
+        if "source" in said:
+            passed = Passed(
+                link=(said["source"], said["target"]),
+                ports=(said["source_port"], said["target_port"]),
+                bytes=said["bytes"],
+                ago_ns=said["ago_us"] * NS_PER_US,
+            )
+        return Seen(count=said["count"], held=said["held"], passed=passed)
+
+    def end_wait(self, wait: int) -> None:
+        """Ends a wait; see `harness.switch.Switch`."""
+        with self._lock:
+            self._ask(f"unwatch {wait}")
 
     def counts(self) -> dict[Pair, dict[str, int]]:
         """Returns the counters; see `harness.switch.Switch`."""
@@ -143,9 +178,19 @@ class LocalSwitch:
                 if missed:
                     logger.warning("the switch had no room for frames of %s", missed)
                 self._record()
+                self.noted = self._connections()
                 self._ask("quit")
             finally:
                 self._end()
+
+    def _connections(self) -> list[ConnectionNote]:
+        said = json.loads(self._ask("connections"))
+        if said["dropped"]:
+            logger.warning("the switch had no room for %d notes about connections", said["dropped"])
+        return [
+            ConnectionNote(time_ns=step * NOTE_STEP_NS, source=source, target=target, what=Happened(what), count=count)
+            for step, source, target, what, count in said["notes"]
+        ]
 
     def _record(self) -> None:
         """Writes the last packets. Without room for them, the run goes on without them, and says so."""

@@ -6,7 +6,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from clusters.sim.damage import Edit, changed, edits, picked, reader, unable
-from clusters.sim.host import DiskFull
+from clusters.sim.host import DiskError, DiskFull
 from harness.damage import How
 from harness.world import Lost, Unsynced
 
@@ -165,7 +165,7 @@ class SimDisk:
             return
         try:
             self._check("fsync", name)
-        except OSError:
+        except DiskError:
             file.failed = len(file.data or b"")
             raise
         if file.data is None:
@@ -197,7 +197,7 @@ class SimDisk:
                 self.errors += 1
                 if self.on_error is not None:
                     self.on_error(rule.key, call, rule.seen, name)
-                raise OSError(rule.failing.error, "an error of the simulated disk", name)
+                raise DiskError(rule.failing.error, "an error of the simulated disk", name)
 
     def wipe(self) -> None:
         """Removes all files. A power loss does not bring them back."""

@@ -49,6 +49,18 @@ def read(disk: Disk, name: str) -> Any:
     return json.loads(body)
 
 
+def write_again(disk: Disk) -> None:
+    """Writes and syncs all files again if the disk has had an error: a failed sync leaves what no later one makes durable.
+
+    Raises:
+        OSError: The disk is full, or has an error again.
+    """
+    if disk.errors:
+        for name in disk.names():
+            disk.write(name, disk.read(name))
+            disk.sync(name)
+
+
 def write_promise(disk: Disk, kind: str, key: str, content: list[Any]) -> None:
     """Replaces both files of a promise, and syncs them. Its first item is a version.
 

@@ -49,6 +49,10 @@ class DiskFull(OSError):  # noqa: N818 - a state of the disk, and named so every
         super().__init__(errno.ENOSPC, "no space left on the simulated disk", name)
 
 
+class DiskError(OSError):
+    """A call on a simulated disk failed by a fault. If a process does not catch it, the process ends."""
+
+
 class Timer(Protocol):
     """A timer that was set."""
 

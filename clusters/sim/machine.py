@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from clusters.sim.disk import SimDisk
 from clusters.sim.errors import Broken, Refused
-from clusters.sim.host import Outside
+from clusters.sim.host import DiskError, Outside
 from clusters.sim.node_clock import NodeClock
 from harness.errors import LabrysError
 from harness.randomness import stream
@@ -256,10 +256,13 @@ class Machine:
         self._waiting.append((action, arguments))
 
     def call(self, action: Callable[..., None], arguments: tuple[Any, ...]) -> None:
-        """Calls a function of the process. An exception ends the process."""
+        """Calls a function of the process. An exception ends the process; one of its disk is no error of the process."""
         self.handled += 1
         try:
             action(*arguments)
+        except DiskError as error:
+            self.log(f"ends: {error}")
+            self.kill()
         except LabrysError as error:
             self.die(str(error))
         except Exception as error:  # noqa: BLE001 - any exception ends the process, and its log shows it

@@ -12,6 +12,7 @@ from harness.randomness import stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from collections.abc import Set as AbstractSet
 
     from clusters.sim.links import Links
     from harness.world import Disturbance, Pair
@@ -36,7 +37,8 @@ class Network:
     Attributes:
         cuts: The grudges in force, by key.
         links: The latency of packets without faults.
-        disturbances: By key: the node, whether arriving packets are disturbed (or leaving ones), and the disturbance.
+        disturbances: By key: the node, whether arriving packets are disturbed (or leaving ones), the nodes at the other end
+            (None: all), and the disturbance.
     """
 
     def __init__(
@@ -54,7 +56,7 @@ class Network:
         self._later = later
         self._quiet = True
         self.cuts: dict[int, Cut] = {}
-        self.disturbances: dict[int, list[tuple[str, bool, Disturbance]]] = {}
+        self.disturbances: dict[int, list[tuple[str, bool, AbstractSet[str] | None, Disturbance]]] = {}
 
     def send(
         self, source: str, target: str, arrive: Callable[..., None], arguments: tuple[Any, ...], *, probe: bool = False
@@ -97,8 +99,9 @@ class Network:
         """Draws the effect of disturbances on a packet: the number of copies, the delay in ns, and whether it is damaged."""
         draw = self._faults.random
         copies, late_ns, damaged = 1, 0, False
-        for node, arriving, how in (disturbance for of_key in self.disturbances.values() for disturbance in of_key):
-            if node != (target if arriving else source):
+        for node, arriving, others, how in (rule for of_key in self.disturbances.values() for rule in of_key):
+            here, there = (target, source) if arriving else (source, target)
+            if node != here or (others is not None and there not in others):
                 continue
             if how.lose and draw() < how.lose:
                 copies = 0
@@ -115,9 +118,11 @@ class Network:
         self.cuts[key] = Cut(grudge)
         self._quiet = False
 
-    def disturb(self, key: int, node: str, disturbance: Disturbance, *, arriving: bool) -> None:
+    def disturb(
+        self, key: int, node: str, disturbance: Disturbance, *, arriving: bool, others: AbstractSet[str] | None = None
+    ) -> None:
         """Puts a disturbance in force."""
-        self.disturbances.setdefault(key, []).append((node, arriving, disturbance))
+        self.disturbances.setdefault(key, []).append((node, arriving, others, disturbance))
         self._quiet = False
 
     def mend(self, key: int) -> Cut | None:

@@ -117,6 +117,8 @@ class End:
         held_ns = 0
         if self._world.rarity.counts and self.node is not None and self._to is not None:
             held_ns = self._world.rarity.held_ns(self._world.now_ns, self.node, self._to, self._message(data))
+        if self._world.awaited is not None and self.node is not None and self._to is not None:
+            held_ns = max(held_ns, self._world.awaited.held_ns(self._world.now_ns, self.node, self._to, data))
         arrive, arguments = self.peer._arrived, (data,)  # noqa: SLF001 - the other end of this connection
         if held_ns:
             self._world.later(held_ns, self._send, (arrive, arguments, REPEAT_NS))

@@ -14,6 +14,7 @@ import sys
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeAlias, TypeVar
 
+from clusters.sim.awaited import AwaitedMessages
 from clusters.sim.cores import Core
 from clusters.sim.host import Reply, Request
 from clusters.sim.links import Links
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
     from clusters.sim.steps import StepsOfDisks
     from harness.damage import Changed, Damaging
-    from harness.world import DiskStep, DiskSteps, Disturbance, Failing, Losing, Lost, Pair, RareMessage
+    from harness.world import DiskStep, DiskSteps, Disturbance, Failing, Losing, Lost, Pair, PassedMessage, RareMessage
 
 CALLS: Final = ("write", "fsync")  # of a simulated disk, which can fail
 T = TypeVar("T")
@@ -82,6 +83,7 @@ class SimWorld:
         links: The latency of packets without faults.
         network: The network between the nodes.
         rarity: The messages between nodes so far, by shape.
+        awaited: The messages between nodes that somebody waits for; None: nobody has waited yet.
         steps: The steps of the disks.
         sent: The number of messages that nodes and clients have sent so far.
         companion: Processes that do not run in this world's queue; None if there are none.
@@ -101,6 +103,7 @@ class SimWorld:
         self.links = Links(seed, self.names)
         self.network = Network(seed, self.links, self.later)
         self.rarity = Rarity(seed, self.fulfil)
+        self.awaited: AwaitedMessages | None = None
         self.steps: StepsOfDisks = Steps(self)
         self.sent = 0
         self.machines = {name: Machine(name, self) for name in self.names}
@@ -216,6 +219,8 @@ class SimWorld:
         if target is not None:
             arguments = (machine.name, to, target.arrive, (machine.name, message))
             held_ns = self.rarity.held_ns(self.now_ns, machine.name, to, message) if self.rarity.counts else 0
+            if self.awaited is not None:
+                held_ns = max(held_ns, self.awaited.held_ns(self.now_ns, machine.name, to, message))
             if held_ns:
                 self.later(held_ns, self._carry, arguments)
             else:
@@ -244,9 +249,11 @@ class SimWorld:
         """Applies a grudge: each node drops the packets of the nodes that it has a grudge against."""
         self.network.cut(key, grudge)
 
-    def disturb(self, key: int, node: str, disturbance: Disturbance, *, arriving: bool) -> None:
+    def disturb(
+        self, key: int, node: str, disturbance: Disturbance, *, arriving: bool, others: AbstractSet[str] | None = None
+    ) -> None:
         """Disturbs the packets between a node and the others."""
-        self.network.disturb(key, node, disturbance, arriving=arriving)
+        self.network.disturb(key, node, disturbance, arriving=arriving, others=others)
 
     def mend(self, key: int) -> None:
         """Removes the cut and the disturbances of a key."""
@@ -287,6 +294,13 @@ class SimWorld:
                 return await future
             except TimeoutError:
                 return None
+
+    async def message(self, links: AbstractSet[Pair], *, nth: int, has: bytes) -> PassedMessage:
+        """Waits for a message; see `harness.world.World`."""
+        self.awaited = self.awaited or AwaitedMessages(self.fulfil)
+        future: asyncio.Future[PassedMessage] = asyncio.get_running_loop().create_future()
+        with self.awaited.waited_for(links, nth, has, future):
+            return await future
 
     async def log_line(self, nodes: AbstractSet[str], pattern: str) -> tuple[str, str]:
         """Waits for a line in the log of one of these nodes; see `harness.world.World`."""

@@ -48,6 +48,7 @@ def record_of(
         other_sightings=result.other_sightings,
         positions=result.positions,
         clocks=result.clocks,
+        connections=result.connections,
         execution=result.execution,
         timings={
             "ready": result.ready_s or 0.0,

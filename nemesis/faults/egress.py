@@ -6,21 +6,28 @@ from typing import TYPE_CHECKING, ClassVar
 
 from harness.capabilities import NETEM, ROOT, SWITCH, TBF
 from nemesis import options as opt
-from nemesis.fault import EGRESS, Fault
+from nemesis.fault import EGRESS
+from nemesis.faults.links import PEERS, OnLinks
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from harness.op import Value
 
-class Egress(Fault):
+
+class Egress(OnLinks):
     """The base class of faults of what the targets send."""
 
     PROOF: ClassVar[str] = "connection times and datagrams that arrive at the other nodes, before and during the fault"
     NEEDS: ClassVar[frozenset[str]] = frozenset({ROOT, NETEM})
     INSTEAD: ClassVar[Mapping[str, str]] = {NETEM: SWITCH}
     GROUPS: ClassVar[frozenset[str]] = frozenset({EGRESS})
-    LEAST_NODES: ClassVar[int] = 2
     WHOLE_NODE: ClassVar[str | None] = "it shapes all that a node sends, whichever process sends it"
+
+    @classmethod
+    def on_switch(cls, options: Mapping[str, Value]) -> bool:
+        """Returns whether it is about single links: a queueing discipline is for all of them."""
+        return PEERS in options
 
     def blurs(self) -> frozenset[str]:
         """Returns the targets."""
@@ -39,6 +46,7 @@ class Delay(Egress):
         "jitter_ms": opt.number(
             50, 0, 10_000, "The variation of the delay.", hunted=(10, 50, 200), drawn_with="delay_ms"
         ),
+        **OnLinks.OPTIONS,
     }
 
 
@@ -48,7 +56,8 @@ class Duplicate(Egress):
     EFFECT: ClassVar[str] = "{nodes} sent packets twice"
     SUMMARY: ClassVar[str] = "Duplicates a random part of the packets that the target sends."
     OPTIONS: ClassVar[Mapping[str, opt.Option]] = {
-        "percent": opt.number(20, 1, 100, "The share of packets that is duplicated.", hunted=(20, 80))
+        "percent": opt.number(20, 1, 100, "The share of packets that is duplicated.", hunted=(20, 80)),
+        **OnLinks.OPTIONS,
     }
 
 
@@ -58,7 +67,8 @@ class Corrupt(Egress):
     EFFECT: ClassVar[str] = "{nodes} sent damaged packets"
     SUMMARY: ClassVar[str] = "Flips a bit in a part of the packets that the target sends."
     OPTIONS: ClassVar[Mapping[str, opt.Option]] = {
-        "percent": opt.number(5, 1, 100, "The share of packets that is corrupted.")
+        "percent": opt.number(5, 1, 100, "The share of packets that is corrupted."),
+        **OnLinks.OPTIONS,
     }
 
 
@@ -71,6 +81,7 @@ class Reorder(Egress):
     OPTIONS: ClassVar[Mapping[str, opt.Option]] = {
         "percent": opt.number(25, 1, 99, "The share of packets without a delay."),
         "delay_ms": opt.number(20, 1, 10_000, "The delay of the other packets.", hunted=(20, 200)),
+        **OnLinks.OPTIONS,
     }
 
 
@@ -84,4 +95,5 @@ class Rate(Egress):
     OPTIONS: ClassVar[Mapping[str, opt.Option]] = {
         "kbit": opt.number(1000, 64, 1_000_000, "The rate in kbit/s."),
         "latency_ms": opt.number(50, 1, 10_000, "The maximum time that a packet waits before it is dropped."),
+        **OnLinks.OPTIONS,
     }

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 from harness.capabilities import IPTABLES_STATISTIC, ROOT
 from nemesis import options as opt
 from nemesis.fault import INGRESS, Impact
+from nemesis.faults.links import OnLinks, peers_of
 from nemesis.faults.ruled import RuleFault
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 DISABLING = 0.5
 
 
-class Loss(RuleFault):
+class Loss(OnLinks, RuleFault):
     """`packet-loss`."""
 
     EFFECT: ClassVar[str] = "{nodes} lost packets"
@@ -34,7 +35,8 @@ class Loss(RuleFault):
         "it drops a part of all packets that reach a node, whichever process they are for"
     )
     OPTIONS: ClassVar[Mapping[str, opt.Option]] = {
-        "probability": opt.number(0.8, 0.01, 1.0, "The share of the packets that is lost.", hunted=(0.2, 0.8))
+        "probability": opt.number(0.8, 0.01, 1.0, "The share of the packets that is lost.", hunted=(0.2, 0.8)),
+        **OnLinks.OPTIONS,
     }
 
     def __init__(self, *, planned: PlannedFault, targets: tuple[str, ...], field: Field) -> None:
@@ -45,7 +47,12 @@ class Loss(RuleFault):
     def impact(cls, hit: Hit, options: Mapping[str, Value]) -> Impact:
         """Returns the targets as down if at least half of their packets are lost."""
         heavy = options["probability"] >= DISABLING
-        return Impact(down=frozenset(hit.targets) if heavy else frozenset())
+        if not heavy:
+            return Impact()
+        peers = frozenset(peers_of(options))
+        if peers:
+            return Impact(grudge={target: peers - {target} for target in hit.targets})
+        return Impact(down=frozenset(hit.targets))
 
     def blurs(self) -> frozenset[str]:
         """Returns the targets while the rules may be in place."""

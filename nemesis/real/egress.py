@@ -22,6 +22,7 @@ from nemesis.actor import OnNodes
 from nemesis.datagrams import SMALL_BYTES, Arrivals, read_arrivals, send
 from nemesis.errors import FaultError
 from nemesis.fault import instead_of, sentence
+from nemesis.faults.links import peers_of
 from nemesis.probes import connect_times_ms
 from nemesis.real.shaping import AtSwitch, Discipline
 
@@ -104,8 +105,9 @@ class EgressOnNodes(OnNodes):
 
     async def begin(self) -> Begun:
         """Measures without the fault, then shapes what every target sends."""
-        if instead_of(type(self.fault), await self.field.capabilities()):
-            self.shaper = AtSwitch(self.field, self.name, await self.field.switch(), self.rule)
+        kind = type(self.fault)
+        if kind.on_switch(self.options) or instead_of(kind, await self.field.capabilities()):
+            self.shaper = AtSwitch(self.field, self.name, await self.field.switch(), self.rule, peers_of(self.options))
         self.before = await self._sample()
         await self.act(self.targets, self.shaper.set, f"setting `{self.shaper.means}`")
         return Begun(targets=self.targets, details={"discipline": self.shaper.means, "problems": dict(self.problems)})

@@ -37,7 +37,7 @@ class LossOnNodes(RulesOnNodes):
         chance = f"-m statistic --mode random --probability {self.fault.probability:.6f}"
 
         def own(name: str) -> list[packet_rules.Rule]:
-            others = [node for node in self.field.nodes if node.name != name]
+            others = [self.field.node(other) for other in self.fault.ends(name)]
             return [packet_rules.Rule(sources=others, drop=False), packet_rules.Rule(sources=others, match=chance)]
 
         await self.insert({name: own(name) for name in self.targets})
@@ -53,11 +53,7 @@ class LossOnNodes(RulesOnNodes):
         """Sends datagrams from every node that other faults do not separate from the target, and counts at the target."""
         cut, blurred = self.fault.also_cut(), self.fault.blurred()
         senders = {
-            name: [
-                other
-                for other in self.field.names
-                if other != name and other in talks(cut, name) and other not in blurred
-            ]
+            name: [other for other in self.fault.ends(name) if other in talks(cut, name) and other not in blurred]
             for name in self.targets
             if name not in blurred
         }

@@ -14,7 +14,7 @@ from harness.randomness import SEED_BITS, stream
 from nemesis.undo import SHELL_TIMEOUT_S, making, undoing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from harness.node import Node
     from harness.switch import Rule, Switch
@@ -96,13 +96,16 @@ class Discipline(Shaper):
 
 
 class AtSwitch(Shaper):
-    """Rules of the switch for the links from the node."""
+    """Rules of the switch for the links from the node: all of them, or those to some nodes."""
 
-    def __init__(self, field: Field, name: str, switch: Switch, rule: Callable[[int], Rule]) -> None:
+    def __init__(
+        self, field: Field, name: str, switch: Switch, rule: Callable[[int], Rule], peers: Sequence[str] = ()
+    ) -> None:
         self._field = field
         self._name = name
         self._switch = switch
         self._rule = rule
+        self._peers = frozenset(peers)
         self._before: dict[str, Counter[str]] = {}
 
     @property
@@ -111,7 +114,8 @@ class AtSwitch(Shaper):
         return "rules of the switch"
 
     def _links(self, node: Node) -> list[Pair]:
-        return [(node.name, port) for port in self._switch.ports() if port != node.name]
+        ports = self._peers or self._switch.ports()
+        return [(node.name, port) for port in ports if port != node.name]
 
     def set(self, node: Node) -> None:
         """Sets a rule for each link from the node, each with a seed of its own from the seed of the run."""

@@ -95,12 +95,12 @@ class Rate(InKernel):
     """`packet-rate`."""
 
     async def begin(self) -> Begun:
-        """Limits the rate of all that each target sends."""
+        """Limits the rate of what each target sends."""
         self.fault.in_force = True
+        limit = Disturbance(rate=self._bits_per_s, queue_ns=self._queue_ns)
         for name in self.targets:
-            self.world.disturb(
-                self.fault.id, name, Disturbance(rate=self._bits_per_s, queue_ns=self._queue_ns), arriving=False
-            )
+            others = frozenset(self.fault.ends(name))
+            self.world.disturb(self.fault.id, name, limit, arriving=False, others=others)
         return Begun(targets=self.targets, details=dict(self.fault.options))
 
     async def prove(self) -> Proof:

@@ -111,7 +111,8 @@ class Disturbed(Effect):
         self.fault.in_force = True
         how = self.disturbance()
         for name in self.targets:
-            self.world.disturb(self.fault.id, name, how, arriving=self.ARRIVING)
+            others = frozenset(self.fault.ends(name))
+            self.world.disturb(self.fault.id, name, how, arriving=self.ARRIVING, others=others)
         shown: dict[str, Value] = {name: getattr(how, name) for name in how.__slots__ if getattr(how, name)}
         return Begun(targets=self.targets, details={"disturbance": shown})
 

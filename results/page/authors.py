@@ -141,15 +141,23 @@ def _aftermath(record: RunRecord) -> Iterator[str]:
     healed_ns = max((fault.end_ns for fault in record.faults), default=0)
     yield f"- The last fault ended at {_time(healed_ns)}." if record.faults else "- The run had no fault."
     end_ns = max(
-        [healed_ns, *(seen.last_ns for seen in record.sightings), *(each.last_ns for each in record.operations)]
+        [
+            healed_ns,
+            *(seen.last_ns for seen in record.sightings),
+            *(operation.last_ns for operation in record.operations),
+        ]
     )
-    successes = sorted(each.last_ns for each in record.operations if each.type is OpType.OK)
+    successes = sorted(operation.last_ns for operation in record.operations if operation.type is OpType.OK)
     around = [0, *successes, end_ns]
     gaps = [(later - earlier, earlier, later) for earlier, later in pairwise(around) if later > healed_ns]
     _, from_ns, until_ns = max(gaps, default=(0, healed_ns, end_ns))
     ended = "to the end" if not successes or until_ns > successes[-1] else f"to {_time(until_ns)}"
     yield f"- The longest time without a success: from {_time(from_ns)} {ended}."
-    failed = [each for each in record.operations if from_ns < each.last_ns < until_ns and each.type is not OpType.OK]
+    failed = [
+        operation
+        for operation in record.operations
+        if from_ns < operation.last_ns < until_ns and operation.type is not OpType.OK
+    ]
     errors = Counter(operation.error or "no answer" for operation in failed)
     for error, number in errors.most_common(MAX_ERRORS):
         yield f"- In this time, {counted(number, 'operation')} ended with {quoted(error)}."

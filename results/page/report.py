@@ -167,6 +167,7 @@ def render(
         codes=record.test.codes,
         subjects=list({str(case.subject): case.subject for case in examples if case.subject is not None}.values()),
         lines=lines.lines,
+        connections=record.connections,
     )
     names = key_names(examples)
     since = () if example is None else since_start(record, lines.since, scene_of(example).to_ns)
@@ -212,6 +213,7 @@ def render(
             shown=len(data["s"]),
             lanes_left_out=data["lanes_left_out"],
             logged=bool(data["logs"]),
+            connected=data["connections"] is not None,
             most=MAX_ROWS,
             data=Markup(embedded(data)),  # noqa: S704 - cannot end its element
         )
@@ -249,6 +251,7 @@ def key_pages(record: RunRecord, document: Mapping[str, Value], *, lines: Logs =
             culprit=own[0].culprit.invoke_index if own[0].culprit else None,
             codes=record.test.codes,
             lines=lines.near([span for example in own[:MAX_DRAWN] for span in spans_of(example)]),
+            connections=record.connections,
         )
         yield (
             file,
@@ -263,6 +266,7 @@ def key_pages(record: RunRecord, document: Mapping[str, Value], *, lines: Logs =
                 shown=len(data["s"]),
                 lanes_left_out=data["lanes_left_out"],
                 logged=bool(data["logs"]),
+                connected=data["connections"] is not None,
                 data=Markup(embedded(data)),  # noqa: S704 - cannot end its element
             ),
         )

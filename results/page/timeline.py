@@ -21,6 +21,7 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
 from harness.op import OpType
+from harness.switch import Happened
 from results.measure.leadership import leaders
 from results.measure.op_outcomes import OUTCOMES, Codes, outcome
 from results.page.leading import crowded
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
     from harness.faults import FaultRecord
     from harness.op import Operation, Process, Value
+    from harness.switch import ConnectionNote
     from harness.watch import Sighting
     from results.logs.lines import LogLine
 
@@ -39,6 +41,7 @@ MAX_TEXT = 80
 MAX_SUBJECTS = 40
 MAX_LINES = 1_000
 MAX_LEADERS = 8
+MAX_NOTES = 4_000
 _US = 1_000
 
 
@@ -67,6 +70,7 @@ def timeline(
     codes: Codes,
     subjects: Sequence[Value] = (),
     lines: Sequence[LogLine] = (),
+    connections: Sequence[ConnectionNote] | None = None,
 ) -> dict[str, Value]:
     """Returns the timeline's data as JSON values, with times in microseconds since the start of the workload.
 
@@ -82,6 +86,7 @@ def timeline(
         codes: The meaning of error codes; refusals are drawn apart from failures.
         subjects: The elements, offsets or tokens that the verdict is about; each gets the list of its operations.
         lines: Lines of the nodes' logs.
+        connections: What happened to the connections between nodes; None: nobody saw it, and there is no row.
     """
     shown = _stretch(operations, marked, faults)
     end_ns = max([*(operation.last_ns for operation in shown), *(fault.end_ns for fault in faults), 1])
@@ -148,6 +153,7 @@ def timeline(
             for line in lines[:MAX_LINES]
             if line.node in index_of and 0 <= line.time_ns // _US <= end_ns // _US
         ],
+        "connections": None if connections is None else _connections(connections, index_of, end_ns),
         "leaders": [
             {
                 "of": label(of),
@@ -160,6 +166,20 @@ def timeline(
             if seen
         ][:MAX_LEADERS],
     }
+
+
+def _connections(notes: Sequence[ConnectionNote], index_of: Mapping[str, int], end_ns: int) -> list[Value]:
+    """Returns the time, the places of both nodes, what happened and how often, up to the end of the timeline.
+
+    Of too many, those stay that tell of trouble.
+    """
+    shown = [note for note in notes if note.time_ns <= end_ns and {note.source, note.target} <= set(index_of)]
+    if len(shown) > MAX_NOTES:
+        shown = [note for note in shown if note.what is not Happened.OPENED]
+    return [
+        [note.time_ns // _US, index_of[note.source], index_of[note.target], str(note.what), note.count]
+        for note in shown[:MAX_NOTES]
+    ]
 
 
 def embedded(data: Mapping[str, Value]) -> str:

@@ -22,6 +22,7 @@ from harness.phases import Phase  # noqa: TC001 - likewise
 from harness.promise import PromiseTested  # noqa: TC001 - likewise
 from harness.suites.expectation import Expectation, SuiteCase
 from harness.suites.thresholds import Threshold  # noqa: TC001 - members are read by their annotations
+from harness.switch import ConnectionNote  # noqa: TC001 - members are read by their annotations
 from harness.watch import Positions, Sighting
 from harness.world import Execution  # noqa: TC001 - members are read by their annotations
 from results.measure.op_outcomes import Codes
@@ -126,6 +127,7 @@ class Observations:
         other_sightings: The same of other services and groups; see `harness.watch.Watch`.
         positions: How many log entries each node had applied, poll by poll.
         clocks: The clocks of the nodes at the start of the workload; null if they are unknown.
+        connections: What happened to the connections between nodes, in steps of 0.1 s; null if no switch carried their packets.
         execution: What the programs of a simulated world did; null if there are none.
         timings: Name of a stage to seconds, e.g. `ready`, `workload`, `check`; `world` is the time of the world at the start of
             the workload.
@@ -139,6 +141,7 @@ class Observations:
     other_sightings: Mapping[str, Sequence[Sighting]] = field(default_factory=dict)
     positions: Positions = field(default_factory=Positions)
     clocks: Clocks | None = None
+    connections: Sequence[ConnectionNote] | None = None
     execution: Execution | None = None
     timings: Mapping[str, Duration] = field(default_factory=dict)
     phases: Sequence[Phase] = ()

@@ -24,7 +24,7 @@ from clusters.sim.linux.steps import ProgramSteps, step_of
 from clusters.sim.steps import HELD_NS
 from harness.clock import VIRTUAL_WALL_START_S, run_virtual
 from harness.ends import shell_status
-from harness.errors import InputError, NodeError
+from harness.errors import InfrastructureError, InputError, NodeError
 from harness.randomness import stream
 from harness.units import NS_PER_MS, NS_PER_S
 from harness.world import Arrival, DiskSteps, Execution, Lost
@@ -39,7 +39,17 @@ if TYPE_CHECKING:
     from clusters.sim.threads import Threads
     from harness.daemon import Daemon
     from harness.damage import Changed, Damaging
-    from harness.world import DiskStep, Disturbance, Failed, Failing, Losing, Pair, RareMessage, SlowSyncs
+    from harness.world import (
+        DiskStep,
+        Disturbance,
+        Failed,
+        Failing,
+        Losing,
+        Pair,
+        PassedMessage,
+        RareMessage,
+        SlowSyncs,
+    )
 
 T = TypeVar("T")
 
@@ -276,11 +286,13 @@ class LinuxWorld:
                 if source in grudge.get(node, ()):
                     self.controller.cut(key, source, node)
 
-    def disturb(self, key: int, node: str, disturbance: Disturbance, *, arriving: bool) -> None:
+    def disturb(
+        self, key: int, node: str, disturbance: Disturbance, *, arriving: bool, others: AbstractSet[str] | None = None
+    ) -> None:
         """Disturbs the packets between a node and the others: those that arrive at it, or those that leave it."""
         self._keys.add(key)
         for other in self.names:
-            if other != node:
+            if other != node and (others is None or other in others):
                 self.controller.disturb(key, *((other, node) if arriving else (node, other)), disturbance)
 
     def mend(self, key: int) -> None:
@@ -315,6 +327,14 @@ class LinuxWorld:
         """Waits, and returns None: Labrys does not know the messages of programs."""
         await asyncio.sleep(wait_s)
         return None
+
+    async def message(self, links: AbstractSet[Pair], *, nth: int, has: bytes) -> PassedMessage:  # noqa: ARG002
+        """Refuses: the controller shows no messages.
+
+        Raises:
+            InfrastructureError: Always; the trigger `packet` is refused before the run.
+        """
+        raise InfrastructureError("programs by seed show Labrys no messages, so nothing can wait for one")
 
     async def log_line(self, nodes: AbstractSet[str], pattern: str) -> tuple[str, str]:
         """Waits for a line in the log of one of these nodes; see `harness.world.World`."""

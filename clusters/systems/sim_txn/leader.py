@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from clusters.sim.host import DiskFull
 from clusters.systems.sim_txn import outcomes
 from clusters.systems.sim_txn.bugs import Bug
 from clusters.systems.sim_txn.messages import Append, Appended, Record
@@ -77,7 +78,7 @@ class Leader:
         if self._first is None:
             try:
                 self._first = self.append("", ())
-            except OSError as error:
+            except DiskFull as error:
                 self._host.log(f"cannot lead yet: {error}")
         self._send()
         self._host.after(self._heartbeat_ns, self.start)

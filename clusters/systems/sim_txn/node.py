@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from clusters.sim import files
 from clusters.sim.asking import AskStatus
 from clusters.sim.files import DamagedFileError
-from clusters.sim.host import Reply, Request
+from clusters.sim.host import DiskFull, Reply, Request
 from clusters.systems.sim_txn import outcomes
 from clusters.systems.sim_txn.bugs import Bug
 from clusters.systems.sim_txn.leader import Leader, save
@@ -76,8 +77,9 @@ class StoreNode:
     def start(self) -> None:
         """Reads the disk, and waits for a leader."""
         try:
+            files.write_again(self._host.disk)
             self.store.load()
-        except (DamagedFileError, OSError) as error:
+        except (DamagedFileError, DiskFull) as error:
             self._serves = False
             self._host.log(f"takes no part: {error}")
             return
@@ -142,7 +144,7 @@ class StoreNode:
             return
         try:
             self.store.vote(self.store.term + 1, self._host.name)
-        except OSError as error:
+        except DiskFull as error:
             self._host.log(f"cannot ask for votes: {error}")
             return
         self._leader, self._votes = None, {self._host.name}
@@ -156,7 +158,7 @@ class StoreNode:
             return True
         try:
             self.store.vote(term, None)
-        except OSError as error:
+        except DiskFull as error:
             self._host.log(f"cannot take part in term {term}: {error}")
             return False
         self._leader, self._votes = None, set()
@@ -178,7 +180,7 @@ class StoreNode:
         if granted:
             try:
                 self.store.vote(self.store.term, candidate)
-            except OSError as error:
+            except DiskFull as error:
                 self._host.log(f"cannot vote: {error}")
                 return
             self._wait()
@@ -223,7 +225,7 @@ class StoreNode:
                 self._committed = min(self._committed, number - 1)
             try:
                 save(self._host, self.store, number, record, self._options.bug)
-            except OSError as error:
+            except DiskFull as error:
                 self._host.log(f"drops a record: {error}")
                 return index
             self._apply(number, record)

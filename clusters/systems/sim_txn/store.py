@@ -10,6 +10,7 @@ from bisect import bisect_right
 from typing import TYPE_CHECKING, Any, Final
 
 from clusters.sim import files
+from clusters.sim.host import DiskFull
 from clusters.systems.sim_txn.messages import Record
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ class Store:
         files.write(self._disk, name, content, sync=sync)
         try:
             files.write(self._disk, name + _COPY, content, sync=sync)
-        except OSError:
+        except DiskFull:
             self._disk.delete(name)
             self._disk.sync(name)
             raise

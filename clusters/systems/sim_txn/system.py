@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, ClassVar
 
 from clusters.kit.contracts import served
 from clusters.sim import asking
@@ -40,6 +41,8 @@ class SimTxn(SimSystem):
     options: SimTxnOptions
     serves = served(CLIENTS)
     answers = ANSWERS
+    # A process ends by an error of its disk. It writes all files again when it starts.
+    lacks: ClassVar[Mapping[str, str]] = MappingProxyType({})
     on_damage = OnDamage(
         handling=Handling.REFUSES,
         sentence="A node verifies the checksums of its files, and repairs a file from its copy. If both are damaged, it "

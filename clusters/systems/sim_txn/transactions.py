@@ -18,6 +18,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Final, Protocol
 
 from clusters.kit.transactions import APPEND, READ
+from clusters.sim.host import DiskFull
 from clusters.systems.sim_txn import outcomes
 from clusters.systems.sim_txn.bugs import Bug
 from clusters.systems.sim_txn.messages import Answer, Commit, Step
@@ -202,7 +203,7 @@ class Transactions:
             return outcomes.OK
         try:
             return self._log.append(name, written)
-        except OSError as error:
+        except DiskFull as error:
             self._host.log(f"a commit fails: {error}")
             return outcomes.DISK_FULL
 

@@ -54,7 +54,8 @@
     spacer.style.height = `${Math.max(0, top + contentHeight + 6 - height)}px`;
   }
 
-  const top = RULER + (data.kinds.length + data.leaders.length) * STRIP + 4;
+  const connectionsTop = RULER + (data.kinds.length + data.leaders.length) * STRIP;
+  const top = connectionsTop + (data.connections ? STRIP : 0) + 4;
 
   const scroller = document.getElementById("lanes");
   const canvas = scroller.querySelector("canvas");
@@ -67,7 +68,7 @@
   const context = canvas.getContext("2d");
   const small = overview.getContext("2d");
   context.font = NAMES;
-  const widest = Math.max(...["overview", ...data.kinds, ...data.leaders.map((each) => each.of)].map((name) => context.measureText(name).width));
+  const widest = Math.max(...["overview", ...(data.connections ? ["connections"] : []), ...data.kinds, ...data.leaders.map((each) => each.of)].map((name) => context.measureText(name).width));
   const GUTTER = Math.round(Math.max(84, Math.min(150, widest + 12)));
   scroller.dataset.gutter = GUTTER;
   let width = 0, height = 0, from = 0, to = total, chosen = null, colours = {}, hovered = -1, queued = false;
@@ -379,6 +380,7 @@
       }
     });
     data.leaders.forEach((each, n) => drawLeaders(each, RULER + (data.kinds.length + n) * STRIP));
+    if (data.connections) drawConnections(connectionsTop);
     context.fillStyle = colours.line;
     context.fillRect(0, top - 1, width, 1);
     if (data.culprit !== null && data.culprit !== undefined) drawFlag();
@@ -427,6 +429,28 @@
         context.fillText(text, x1 + 4, y + STRIP / 2);
       }
     });
+  }
+
+  // What happened to connections within 0.1 s: its height and colour.
+  const NOTE_STEP = 1e5;
+  const NOTES = { opened: [0.25, "faint"], resent: [0.55, "info"], refused: [1, "fail"], reset: [1, "fail"], stalled: [1, "invalid"] };
+  const WORDS = { opened: "opened", resent: "sent again", refused: "refused", reset: "reset", stalled: "sent again after 1 s or more" };
+  function drawConnections(y) {
+    label("connections", y + STRIP / 2);
+    for (const what of Object.keys(NOTES)) {
+      const [part, colour] = NOTES[what];
+      context.fillStyle = colours[colour];
+      for (const [time, , , kind] of data.connections) {
+        const [x1, x2] = [Math.max(GUTTER, x(time)), Math.min(width, Math.max(x(time) + 1.5, x(time + NOTE_STEP) - 0.5))];
+        if (kind === what && x2 > x1) context.fillRect(x1, y + STRIP - 2 - part * (STRIP - 4), x2 - x1, part * (STRIP - 4));
+      }
+    }
+  }
+
+  function notesAt(px, py) {
+    if (!data.connections || px < GUTTER || py < connectionsTop || py >= connectionsTop + STRIP) return [];
+    const slack = 2 * (to - from) / (width - GUTTER), time = at(px);
+    return data.connections.filter(([begin]) => begin - slack <= time && time <= begin + NOTE_STEP + slack).slice(0, 12);
   }
 
   function drawFlag() {
@@ -557,6 +581,13 @@
     placeTip(clientX, clientY);
   }
 
+  function showNotes(notes, clientX, clientY) {
+    tip.replaceChildren();
+    line(`connections, ${(notes[0][0] / 1e6).toFixed(1)} s`, "b");
+    for (const [, source, target, what, number] of notes) line(`${data.nodes[source]} → ${data.nodes[target]}: ${number} ${WORDS[what]}`);
+    placeTip(clientX, clientY);
+  }
+
   function showTip(i, clientX, clientY) {
     tip.replaceChildren();
     line(described(i), "b");
@@ -600,8 +631,10 @@
       const now = hit(event.offsetX, event.offsetY);
       if (now !== hovered) { hovered = now; queue(); }
       const lines = hovered < 0 ? loggedAt(event.offsetX, event.offsetY) : [];
+      const notes = hovered < 0 ? notesAt(event.offsetX, event.offsetY) : [];
       if (hovered >= 0) showTip(hovered, event.clientX, event.clientY);
       else if (lines.length) showLines(lines, event.clientX, event.clientY);
+      else if (notes.length) showNotes(notes, event.clientX, event.clientY);
       else tip.hidden = true;
       return;
     }

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -15,13 +17,20 @@ import pytest
 
 from clusters.local import LocalCluster
 from harness.capabilities import NETEM, TBF
-from harness.switch import CONTROL, Rule, SwitchEnded
+from harness.clock import Clock
+from harness.faults import Sight
+from harness.history import MemoryHistory
+from harness.switch import CONTROL, Happened, Rule, SwitchEnded
+from harness.targets import AtTrigger
 from nemesis.conductor import Conductor
+from nemesis.real.loss import DATAGRAMS
+from nemesis.triggers import parse_trigger
 from tests.integration.nemesis.bench import planned
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
+    from harness.faults import Begun, Fired
     from tests.integration.nemesis.bench import Bench
 
 pytestmark = pytest.mark.integration
@@ -60,6 +69,22 @@ def test_the_receivers_and_the_switch_see_each_kind(
     assert proof.measured["n3"]["switch"][counter] > 0
 
 
+def test_single_links_of_one_direction(switched: Bench) -> None:
+    """A delay hits what n3 sends to n1 and nothing else; a loss hits what n3 receives from n1, by rules for n1 alone."""
+    begun, proof, _ = switched.through(planned("packet-delay", ["n3"], delay_ms=60, jitter_ms=0, peers="n1"))
+    assert begun.details is not None
+    assert begun.details["discipline"] == "rules of the switch"
+    assert proof.effective, proof.reason
+    counts = switched.cluster.switch.counts()
+    assert counts["n3", "n1"]["delayed"] > 100
+    assert [link for link, each in counts.items() if each["ruled"] and link != ("n3", "n1")] == []
+    _, proof, ended = switched.through(planned("packet-loss", ["n3"], probability=0.5, peers="n1"))
+    assert proof.effective, proof.reason
+    assert proof.measured["delivery"]["n3"]["sent"] == DATAGRAMS
+    assert ended is not None
+    assert ended.effective
+
+
 HOLDER = """
 import sys, time
 from clusters.local import LocalCluster
@@ -90,11 +115,11 @@ def ended(pid: int) -> bool:
 def test_a_cut_link_and_a_killed_run_and_a_killed_switch(tmp_path: Path) -> None:
     """A cut stops one direction; a recording has the packets; the switch ends with its run; a killed one is repaired."""
     with LocalCluster.up(f"test-switch-{os.getpid()}", nodes=2) as cluster:
-        knock = f"timeout 1 bash -c '</dev/tcp/{cluster.nodes[1].address}/22' && echo open || echo silent"
+        knock = f"timeout 1.5 bash -c '</dev/tcp/{cluster.nodes[1].address}/22' && echo open || echo silent"
 
-        def knocked() -> str:
+        def knocked(port: int = 22) -> str:
             with cluster.entered():
-                return cluster.remote(cluster.nodes[0]).run(knock).stdout.strip()
+                return cluster.remote(cluster.nodes[0]).run(knock.replace("/22'", f"/{port}'")).stdout.strip()
 
         before = masters(cluster)
         cluster.switch.start()
@@ -105,12 +130,17 @@ def test_a_cut_link_and_a_killed_run_and_a_killed_switch(tmp_path: Path) -> None
         assert cluster.switch.counts()["n1", "n2"]["cut"] > 0
         cluster.switch.clear()
         assert knocked() == "open"
+        assert knocked(9) == "silent"  # nobody listens there
         cluster.switch.recording = recording = tmp_path / "the last.pcap"
         cluster.switch.stop()
         assert masters(cluster) == before
         recorded = recording.read_bytes()
         assert recorded[:4] == bytes.fromhex("4d3cb2a1")
         assert b"SSH-2.0-OpenSSH" in recorded
+        assert cluster.switch.noted is not None
+        noted = {(note.source, note.target, note.what) for note in cluster.switch.noted}
+        assert {("n1", "n2", Happened.OPENED), ("n2", "n1", Happened.REFUSED)} <= noted
+        assert ("n1", "n2", Happened.STALLED) in noted  # the attempt over the cut link, after a second
 
         for victim in ("run", "switch"):
             with subprocess.Popen(
@@ -130,6 +160,45 @@ def test_a_cut_link_and_a_killed_run_and_a_killed_switch(tmp_path: Path) -> None
         assert masters(cluster) == before
         assert knocked() == "open"
         again.close()
+
+
+SENDER = """
+import socket, time
+out = socket.socket(socket.AF_INET6 if ":" in ADDRESS else socket.AF_INET, socket.SOCK_DGRAM)
+for text in ["beat", "vote 1", "beat", "vote 2", "vote 3", "late"]:
+    out.sendto(text.encode(), (ADDRESS, 4711))
+    time.sleep(0.02)
+"""
+
+
+def test_a_fault_waits_for_a_packet(switched: Bench) -> None:
+    """The switch counts the packets of a sort, names the n-th one, and lets those after it stand still."""
+    trigger = parse_trigger("packet:2:n2:n3:vote:4711", 10.0)
+    fault = replace(planned("pause", ["n2"]), target=AtTrigger(), trigger=trigger)
+    script = SENDER.replace("ADDRESS", repr(switched.node("n3").address))
+
+    async def work() -> tuple[Fired | None, Begun, Mapping[str, int]]:
+        conductor = switched.conductor()
+        await conductor.prepare([fault])
+        sight = Sight(clock=Clock(asyncio.get_running_loop()), history=MemoryHistory())
+        waiting = asyncio.ensure_future(conductor.wait(fault, sight))
+        await asyncio.sleep(0.1)
+        await asyncio.to_thread(switched.shell, "n2", f"python3 -c {shlex.quote(script)}")
+        fired = await waiting
+        begun = await conductor.begin(fault)
+        counts = switched.cluster.switch.counts()["n2", "n3"]
+        await conductor.end(fault)
+        await conductor.heal()
+        return fired, begun, counts
+
+    fired, begun, counts = switched.run(work())
+    assert fired is not None
+    assert fired.what.startswith("right after packet 2 from n2 to n3: 6 bytes, port ")
+    assert fired.measured["counted"] == 2
+    assert begun.targets == ("n2",)
+    assert counts["frames"] >= 6
+    assert counts["held_max_us"] > 50_000
+    switched.assert_clean()
 
 
 def test_a_run_learns_that_its_switch_has_ended(switched: Bench) -> None:

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import errno
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from clusters.sim import files
 from clusters.sim.disk import SimDisk
 from clusters.sim.host import DiskFull
+from clusters.sim.world import SimWorld
 from harness.damage import Damaging, How
 from harness.errors import NodeError
 from harness.world import Failing
+
+if TYPE_CHECKING:
+    from clusters.sim.host import Host
 
 
 def test_a_power_loss_takes_what_was_not_synced() -> None:
@@ -116,6 +122,36 @@ def test_no_later_sync_makes_durable_what_a_failed_one_lost() -> None:
     disk.sync("log")
     disk.lose_power()
     assert disk.read("log") == b"again"
+
+
+def test_a_process_ends_by_an_error_of_its_disk_and_writes_its_files_again() -> None:
+    """Its log has the error as no fatal one. What the failed sync left is durable after the next start, and not before."""
+    world = SimWorld(("n1",), 1)
+    machine = world.machines["n1"]
+
+    class Writer:
+        """Writes a file that is not there yet."""
+
+        def __init__(self, host: Host) -> None:
+            self._disk = host.disk
+
+        def start(self) -> None:
+            """Writes."""
+            files.write_again(self._disk)
+            if "vote" not in self._disk.names():
+                files.write(self._disk, "vote", 7)
+
+        def receive(self, sender: str, message: Any) -> None:
+            """Does nothing."""
+
+    machine.disk.fail(1, Failing(call="fsync", pattern="*", nth=1, times=1, error=errno.EIO))
+    machine.start(Writer)
+    assert not machine.runs
+    assert machine.lines[-1] == "0.000000 ends: [Errno 5] an error of the simulated disk: 'vote'"
+    machine.start(Writer)
+    assert machine.runs
+    machine.disk.lose_power()
+    assert files.read(machine.disk, "vote") == 7
 
 
 def test_calls_fail_from_the_nth_on_until_the_end_of_the_fault() -> None:

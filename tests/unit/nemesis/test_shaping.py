@@ -72,6 +72,17 @@ def test_each_link_from_the_node_has_a_seed_that_the_run_decides() -> None:
     assert len({*seeds(1).values(), *seeds(2).values(), *seeds(1, "4-packet-delay").values()}) == 6
 
 
+def test_only_the_links_to_named_nodes_have_rules() -> None:
+    """The links to other nodes and to this machine have none."""
+    switch = Noted()
+    field: Any = type("Field", (), {"seed": 1})()
+    mine = AtSwitch(field, "3-packet-delay", cast("Any", switch), lambda drawn: Rule(seed=drawn), ["n2"])
+    mine.set(N1)
+    assert set(switch.rules) == {("n1", "n2")}
+    mine.remove(N1)
+    assert switch.rules == {}
+
+
 def test_counters_are_those_of_the_node_since_the_rules_began() -> None:
     """Earlier counts and other links do not count, and the longest wait is no sum."""
     switch = Noted()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from clusters.sim.system import SimNodes
-from harness.capabilities import NAMES, SIMULATED, Capabilities
+from harness.capabilities import NAMES, SIMULATED, SWITCH, Capabilities
 from harness.faults import PlannedFault
 from harness.targets import Named
 from nemesis.errors import PlanError
@@ -60,6 +60,40 @@ def test_a_kind_takes_effect_and_heals(kind: str) -> None:
     assert result.result.recovery.error is None
 
 
+@pytest.mark.parametrize("kind", ["packet-delay", "packet-loss"])
+def test_packets_of_single_links_are_disturbed(kind: str) -> None:
+    """Only the packets between n1 and n3 in one direction, and the proof measures those."""
+    words = (*TOY, "--nemesis", f"{kind}:n1", "--in-turn", "--fault-on", "2-3", "--fault-off", "1-2")
+    (record,) = trial(*words, "--fault-options", f"{kind}.peers=n3").result.faults
+    assert record.proof is not None
+    assert record.proof.effective, record.proof.reason
+    measured = record.proof.measured.get("n1")
+    assert isinstance(measured, dict)
+    assert measured["sent"] == 100  # two nodes would take 200 probes
+
+
+def test_a_link_that_is_not_there_is_refused() -> None:
+    """A name must be a node, and the other end must be another one."""
+    words = (*TOY, "--nemesis", "packet-delay:n1", "--fault-on", "2-3", "--fault-options")
+    with pytest.raises(PlanError, match="unknown target 'n9'"):
+        trial(*words, "packet-delay.peers=n9")
+    record = trial(*words, "packet-delay.peers=n1").result.faults[0]
+    assert record.error is not None
+    assert "has no link between n1 and n1" in record.error
+
+
+def test_single_links_need_the_switch_between_real_nodes() -> None:
+    """A queueing discipline is not enough, because it shapes all links."""
+    fault = PlannedFault(
+        id=0, kind="packet-delay", target=Named(("n1",)), start_s=1.0, end_s=2.0, options={"peers": "n2"}
+    )
+    can = Capabilities(available=frozenset(NAMES) - {SWITCH}, missing={SWITCH: "no tun"})
+    assert missing_capabilities([fault], {"n1": can}) == [
+        "n1 lacks switch, which packet-delay on single links needs: no tun"
+    ]
+    assert missing_capabilities([fault], {"n1": Capabilities(available=frozenset(NAMES))}) == []
+
+
 def test_the_end_of_a_full_disk_leaves_killed_processes_alone(tmp_path: Path) -> None:
     """Another fault has killed the process, and starts it again at its own end."""
     kill = {"id": 0, "kind": "kill", "target": ["n2"], "start_s": 1.0, "end_s": 5.0, "options": {}}
@@ -98,6 +132,19 @@ def test_an_error_of_a_call_needs_a_system_that_knows_it() -> None:
     real = Capabilities(available=frozenset(NAMES))
     (lacking,) = missing_capabilities([fault], {"n1": real})
     assert lacking.endswith("Labrys lets system calls fail in the simulator only")
+
+
+def test_the_transactional_store_survives_an_error_of_its_disks() -> None:
+    """A node ends by the error, which is the proof, and starts again at the end of the fault."""
+    own = ("--cluster", "sim", "--system", "sim-txn", "--workload", "list-append", "--time-limit", "8", "--rate", "10")
+    times = ("--in-turn", "--fault-quiet", "1-2", "--fault-on", "2-3", "--fault-off", "1-2")
+    found = trial(*own, "--nemesis", "disk-error:n1", *times, "--fault-options", "disk-error.file=commit-*")
+    (record, *_) = found.result.faults
+    assert record.proof is not None
+    assert record.proof.effective, record.proof.reason
+    assert "its process ended, and was started again" in record.proof.reason
+    assert found.result.recovery is not None
+    assert found.result.recovery.error is None
 
 
 @pytest.mark.parametrize("option", ["after", "stall"])

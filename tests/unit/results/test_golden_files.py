@@ -20,6 +20,7 @@ from harness.node_clocks import Clocks, NodeClock
 from harness.node_states import ClusterState, HeldEntry, NodeState
 from harness.suites.expectation import Expectation, SuiteCase
 from harness.suites.thresholds import read_threshold
+from harness.switch import ConnectionNote, Happened
 from harness.targets import ByLeader, Lead, Named
 from harness.units import NS_PER_S as S
 from harness.verdict import Part, Verdict
@@ -126,6 +127,7 @@ def everything(made: RunRecord) -> RunRecord:
         sightings=sorted([*made.sightings, *claims], key=lambda seen: seen.time_ns),
         other_sightings={"broker": claims, "broker of g1": claims[:1]},
         positions=Positions(time_ns=[0, S, 2 * S + 1], applied={"n1": [1, None, 3], "n2": [None, 2, 2]}),
+        connections=[ConnectionNote(time_ns=S, source="n1", target="n2", what=Happened.STALLED, count=3)],
         clocks=Clocks(
             began_utc=datetime(2026, 7, 29, 10, 11, 15, 123456, tzinfo=UTC),
             nodes={"n1": NodeClock(offset_ns=-1_234_567, uncertain_ns=2_000_001, zone_s=-3600)},

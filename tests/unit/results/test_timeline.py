@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.op import Operation, OpType
+from harness.switch import ConnectionNote, Happened
 from harness.watch import Sighting
 from results.measure.op_outcomes import OUTCOMES, REFUSED, Codes
 from results.page import timeline as module
@@ -48,6 +49,28 @@ def test_every_operation_is_in_it(stale_record: RunRecord) -> None:
         (op, value) for op, value in zip(operations, data["v"], strict=True) if op.f == "read" and op.type is OpType.OK
     ]
     assert all(op.result == value for op, value in reads)
+
+
+def test_what_happened_to_connections_has_a_row_only_if_somebody_saw_it(
+    stale_record: RunRecord, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Times are in microseconds, nodes are places; of too many notes, those about trouble stay."""
+    assert of(stale_record)["connections"] is None
+    assert of(stale_record, connections=[])["connections"] == []
+    end_ns = of(stale_record)["end"] * 1000
+    notes = [
+        ConnectionNote(time_ns=time_ns, source="n1", target=target, what=what, count=2)
+        for time_ns, target, what in [
+            (100_000_000, "n2", Happened.OPENED),
+            (200_000_000, "n3", Happened.STALLED),
+            (200_000_000, "n77", Happened.RESET),
+            (end_ns + 1, "n2", Happened.RESET),
+        ]
+    ]
+    rows = of(stale_record, connections=notes)["connections"]
+    assert rows == [[100_000, 0, 1, "opened", 2], [200_000, 0, 2, "stalled", 2]]
+    monkeypatch.setattr(module, "MAX_NOTES", 1)
+    assert of(stale_record, connections=notes)["connections"] == rows[1:]
 
 
 LIVES = st.lists(

@@ -1,17 +1,22 @@
 //! The switch itself: learns addresses, and carries each frame over its link.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::{BTreeMap, BinaryHeap, HashMap};
 
+use crate::flows::Flows;
 use crate::frame;
 use crate::kernel::{now_ns, wall_ns, Port};
 use crate::link::{Counts, Link, Rule};
 use crate::recording::Recording;
+use crate::segment;
+use crate::watch::{Waited, Watch};
 
 const MOST_ADDRESSES: usize = 1024;
 const MOST_WAITING_BYTES: usize = 64 << 20;
 const LARGEST_FRAME: usize = 128 << 10;
 const FRAMES_IN_A_ROW: usize = 32;
+/// The port of this machine, whose packets never stand still.
+const HOST: usize = 0;
 
 /// A packet that waits. The order is that of its time, and then of its arrival.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
@@ -26,6 +31,7 @@ struct Waiting {
 
 pub struct Carrier {
     pub recording: Recording,
+    pub flows: Flows,
     names: Vec<String>,
     ports: Vec<Port>,
     links: Vec<Link>,
@@ -34,6 +40,9 @@ pub struct Carrier {
     waiting_bytes: usize,
     order: u64,
     buffer: Vec<u8>,
+    watches: BTreeMap<u64, Waited>,
+    /// Until when the packets between nodes stand still; 0: they do not.
+    still_until_ns: u64,
 }
 
 impl Carrier {
@@ -44,6 +53,7 @@ impl Carrier {
         let recording = Recording::default();
         Self {
             recording,
+            flows: Flows::default(),
             names,
             ports,
             links,
@@ -52,6 +62,8 @@ impl Carrier {
             waiting_bytes: 0,
             order: 0,
             buffer,
+            watches: BTreeMap::new(),
+            still_until_ns: 0,
         }
     }
 
@@ -151,16 +163,69 @@ impl Carrier {
         let counts = &mut self.links[link].counts;
         counts.frames += 1;
         counts.bytes += (bytes.len() - frame::HEADER) as u64;
-        if !self.links[link].has_rule() {
+        let stands = self.stands(source, target);
+        if source != HOST && target != HOST {
+            self.see(link, bytes);
+        }
+        if !stands && !self.links[link].has_rule() {
             self.write(link, bytes);
             return;
         }
-        for packet in frame::packets(bytes) {
-            self.disturb(link, packet);
+        let not_before_ns = if stands { self.still_until_ns } else { 0 };
+        if self.links[link].has_rule() {
+            for packet in frame::packets(bytes) {
+                self.disturb(link, packet, not_before_ns);
+            }
+        } else {
+            self.keep(link, bytes.to_vec(), now_ns(), not_before_ns);
         }
     }
 
-    fn disturb(&mut self, link: usize, mut packet: Vec<u8>) {
+    /// Whether a frame must wait because the packets between nodes stand still. After that time, those that waited go first.
+    fn stands(&mut self, source: usize, target: usize) -> bool {
+        if self.still_until_ns == 0 || source == HOST || target == HOST {
+            return false;
+        }
+        let now_ns = now_ns();
+        if now_ns >= self.still_until_ns {
+            self.still_until_ns = 0;
+            self.send_due();
+            return false;
+        }
+        self.watches.values_mut().for_each(|waited| waited.stands(now_ns));
+        true
+    }
+
+    /// Shows a frame between nodes to those who wait for one, and notes what it tells about its connection.
+    fn see(&mut self, link: usize, bytes: &[u8]) {
+        if let Some(segment) = segment::read(bytes) {
+            let now_ns = now_ns();
+            self.flows.see(link, &segment, now_ns);
+            for waited in self.watches.values_mut() {
+                let until_ns = waited.see(link, &segment, now_ns).unwrap_or(0);
+                self.still_until_ns = self.still_until_ns.max(until_ns);
+            }
+        }
+    }
+
+    pub fn watch(&mut self, number: u64, watch: Watch) {
+        self.watches.insert(number, Waited::new(watch));
+    }
+
+    pub fn watched(&self, number: u64) -> Option<&Waited> {
+        self.watches.get(&number)
+    }
+
+    pub fn forget(&mut self, number: u64) {
+        self.watches.remove(&number);
+    }
+
+    /// The names of the ports of a link.
+    pub fn ends(&self, link: usize) -> (&str, &str) {
+        (&self.names[link / self.ports.len()], &self.names[link % self.ports.len()])
+    }
+
+    fn disturb(&mut self, link: usize, mut packet: Vec<u8>, not_before_ns: u64) {
         let now_ns = now_ns();
         let size = packet.len() - frame::HEADER;
         let copies = self.links[link].fate(size, frame::is_protected(&packet), now_ns);
@@ -170,27 +235,29 @@ impl Carrier {
             if let Some(drawn) = copy.damage {
                 damage(&mut frame, drawn);
             }
-            if self.waiting_bytes + frame.len() > MOST_WAITING_BYTES {
-                self.links[link].counts.full += 1;
-                continue;
-            }
-            self.order += 1;
-            self.waiting_bytes += frame.len();
-            let number = self.links[link].wait();
-            let one = Waiting { due_ns: copy.due_ns, order: self.order, link, number, arrived_ns: now_ns, frame };
-            self.waiting.push(Reverse(one));
+            self.keep(link, frame, now_ns, copy.due_ns.max(not_before_ns));
         }
         self.send_due();
     }
 
+    /// Keeps a frame up to its time, if there is room for it.
+    fn keep(&mut self, link: usize, frame: Vec<u8>, arrived_ns: u64, due_ns: u64) {
+        if self.waiting_bytes + frame.len() > MOST_WAITING_BYTES {
+            self.links[link].counts.full += 1;
+            return;
+        }
+        self.order += 1;
+        self.waiting_bytes += frame.len();
+        let number = self.links[link].wait();
+        self.waiting.push(Reverse(Waiting { due_ns, order: self.order, link, number, arrived_ns, frame }));
+    }
+
     /// The counts of each link, with the names of its ports.
     pub fn counts(&self) -> impl Iterator<Item = (&str, &str, &Counts)> {
-        let count = self.ports.len();
-        let names = &self.names;
-        self.links
-            .iter()
-            .enumerate()
-            .map(move |(link, one)| (names[link / count].as_str(), names[link % count].as_str(), &one.counts))
+        self.links.iter().enumerate().map(|(link, one)| {
+            let (source, target) = self.ends(link);
+            (source, target, &one.counts)
+        })
     }
 
     /// The frames of each port that came while the switch had no room for them.

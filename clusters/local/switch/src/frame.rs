@@ -40,7 +40,7 @@ pub fn is_protected(frame: &[u8]) -> bool {
     matches!(word(frame, HEADER + 12), Some(IPV4 | IPV6))
 }
 
-fn word(bytes: &[u8], at: usize) -> Option<u16> {
+pub fn word(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_be_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
 }
 

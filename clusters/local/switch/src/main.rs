@@ -10,12 +10,15 @@
 //! killed, the nodes have no network until another one, or `ip link set PORT master BRIDGE`, gives them back.
 
 mod carrier;
+mod flows;
 mod frame;
 mod kernel;
 mod link;
 mod protocol;
 mod random;
 mod recording;
+mod segment;
+mod watch;
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -139,6 +142,19 @@ fn answer(line: &str, carrier: &mut Carrier) -> Option<String> {
                 Ok(packets) => format!("ok {packets}"),
                 Err(error) => format!("error {path}: {error}"),
             });
+        }
+        Ok(Request::Watch { number, watch }) => carrier.watch(number, watch),
+        Ok(Request::Watched { number }) => {
+            return Some(match carrier.watched(number) {
+                Some(waited) => {
+                    format!("ok {}", protocol::watched(waited, |link| carrier.ends(link), kernel::now_ns()))
+                }
+                None => format!("error there is no watch {number}"),
+            });
+        }
+        Ok(Request::Unwatch { number }) => carrier.forget(number),
+        Ok(Request::Connections) => {
+            return Some(format!("ok {}", protocol::connections(&carrier.flows, |link| carrier.ends(link))));
         }
         Ok(Request::Count) => {
             let missed = carrier.missed();

@@ -6,14 +6,24 @@
 //! - `clear [SOURCE TARGET]` takes the rule of a link, or of all links; what waits goes out at once: `ok`
 //! - `count` asks for the counts of all links that carried a frame, and for the frames that each port missed:
 //!   `ok {"links": {"SOURCE TARGET": {"NAME": NUMBER...}...}, "missed": {"PORT": NUMBER...}}`
+//! - `watch NUMBER nth=N [port=P] least=BYTES hold_us=US [has=HEX] links=SOURCE>TARGET,...` waits for the n-th packet of a sort on
+//!   these links, and lets the packets between nodes stand still right after it: `ok`
+//! - `watched NUMBER` asks for that: `ok {"count": N, "held": N}`, and with the packet also its `"source"`, `"target"`,
+//!   `"source_port"`, `"target_port"`, `"bytes"`, and `"ago_us"`
+//! - `unwatch NUMBER` ends the wait: `ok`
+//! - `connections` asks what happened to the connections between nodes, in steps of 0.1 s of the monotonic clock:
+//!   `ok {"dropped": N, "notes": [[STEP, "SOURCE", "TARGET", "WHAT", N]...]}`
 //! - `record PATH` writes the last packets that went out into a new file: `ok NUMBER`
 //! - `quit` gives the ports back to the bridge: `ok`, and the switch ends
 //!
 //! Another request gets `error` and a reason, and changes nothing. The end of the input means `quit`.
 
+use crate::flows::Flows;
 use crate::link::{Counts, Rule};
+use crate::watch::{Waited, Watch};
 
-pub const MAX_LINE: usize = 4096;
+pub const MAX_LINE: usize = 8192;
+const MOST_HOLD_US: u64 = 10_000_000;
 
 #[derive(Debug, PartialEq, Eq)]
 pub enum Request {
@@ -21,6 +31,10 @@ pub enum Request {
     Clear { source: usize, target: usize },
     ClearAll,
     Count,
+    Connections,
+    Watch { number: u64, watch: Watch },
+    Watched { number: u64 },
+    Unwatch { number: u64 },
     Record { path: String },
     Quit,
 }
@@ -47,9 +61,26 @@ pub fn parse(line: &str, ports: &[String]) -> Result<Request, String> {
         }
         ["clear"] => Ok(Request::ClearAll),
         ["count"] => Ok(Request::Count),
+        ["connections"] => Ok(Request::Connections),
+        ["watch", number, ref members @ ..] => {
+            let mut watch = Watch::default();
+            for member in members {
+                let (name, value) =
+                    member.split_once('=').ok_or_else(|| format!("expected NAME=VALUE, not {member:?}"))?;
+                select(&mut watch, name, value, ports)?;
+            }
+            if watch.nth == 0 || watch.links.is_empty() {
+                return Err("a watch has a number from 1 and links".to_owned());
+            }
+            Ok(Request::Watch { number: whole("the watch", number)?, watch })
+        }
+        ["watched", number] => Ok(Request::Watched { number: whole("the watch", number)? }),
+        ["unwatch", number] => Ok(Request::Unwatch { number: whole("the watch", number)? }),
         ["record", _, ..] => Ok(Request::Record { path: line.strip_prefix("record ").unwrap_or(line).to_owned() }),
         ["quit"] => Ok(Request::Quit),
-        _ => Err(format!("expected set, clear, count, record or quit, not {line:?}")),
+        _ => Err(format!(
+            "expected set, clear, count, connections, watch, watched, unwatch, record or quit, not {line:?}"
+        )),
     }
 }
 
@@ -65,8 +96,40 @@ fn link(source: &str, target: &str, ports: &[String]) -> Result<(usize, usize), 
     Ok((from, to))
 }
 
+fn whole(name: &str, value: &str) -> Result<u64, String> {
+    value.parse().map_err(|_| format!("expected a whole number for {name}, not {value:?}"))
+}
+
+fn select(watch: &mut Watch, name: &str, value: &str, ports: &[String]) -> Result<(), String> {
+    match name {
+        "nth" => watch.nth = whole(name, value)?,
+        "port" => watch.port = value.parse().map_err(|_| format!("expected a port, not {value:?}"))?,
+        "least" => watch.least = whole(name, value)? as usize,
+        "hold_us" => watch.hold_ns = whole(name, value)?.min(MOST_HOLD_US) * 1000,
+        "has" => {
+            watch.has = bytes_of(value).ok_or_else(|| format!("expected bytes in hexadecimal, not {value:?}"))?;
+        }
+        "links" => {
+            for each in value.split(',') {
+                let (source, target) =
+                    each.split_once('>').ok_or_else(|| format!("expected SOURCE>TARGET, not {each:?}"))?;
+                let (source, target) = link(source, target, ports)?;
+                watch.links.push(source * ports.len() + target);
+            }
+        }
+        _ => return Err(format!("a watch has no {name:?}")),
+    }
+    Ok(())
+}
+
+fn bytes_of(text: &str) -> Option<Vec<u8>> {
+    let digits: Option<Vec<u8>> = text.chars().map(|digit| digit.to_digit(16).map(|value| value as u8)).collect();
+    let digits = digits.filter(|digits| digits.len() % 2 == 0)?;
+    Some(digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect())
+}
+
 fn fill(rule: &mut Rule, name: &str, value: &str) -> Result<(), String> {
-    let number: u64 = value.parse().map_err(|_| format!("expected a whole number for {name}, not {value:?}"))?;
+    let number = whole(name, value)?;
     let share = || u32::try_from(number).map_err(|_| format!("{name} is too large"));
     let times = |unit: u64| number.checked_mul(unit).ok_or_else(|| format!("{name} is too large"));
     match name {
@@ -96,6 +159,32 @@ pub fn counted<'a>(
         (format!("{source} {target}"), object(counts.named().map(|(name, number)| (name.to_owned(), number))))
     }));
     object([("links".to_owned(), links), ("missed".to_owned(), object(missed))])
+}
+
+/// What happened to connections as an object of JSON. `names` are those of the ports of a link.
+pub fn connections<'a>(flows: &Flows, names: impl Fn(usize) -> (&'a str, &'a str)) -> String {
+    let notes = flows.notes.iter().map(|((step, link, what), count)| {
+        let (source, target) = names(*link);
+        format!("[{step},\"{source}\",\"{target}\",\"{}\",{count}]", what.name())
+    });
+    let notes: Vec<String> = notes.collect();
+    format!("{{\"dropped\":{},\"notes\":[{}]}}", flows.dropped, notes.join(","))
+}
+
+/// What came of a wait as an object of JSON. `names` are those of the ports of a link.
+pub fn watched<'a>(waited: &Waited, names: impl Fn(usize) -> (&'a str, &'a str), now_ns: u64) -> String {
+    let number = |name: &str, value: u64| (name.to_owned(), value.to_string());
+    let mut members = vec![number("count", waited.count), number("held", waited.held)];
+    if let Some(passed) = waited.passed {
+        let (source, target) = names(passed.link);
+        members.push(("source".to_owned(), format!("\"{source}\"")));
+        members.push(("target".to_owned(), format!("\"{target}\"")));
+        members.push(number("source_port", passed.ends.source_port.into()));
+        members.push(number("target_port", passed.ends.target_port.into()));
+        members.push(number("bytes", passed.bytes as u64));
+        members.push(number("ago_us", now_ns.saturating_sub(passed.at_ns) / 1000));
+    }
+    object(members)
 }
 
 fn object<V: std::fmt::Display>(members: impl IntoIterator<Item = (String, V)>) -> String {
@@ -133,6 +222,15 @@ mod tests {
     }
 
     #[test]
+    fn a_watch_has_its_links_and_bytes() {
+        let line = "watch 7 nth=3 port=2379 least=9 hold_us=5 has=0aFF links=n1>n2,n2>n1";
+        let watch = Watch { links: vec![5, 7], nth: 3, port: 2379, least: 9, has: vec![10, 255], hold_ns: 5000 };
+        assert_eq!(parse(line, &ports()), Ok(Request::Watch { number: 7, watch }));
+        assert_eq!(parse("watched 7", &ports()), Ok(Request::Watched { number: 7 }));
+        assert_eq!(parse("unwatch 7", &ports()), Ok(Request::Unwatch { number: 7 }));
+    }
+
+    #[test]
     fn a_path_may_have_spaces() {
         let path = String::from("/a b/packets.pcap");
         assert_eq!(parse("record /a b/packets.pcap", &ports()), Ok(Request::Record { path }));
@@ -151,6 +249,14 @@ mod tests {
             ("set n1 n2 delay_us=18446744073709551615", "too large"),
             ("set n1 n2 speed=1", "no \"speed\""),
             ("clear n1", "expected set"),
+            ("watch 1 nth=1", "links"),
+            ("watch 1 nth=0 links=n1>n2", "from 1"),
+            ("watch x nth=1 links=n1>n2", "whole number"),
+            ("watch 1 nth=1 links=n1-n2", "SOURCE>TARGET"),
+            ("watch 1 nth=1 links=n1>n2 has=a", "hexadecimal"),
+            ("watch 1 nth=1 links=n1>n2 has=zz", "hexadecimal"),
+            ("watch 1 nth=1 links=n1>n2 port=70000", "a port"),
+            ("watch 1 nth=1 links=n1>n2 speed=1", "no \"speed\""),
         ] {
             let error = parse(line, &ports()).unwrap_err();
             assert!(error.contains(reason), "{line}: {error}");
