@@ -25,9 +25,8 @@ if TYPE_CHECKING:
     from harness.service import Service
     from harness.workload import Workload
 
-    _Left = tuple[
-        str | None, int | str | None
-    ]  # a key with a value that a change left there; None: with whatever value
+    # A key with a value that a change left there; None: with whatever value.
+    _Left = tuple[str | None, int | str | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
