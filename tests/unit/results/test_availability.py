@@ -150,7 +150,7 @@ def test_windows_agree_with_counting_by_hand(asked: list[tuple[int, OpType, str]
     assert availability.first_ok_s == (pytest.approx((good[0] - start) / 10) if good else None)
     sustained = None
     for at in sorted(set(good)):
-        ahead = [kind for when, kind in inside if at <= when <= at + 20]
+        ahead = [kind for when, kind, _ in asked if at <= when <= at + 20]  # up to the end of the window, inclusive
         # The order of operations at one instant is unknown; the module starts at the first ok.
         if at + 20 <= start + length and ahead.count(OpType.OK) >= 0.95 * len(ahead):
             sustained = (at - start) / 10

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import date, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,8 +11,10 @@ import pytest
 from click.testing import CliRunner
 
 import cli
+from harness.console import plugins
 from harness.errors import InputError
 from harness.op import OpType
+from harness.option_values import patch_of, repairs
 from harness.promise import PromiseTested
 from harness.reached import RECOVERED
 from harness.verdict import Part, Verdict
@@ -23,6 +25,8 @@ from results.store.store import Store
 from tests.unit.results.stored import store_run
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from click.testing import Result
 
     from results.record.record import RunRecord
@@ -141,43 +145,41 @@ def test_steps_come_from_the_known_cause_that_the_run_matches(tmp_path: Path, st
         assert isinstance(CliRunner().invoke(cli.labrys, words).exception, InputError), bad
 
 
-@pytest.mark.parametrize(
-    ("system", "options", "patch"),
-    [
-        ("dledger", {}, "dledger/patches/0.4.0/8.patch"),
-        ("dledger-log", {"library_version": "0.3.1.2"}, "dledger/patches/0.3.1.2/8.patch"),
-        ("rocketmq-controller", {}, ""),
-        ("sim-raft", {}, ""),
-        ("gone", {}, ""),
-    ],
-)
-def test_the_patch_is_that_of_the_known_cause(
-    tmp_path: Path, stale_record: RunRecord, system: str, options: dict[str, str], patch: str
-) -> None:
+def causes() -> Iterator[tuple[str, str, str]]:
+    """Yields each system with a cause that it may know, and the patch; none for a cause that it does not know."""
+    yield "gone", "--mend 8", ""
+    for name, plugin in plugins.plugins(plugins.SYSTEMS).items():
+        options = plugin.load().Options()
+        yield name, "--mend 0", ""
+        known = repairs(type(options), {field.name: getattr(options, field.name) for field in fields(options)})
+        patches = {cause: patch for cause in known if (patch := patch_of(options, cause))}
+        if patches:
+            yield name, *next(iter(patches.items()))
+
+
+def test_the_patch_is_that_of_the_known_cause(tmp_path: Path, stale_record: RunRecord) -> None:
     """A cause that the system has no patch for, and a system that is not installed, have none."""
-    test = replace(stale_record.test, system=system, options=options)
-    run = store_run(Store(tmp_path / "store"), replace(stale_record, test=test))
-    case = alike(run, "").case
-    assert case is not None
-    (tmp_path / "known").mkdir()
-    (tmp_path / "known" / "one.toml").write_text(
-        'link = "x"\nexpires = "2027-01-01"\ncause = "--mend 8"\nsignatures = ["' + case.symptom.key + '"]\n'
-    )
-    words = [
-        "report",
-        "latest",
-        "--for-authors",
-        "--store",
-        str(tmp_path / "store"),
-        "--known",
-        str(tmp_path / "known"),
-    ]
-    assert CliRunner().invoke(cli.labrys, words).exit_code == 0
-    text = run.for_authors_md.read_text()
-    assert ("## A patch" in text) is bool(patch)
-    if patch:
-        content = (Path(cli.__file__).parent / "clusters/systems" / patch).read_text()
-        assert text.partition("```diff\n")[2].partition("```\n")[0] == content
+    known = tmp_path / "known"
+    known.mkdir()
+    files = {path.read_text() for path in (Path(cli.__file__).parent / "clusters/systems").rglob("*.patch")}
+    having = 0
+    for system, cause, patch in causes():
+        test = replace(stale_record.test, system=system, options={})
+        run = store_run(Store(tmp_path / system), replace(stale_record, test=test))
+        case = alike(run, "").case
+        assert case is not None
+        (known / "one.toml").write_text(
+            f'link = "x"\nexpires = "2027-01-01"\ncause = "{cause}"\nsignatures = ["{case.symptom.key}"]\n'
+        )
+        words = ["report", "latest", "--for-authors", "--store", str(tmp_path / system), "--known", str(known)]
+        assert CliRunner().invoke(cli.labrys, words).exit_code == 0
+        text = run.for_authors_md.read_text()
+        assert ("## A patch" in text) is bool(patch), (system, cause)
+        if patch:
+            having += 1
+            assert text.partition("```diff\n")[2].partition("```\n")[0] == patch
+            assert patch in files
+    assert having >= 2
 
 
 def test_the_reports_of_findings_have_steps() -> None:
