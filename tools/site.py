@@ -16,7 +16,7 @@ ROOT: Final = Path(__file__).parents[1]
 DOCS: Final = "docs"
 SYSTEMS: Final = "clusters/systems"
 SHOWN: Final = ("*.md", "findings/*.md", "findings/upstream/*.md")  # of the folder of a system
-PICTURES: Final = ("images/*.svg", "findings/images/*.svg")
+FILES: Final = ("images/*.svg", "findings/images/*.svg", "patches/*.patch", "patches/*/*.patch")  # that pages show or link
 LINK: Final = re.compile(r"(\]\()([^)\s#:]+)((?:#[^)\s]*)?\))")
 OVERVIEW: Final = "reference/systems.md"  # before the pages of the systems
 FIRST: Final = "README.md"
@@ -34,7 +34,7 @@ def pages_of_systems() -> list[str]:
 
 
 def site_path(path: str) -> str:
-    """Returns where a page or a picture of the repository stands on the site."""
+    """Returns where a page or a file of the repository stands on the site."""
     return path.partition("/")[2]
 
 
@@ -73,11 +73,11 @@ def on_config(config: Any) -> Any:
 
 
 def on_files(files: Any, config: Any) -> Any:
-    """Adds the pages and the pictures of the systems."""
+    """Adds the pages of the systems, and the files that they show or link."""
     from mkdocs.structure.files import File  # noqa: PLC0415 - other tools read the pages without MkDocs
 
-    pictures = _paths(SYSTEMS, tuple(f"*/{pattern}" for pattern in PICTURES))
-    for path in (*pages_of_systems(), *pictures):
+    linked = _paths(SYSTEMS, tuple(f"*/{pattern}" for pattern in FILES))
+    for path in (*pages_of_systems(), *linked):
         files.append(File.generated(config, site_path(path), abs_src_path=str(ROOT / path)))
     return files
 
