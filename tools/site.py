@@ -16,7 +16,8 @@ ROOT: Final = Path(__file__).parents[1]
 DOCS: Final = "docs"
 SYSTEMS: Final = "clusters/systems"
 SHOWN: Final = ("*.md", "findings/*.md", "findings/upstream/*.md")  # of the folder of a system
-FILES: Final = ("images/*.svg", "findings/images/*.svg", "patches/*.patch", "patches/*/*.patch")  # that pages show or link
+# What pages show or link.
+FILES: Final = ("images/*.svg", "findings/images/*.svg", "patches/*.patch", "patches/*/*.patch")
 LINK: Final = re.compile(r"(\]\()([^)\s#:]+)((?:#[^)\s]*)?\))")
 OVERVIEW: Final = "reference/systems.md"  # before the pages of the systems
 FIRST: Final = "README.md"
