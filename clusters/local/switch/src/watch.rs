@@ -99,7 +99,9 @@ mod tests {
         assert_eq!(waited.count, 2, "nothing counts after the one");
         let passed = waited.passed.unwrap();
         assert_eq!((passed.link, passed.bytes, passed.at_ns, passed.ends.target_port), (4, 5, 4, 2000));
-        [4, 13, 14].into_iter().for_each(|now_ns| waited.stands(now_ns));
+        for now_ns in [4, 13, 14] {
+            waited.stands(now_ns);
+        }
         assert_eq!(waited.held, 2);
     }
 
