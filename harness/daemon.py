@@ -17,7 +17,6 @@ from harness.errors import NodeError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
-    from pathlib import Path
 
     from harness.cluster import Cluster
     from harness.node import Node
@@ -77,7 +76,6 @@ class Daemon:
         java_packages: If it is a JVM, the packages of its program, e.g. `org.example`. Faults of threads act only there.
         makes_objects_in_loops: If it is a JVM, whether its threads may wait in loops that make objects. In virtual time, such
             loops then take time.
-        archived_jars: If it is a JVM, its jars on this machine. In virtual time, it gets an archive of their classes.
         log_clock: How one of its logs tells the time, so that a clock fault can be proven by it; None: it does not.
     """
 
@@ -93,7 +91,6 @@ class Daemon:
     config_files: Mapping[str, str] = field(default_factory=dict)
     java_packages: Sequence[str] = ()
     makes_objects_in_loops: bool = False
-    archived_jars: Sequence[Path] = ()
     log_clock: LogClock | None = None
 
     @property

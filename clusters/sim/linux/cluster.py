@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 from clusters.local import namespaces
 from clusters.sim.cores import Core
-from clusters.sim.linux.archives import archive_of
 from clusters.sim.linux.data import COPY_S
 from clusters.sim.linux.seen import JVM_WORK
 from clusters.sim.linux.world import PAUSED, RUNNING, LinuxWorld, Started
@@ -140,19 +139,11 @@ class LinuxProcesses:
         variables = [f"{name}={value}" for name, value in environment.items()]
         program = self._world.controller.start(
             self._node,
-            ["/usr/bin/env", *variables, *self._command(daemon)],
+            ["/usr/bin/env", *variables, *daemon.argv],
             folder=daemon.working_dir or daemon.data_dir,
             output=daemon.log_files[0],
         )
         self._world.processes[self._node, daemon.role] = Started(program, daemon)
-
-    def _command(self, daemon: Daemon) -> Sequence[str]:
-        """Returns the command line of a process. A JVM that sees its jars here gets the archive of their classes."""
-        jars = daemon.archived_jars
-        if not jars or not all(map(self._remote.shows, jars)):
-            return daemon.argv
-        program, *arguments = daemon.argv
-        return [program, f"-XX:SharedArchiveFile={archive_of(jars, lambda _: None)}", *arguments]
 
     def kill(self, daemon: Daemon) -> None:
         """Ends a process; does nothing if it does not run."""

@@ -177,7 +177,6 @@ class DLedgerNodes(jvm.LedJvmSystem):
             data_dir=DATA_DIR,
             log_files=LOGS,
             java_packages=("io.openmessaging.storage.dledger",),
-            archived_jars=(self.artifact.path / JAR,),
             log_clock=LogClock(path=LOG, pattern=r"(\S+Z) ", form="%Y-%m-%dT%H:%M:%S.%f%z", resolution_s=0.001),
         )
 
