@@ -129,7 +129,7 @@ def bisect(
     if case is not None:
         settled, own = of_case(ctx, *case)
     else:
-        settled, own = of_run(ctx, str(run), store_dir, more)
+        settled, own = of_run(ctx, str(run), store_dir, more, over)
     judged = own if parts is None else tuple(filter(None, (part.strip() for part in parts.split(","))))
     if parts is not None and not judged:
         raise InputError("--parts: expected names of parts of a verdict with commas between them, e.g. linearizable")

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 CASE_SEED = 0  # of a suite whose cases name no seed
 
 
-def of_run(ctx: click.Context, run: str, store_dir: Path, more: dict[str, Any]) -> tuple[Settled, tuple[str, ...]]:
+def of_run(
+    ctx: click.Context, run: str, store_dir: Path, more: dict[str, Any], over: str | None
+) -> tuple[Settled, tuple[str, ...]]:
     """Returns the options that carry out the plan of a run again, and its invalid parts.
 
     Args:
@@ -28,6 +30,7 @@ def of_run(ctx: click.Context, run: str, store_dir: Path, more: dict[str, Any]) 
         run: The run, as on the command line.
         store_dir: The store.
         more: The other options of `labrys replay`.
+        over: The long name of the option whose values are searched, if it is given.
 
     Raises:
         InputError: The run cannot be read, or is not invalid.
@@ -46,7 +49,13 @@ def of_run(ctx: click.Context, run: str, store_dir: Path, more: dict[str, Any]) 
             "`labrys replay RUN --repeat 10` runs its plan again, and `labrys hunt` searches for an invalid run"
         )
     (options, sources), _, _ = recalled(
-        ctx, run, store_dir=store_dir, targets="role", more={**more, "test_name": None}, always_plan=True
+        ctx,
+        run,
+        store_dir=store_dir,
+        targets="role",
+        more={**more, "test_name": None},
+        always_plan=True,
+        without=() if over is None else (over.replace("-", "_"),),
     )
     return settle(options, sources), parts
 

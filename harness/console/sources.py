@@ -229,7 +229,7 @@ def recorded(
     """Reads the options of a command from a record, which may come from anyone.
 
     Each value must have the type and the range of its flag. Places, such as files and names of clusters, are never taken from
-    the record. A path in it is an error.
+    the record. A path in it is an error, unless it is the built-in default.
 
     Args:
         options: The command's options.
@@ -259,7 +259,7 @@ def recorded(
             missing.append(option.opts[0])
             taken[key] = option.default
             continue
-        if isinstance(option.type, click.Path):
+        if isinstance(option.type, click.Path) and values[key] != option.default:
             raise InputError(
                 f"{source}: {option.opts[0]} among the options names the path {name(repr(values[key]))}. labrys opens no path "
                 f"that a run names; carry out its plan.json by `labrys test --plan`, and give {option.opts[0]} there"
