@@ -1,7 +1,8 @@
 """Loads a file of Python that the user names, as in `--workload path/to/file.py:Class`.
 
 The file becomes a module below this one. The name of the module has a digest of the file's bytes, so it meets no room of Labrys
-and no other file of this name. The folder of the file goes behind all others in `sys.path`. So the file can import its
+and no other file of this name. Of two files with one name and the same bytes, the later one gets a digest of its path too,
+because their neighbours can differ. The folder of the file goes behind all others in `sys.path`. So the file can import its
 helpers, and no helper hides a module of Labrys.
 
 A worker process finds such a module by its name: it searches `sys.path` for a file with this stem and these bytes.
@@ -46,11 +47,11 @@ class _ByDigest:
         """
         parent, _, name = fullname.rpartition(".")
         stem, _, digest = name.rpartition("_")
-        if parent != __name__ or len(digest) != DIGITS:
+        if parent != __name__ or len(digest) not in {DIGITS, 2 * DIGITS}:
             return None
         for folder in sys.path:
             file = Path(folder, stem + SUFFIX)
-            if file.is_file() and _digest(file) == digest:
+            if file.is_file() and digest in {_digest(file), _of_path(file) + _digest(file)}:
                 return importlib.util.spec_from_file_location(fullname, file)
         raise ImportError(f"{stem}{SUFFIX} was changed or removed after it was loaded; run the command again")
 
@@ -60,6 +61,10 @@ sys.meta_path.append(_ByDigest())
 
 def _digest(file: Path) -> str:
     return hashlib.sha256(file.read_bytes()).hexdigest()[:DIGITS]
+
+
+def _of_path(file: Path) -> str:
+    return hashlib.sha256(bytes(file.resolve())).hexdigest()[:DIGITS]
 
 
 @functools.cache
@@ -75,12 +80,15 @@ def module_of(file: Path) -> ModuleType:
     """
     name = f"{__name__}.{file.stem}_{_digest(file)}"
     search(file.parent)
-    return importlib.import_module(name)
+    module = importlib.import_module(name)
+    if file.samefile(str(module.__file__)):
+        return module
+    return importlib.import_module(f"{__name__}.{file.stem}_{_of_path(file)}{_digest(file)}")
 
 
 def readable(text: str) -> str:
     """Returns a text, such as an error of Python, with the names of files in place of the names of their modules."""
-    return re.sub(rf"{re.escape(__name__)}\.(\S+?)_[0-9a-f]{{{DIGITS}}}", rf"\1{SUFFIX}", text)
+    return re.sub(rf"{re.escape(__name__)}\.(\S+?)_(?:[0-9a-f]{{{DIGITS}}}){{1,2}}", rf"\1{SUFFIX}", text)
 
 
 def search(folder: Path) -> None:

@@ -61,6 +61,19 @@ def test_two_files_of_one_name_are_two_modules(latch: Path) -> None:
     assert own.module_of(latch).Latch.name == "latch"
 
 
+def test_equal_files_with_other_neighbours_are_two_modules(latch: Path) -> None:
+    """Each copy has its own folder, in this process and in another one."""
+    first = own.module_of(latch)
+    copy = latch.parent / "copy" / latch.name
+    copy.parent.mkdir()
+    copy.write_text(LATCH)
+    second = own.module_of(copy)
+    assert (first.__file__, second.__file__) == (str(latch), str(copy))
+    assert own.readable(second.__name__) == "json.py"
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        assert type(pool.submit(second.Latch).result()) is second.Latch
+
+
 def test_a_new_process_finds_the_file_by_the_name_of_its_class(latch: Path) -> None:
     """An object of the class goes to a process that did not load the file, and back."""
     made = own.module_of(latch).Latch()
