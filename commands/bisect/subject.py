@@ -55,7 +55,7 @@ def of_run(
         targets="role",
         more={**more, "test_name": None},
         always_plan=True,
-        without=() if over is None else (over.replace("-", "_"),),
+        without=over,
     )
     return settle(options, sources), parts
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from commands.options import choosing
@@ -18,7 +17,6 @@ def recorded_options(test: TestInfo) -> Any | None:
     """Returns the options of the system of a run; None if the system is not installed, or does not take the values any more."""
     try:
         options = choosing.chosen(plugins.SYSTEMS, test.system, by_place=False).type.Options
-        own = {field.name for field in fields(options)}
-        return build(options, {name: value for name, value in test.options.items() if name in own})
+        return build(options, test.options)
     except (InputError, ValueError, TypeError):
         return None

@@ -232,7 +232,7 @@ def recalled(
     targets: str,
     more: dict[str, Any],
     always_plan: bool = False,
-    without: Collection[str] = (),
+    without: str | None = None,
 ) -> tuple[tuple[RunOptions, Sources], RepeatOptions, Run]:
     """Returns the options of `labrys test` that carry out the plan of a run again, how often it runs, and the run.
 
@@ -245,7 +245,7 @@ def recalled(
         targets: `role` or `name`: whether a fault on the leader hits the new leader or the same node again.
         more: The other options of the command, such as the system and the workload; the test's name is added.
         always_plan: Whether to write the plan in any case.
-        without: The parameters whose recorded values are not taken, since the command gives others.
+        without: The long name of an option whose recorded value is not taken, since the command gives others.
 
     Raises:
         InputError: The run cannot be read, or its options or its plan are not valid.
@@ -268,7 +268,8 @@ def recalled(
         options = [option for option in options if option.name != "nodes"]
         del known["nodes"]
     known.setdefault(PROMISES, kept(known, _promised(system, workload, known)))
-    values, missing = opt.recorded(options, known, places={*PLACES, *without}, source=str(stored_run.test_json))
+    places = {*PLACES, *(str(option.name) for option in options if opt.long_name(option) == without)}
+    values, missing = opt.recorded(options, known, places=places, source=str(stored_run.test_json))
     recorded = RunOptions.of(values)
     plan = _plan_of(stored_run, subjects.layout_of(recorded, record.test.nodes), text)
     faults = by_name(plan.faults, record.faults) if targets == "name" else plan.faults
