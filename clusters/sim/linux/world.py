@@ -21,6 +21,7 @@ from clusters.sim.linux.log_files import LogFiles
 from clusters.sim.linux.loop import HOST, Connections, LinuxLoop
 from clusters.sim.linux.seen import processor, seen
 from clusters.sim.linux.steps import ProgramSteps, step_of
+from clusters.sim.node_clock import TRUE_SPEED
 from clusters.sim.steps import HELD_NS
 from harness.clock import VIRTUAL_WALL_START_S, run_virtual
 from harness.ends import shell_status
@@ -58,7 +59,6 @@ LOOK_NS: Final = 10 * NS_PER_MS  # how often logs are read while somebody waits 
 HOST_ADDRESS: Final = "192.0.2.250"
 REALTIME_START_NS: Final = VIRTUAL_WALL_START_S * NS_PER_S  # as in the controller
 LEAST_SYNC_NS: Final = 200_000  # the mean time of a sync on the fastest disk
-MILLION: Final = 1_000_000  # the true speed of a clock, as the controller counts it
 SLOWEST_DISK: Final = 100.0  # the slowest disk takes as many times longer
 PAUSED, RUNNING = "T", "S"  # state letters as in /proc/PID/stat
 
@@ -375,7 +375,7 @@ class LinuxWorld:
     def set_speed(self, node: str, speed: float) -> None:
         """Lets all clocks of a node, and its waits, run at a multiple of the true speed from now on."""
         self._drifting.add(node)
-        self.controller.set_speed(node, round(speed * MILLION))
+        self.controller.set_speed(node, round(speed * TRUE_SPEED))
 
     def monotonic_ns(self, node: str) -> int:
         """Returns the monotonic clock of a node, as its programs read it."""
