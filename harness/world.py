@@ -242,10 +242,12 @@ class SlowSyncs:
     Attributes:
         count: Their number.
         longest_ns: The longest time that one of them has taken so far.
+        before_ns: The longest time that one took before, without a rule; 0: there was none.
     """
 
     count: int
     longest_ns: int
+    before_ns: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

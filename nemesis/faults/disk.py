@@ -126,7 +126,7 @@ class DiskSlow(Fault):
 
     EFFECT: ClassVar[str] = "{nodes} had a slow disk"
     SUMMARY: ClassVar[str] = "Lets each sync of a file take long, only in the simulator of programs."
-    PROOF: ClassVar[str] = "how long the syncs of the node take that begin during the fault, in virtual time"
+    PROOF: ClassVar[str] = "the longest syncs of the node that begin during the fault, and before it, in virtual time"
     NEEDS: ClassVar[frozenset[str]] = frozenset({SIMULATED_KERNEL})
     GROUPS: ClassVar[frozenset[str]] = frozenset({DISK})
     WHOLE_NODE: ClassVar[str | None] = "all processes of a node have its disk"

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import itertools
 import statistics
-from typing import TYPE_CHECKING, ClassVar, Final, cast
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from harness.capabilities import SIMULATED_KERNEL
 from harness.faults import Begun, Proof
 from harness.units import NS_PER_MS, NS_PER_S
 from harness.world import Disturbance
 from nemesis.simulated.effect import Effect
+from nemesis.simulated.network import Disturbed
 
 if TYPE_CHECKING:
     from harness.op import Value
-    from harness.world import ProgramWorld, World
-    from nemesis.fault import Fault
+    from harness.world import ProgramWorld
+    from harness.world import SlowSyncs as Syncs
 
 NEEDS: Final = frozenset({SIMULATED_KERNEL})
 PROVE_S: Final = 5.0
@@ -27,19 +28,11 @@ KBIT: Final = 1_000
 LEAST_ARRIVED: Final = 3  # probes that a rate can be read from
 
 
-class InKernel(Effect):
-    """The base class of the effects of this module."""
+class SlowSyncs(Effect):
+    """`disk-slow`."""
 
     NEEDS: ClassVar[frozenset[str]] = NEEDS
     world: ProgramWorld
-
-    def __init__(self, fault: Fault, world: World) -> None:
-        super().__init__(fault, world)
-        self.world = cast("ProgramWorld", world)
-
-
-class SlowSyncs(InKernel):
-    """`disk-slow`."""
 
     async def begin(self) -> Begun:
         """Lets syncs on every target take long from now on."""
@@ -52,7 +45,7 @@ class SlowSyncs(InKernel):
 
         async def slowed() -> bool:
             syncs = self.world.slowed_syncs(self.fault.id)
-            return all(syncs[name].longest_ns >= self._least_ns for name in self.targets)
+            return all(self._is_slow(syncs[name]) for name in self.targets)
 
         await self.fault.field.until(slowed, min(PROVE_S, self.fault.planned.lasts_s))
         return self._proof()
@@ -73,14 +66,26 @@ class SlowSyncs(InKernel):
         measured: dict[str, Value] = {}
         syncs = self.world.slowed_syncs(self.fault.id)
         for name in self.targets:
-            count, longest_ns = syncs[name].count, syncs[name].longest_ns
-            measured[name] = {"syncs": count, "longest_ms": round(longest_ns / NS_PER_MS, 3)}
-            if count:
-                longest = f"began {count} syncs, of which the longest took {longest_ns / NS_PER_S:.3f} s"
-                (good if longest_ns >= self._least_ns else bad)[name] = longest
-            else:
+            own = syncs[name]
+            measured[name] = {
+                "syncs": own.count,
+                "longest_ms": round(own.longest_ns / NS_PER_MS, 3),
+                "before_ms": round(own.before_ns / NS_PER_MS, 3),
+            }
+            if not own.count:
                 bad[name] = "began no sync"
+            elif not own.before_ns:
+                bad[name] = "had made no sync before, so there is none to compare with"
+            else:
+                longest_s, before_s = own.longest_ns / NS_PER_S, own.before_ns / NS_PER_S
+                (good if self._is_slow(own) else bad)[name] = (
+                    f"began {own.count} syncs, of which the longest took {longest_s:.3f} s, and before {before_s:.3f} s"
+                )
         return self.fault.shown(bad, good, measured)
+
+    def _is_slow(self, syncs: Syncs) -> bool:
+        """Returns whether a sync took as long as the fault makes it, and longer than each one before."""
+        return 0 < syncs.before_ns < syncs.longest_ns and syncs.longest_ns >= self._least_ns
 
     @property
     def _mean_ns(self) -> int:
@@ -91,17 +96,15 @@ class SlowSyncs(InKernel):
         return int(self._mean_ns * LEAST_SHARE)
 
 
-class Rate(InKernel):
+class Rate(Disturbed):
     """`packet-rate`."""
 
-    async def begin(self) -> Begun:
-        """Limits the rate of what each target sends."""
-        self.fault.in_force = True
-        limit = Disturbance(rate=self._bits_per_s, queue_ns=self._queue_ns)
-        for name in self.targets:
-            others = frozenset(self.fault.ends(name))
-            self.world.disturb(self.fault.id, name, limit, arriving=False, others=others)
-        return Begun(targets=self.targets, details=dict(self.fault.options))
+    NEEDS: ClassVar[frozenset[str]] = NEEDS
+    world: ProgramWorld
+
+    def disturbance(self) -> Disturbance:
+        """Returns the limit."""
+        return Disturbance(rate=self._bits_per_s, queue_ns=self._queue_ns)
 
     async def prove(self) -> Proof:
         """Sends more probes at once than the rate takes, from each target to a node that no other fault separates from it.
@@ -133,16 +136,6 @@ class Rate(InKernel):
             (good if is_limited else bad)[name] = text
             measured[name] = {"sent": PROBES, "arrived": len(arrived), "kbit": None if rate is None else round(rate)}
         return self.fault.shown(bad, good, measured)
-
-    async def again(self) -> Proof | None:
-        """Looks no second time: the world keeps the rule until `end`, and more probes would change the seed's run."""
-        return None
-
-    async def end(self) -> Proof | None:
-        """Ends the limit. What waits for it still comes at its time."""
-        self.fault.in_force = False
-        self.world.mend(self.fault.id)
-        return None
 
     @property
     def _bits_per_s(self) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, ClassVar, Final, cast
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from harness.capabilities import SIMULATED_CLOCK, SIMULATED_DISK, SIMULATED_SPEED
 from harness.faults import Begun, Proof
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from harness.op import Value
     from harness.world import DriftWorld, World
-    from nemesis.fault import Fault
     from nemesis.faults.disk import DiskFault, DiskFull
 
 SAMPLES = 24
@@ -169,10 +168,6 @@ class ClockDrifts(Effect):
 
     NEEDS: ClassVar[frozenset[str]] = frozenset({SIMULATED_SPEED})
     world: DriftWorld
-
-    def __init__(self, fault: Fault, world: World) -> None:
-        super().__init__(fault, world)
-        self.world = cast("DriftWorld", world)
 
     async def begin(self) -> Begun:
         """Gives the clocks of every target another speed."""

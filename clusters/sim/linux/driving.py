@@ -372,8 +372,8 @@ class Controller:
         self._say(f"slowed {key}")
         syncs = {}
         while (line := self._line()) != END:
-            node, count, longest_ns = line.split(" ")
-            syncs[node] = SlowSyncs(count=int(count), longest_ns=int(longest_ns))
+            node, count, longest_ns, before_ns = line.split(" ")
+            syncs[node] = SlowSyncs(count=int(count), longest_ns=int(longest_ns), before_ns=int(before_ns))
         return syncs
 
     def set_speed(self, node: str, millionths: int) -> None:

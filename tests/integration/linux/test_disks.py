@@ -488,8 +488,12 @@ def test_a_slow_disk_makes_syncs_slow_and_says_how_long_they_took(tmp_path: Path
         (exited,) = node.run.wait(node.run.now_ns + 30 * SECOND_NS)
         assert exited.number == 0
         times_s = [float(line) for line in node.run.path_of("n1", "/root/output").read_text().split()]
+        node.run.slow(8, "n1", 400_000_000)
+        before_ns = [syncs.before_ns, node.run.slowed(8)["n1"].before_ns]  # without those that a rule slowed down
     slow = [time_s for time_s in times_s if time_s >= 0.1]
     assert slow == times_s[: syncs.count]
     assert 1 <= syncs.count <= 3
     assert max(slow) >= syncs.longest_ns / SECOND_NS >= 0.1
     assert max(times_s[syncs.count :]) < 0.1
+    assert before_ns[0] == 0
+    assert before_ns[1] / SECOND_NS == pytest.approx(max(times_s[syncs.count :]), abs=1e-3)

@@ -34,8 +34,8 @@
 //! With `fail`, from the FIRST call of an OPERATION (open, read, write, fsync or rename) on a file below a folder, whose name or path
 //! there fits a pattern, TIMES such calls fail with an error, until `mend`. `failed` is answered with a line
 //! `NODE TIME CALL NUMBER PROGRAM FILE` for each call that failed, and a dot.
-//! With `slow`, syncs of a node that begin take MEAN, until `mend`; `slowed` is answered with a line `NODE COUNT LONGEST` for each
-//! node, of the syncs that have begun since, and a dot. With `speed`, the clocks of a node run at a speed of so many millionths;
+//! With `slow`, syncs of a node that begin take MEAN, until `mend`; `slowed` is answered with a line `NODE COUNT LONGEST BEFORE` for each
+//! node, of the syncs that have begun since and the longest one before, and a dot. With `speed`, the clocks of a node run at a speed of so many millionths;
 //! `shows` is answered with its monotonic clock.
 //! With `steps`, the disks number their changes and syncs. With `want`, a program stands still right after the NTH step of a CALL (or
 //! any) on a file that fits a pattern, on one of some nodes; the event `stands` says it, and `resume` ends that. `noted` is answered
@@ -244,6 +244,7 @@ impl Parts {
                 heard: 0,
                 syncs: 0,
                 sync_mean: SYNC,
+                longest_sync: 0,
                 writes: 0,
             })
             .collect();
@@ -352,7 +353,7 @@ impl Driven {
                 let mut answer = String::new();
                 for slow in kernel.slow.iter().filter(|slow| slow.key == key) {
                     let (count, longest) = kernel.slowed(slow);
-                    let _ = writeln!(answer, "{} {count} {longest}", kernel.nodes[slow.node].name);
+                    let _ = writeln!(answer, "{} {count} {longest} {}", kernel.nodes[slow.node].name, slow.before);
                 }
                 answer.push_str(".\n");
                 return Ok(Some(answer));

@@ -11,6 +11,7 @@ use libc::{c_int, c_long, pid_t};
 
 use super::disk::{Key, Losing, Loss, Named, Synced};
 use super::dispatch::Outcome;
+use super::slow::Sync;
 use super::steps::{Making, SYNCING};
 use super::{scaled, Kernel, NodeId, ProcessId, Run, ThreadId, Wait};
 use crate::chance::Chance;
@@ -231,7 +232,7 @@ impl Kernel {
         }
         let factor = LEAST_SYNC + (1.0 - LEAST_SYNC) * self.disks[node].chance.exponential();
         let time = scaled(self.sync_mean(node), factor);
-        self.threads[thread].sync_began = self.now;
+        self.threads[thread].sync = Sync { began: self.now, is_slowed: self.is_slow(node) };
         self.block(thread, Wait::Sync, Some(self.now + time));
         Outcome::Block
     }

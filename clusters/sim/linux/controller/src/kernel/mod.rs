@@ -201,8 +201,8 @@ pub struct Thread {
     pub pieces: u32,
     /// The flags and the clear-tid word of its call that makes a thread.
     pub making: (u64, u64),
-    /// When its last sync began.
-    pub sync_began: Nanos,
+    /// Its last sync.
+    pub sync: slow::Sync,
     /// Of a sync that goes on: what it makes durable.
     pub syncing: Option<disk::Begun>,
     /// Of a sync that will fail: how.
@@ -269,6 +269,8 @@ pub struct Node {
     pub syncs: u64,
     /// The virtual time of a sync of a file: the mean.
     pub sync_mean: Nanos,
+    /// The longest sync that no rule of a fault has slowed down.
+    pub longest_sync: Nanos,
     pub writes: u64,
 }
 

@@ -125,7 +125,7 @@ impl Kernel {
             yields: 0,
             pieces: 0,
             syncing: None,
-            sync_began: 0,
+            sync: super::slow::Sync::default(),
             making_step: None,
             refused: None,
             sent: 0,

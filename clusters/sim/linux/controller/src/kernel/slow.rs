@@ -12,12 +12,23 @@ pub struct Slow {
     since: Nanos,
     ended: u64,
     longest: Nanos,
+    /// The longest sync of the node that ended before.
+    pub before: Nanos,
+}
+
+/// A sync of a thread.
+#[derive(Clone, Copy, Default)]
+pub struct Sync {
+    pub began: Nanos,
+    /// Whether a rule slows it down.
+    pub is_slowed: bool,
 }
 
 impl Kernel {
     /// Lets syncs on a node take long.
     pub fn slow_down(&mut self, key: Key, node: NodeId, mean: Nanos) {
-        self.slow.push(Slow { key, node, mean, since: self.now, ended: 0, longest: 0 });
+        let before = self.nodes[node].longest_sync;
+        self.slow.push(Slow { key, node, mean, since: self.now, ended: 0, longest: 0, before });
     }
 
     /// Returns the mean time of a sync that begins on a node now.
@@ -26,12 +37,22 @@ impl Kernel {
         means.fold(self.nodes[node].sync_mean, Nanos::max)
     }
 
-    /// A sync ends: it counts for the rules that it began under.
+    /// Returns whether a rule slows down syncs on a node.
+    pub(super) fn is_slow(&self, node: NodeId) -> bool {
+        self.slow.iter().any(|slow| slow.node == node)
+    }
+
+    /// A sync ends: it counts for the rules that it began under, or among those without one.
     pub(super) fn count_sync(&mut self, thread: ThreadId) {
-        let (node, began) = (self.threads[thread].node, self.threads[thread].sync_began);
+        let (node, Sync { began, is_slowed }) = (self.threads[thread].node, self.threads[thread].sync);
+        let length = self.now - began;
         for slow in self.slow.iter_mut().filter(|slow| slow.node == node && slow.since <= began) {
             slow.ended += 1;
-            slow.longest = slow.longest.max(self.now - began);
+            slow.longest = slow.longest.max(length);
+        }
+        if !is_slowed {
+            let longest = &mut self.nodes[node].longest_sync;
+            *longest = length.max(*longest);
         }
     }
 
@@ -41,10 +62,10 @@ impl Kernel {
             thread.node == slow.node
                 && thread.state == State::Blocked
                 && matches!(thread.wait, Wait::Sync)
-                && thread.sync_began >= slow.since
+                && thread.sync.began >= slow.since
         });
         waits.fold((slow.ended, slow.longest), |(count, longest), thread| {
-            (count + 1, longest.max(self.now - thread.sync_began))
+            (count + 1, longest.max(self.now - thread.sync.began))
         })
     }
 }
