@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
+from benchmarks.triage.plans import PLANS
 from clusters.sim.jvm import idle
 from clusters.systems.dledger.mends import DLEDGER
 from clusters.systems.rocketmq.mends import CONTROLLER
@@ -51,11 +52,6 @@ SEED: Final = 66
 SEVERAL: Final = "benchmarks.triage.several:SeveralBugs"
 TOGETHER: Final = 6  # planted bugs in one build
 SIMULATED: Final = (("sim-raft", RAFT), ("sim-txn", TXN), ("sim-bookkeeper", BOOKKEEPER))
-# No mend covers these: DLedger measures all waits with the wall clock, and syncs no entry before it answers. Only the vote
-# of finding 18 needs a loss of power. The mended controllers sync each entry.
-CLOCKS: Final = "all,-clock-skew,-clock-strobe"
-WITHOUT_POWER: Final = frozenset({"dledger", "dledger-log"})
-VOTE_UNSYNCED: Final = "--mend 18"
 MENDED: Final = (("dledger", DLEDGER), ("dledger-log", DLEDGER), ("rocketmq-controller", CONTROLLER))
 
 
@@ -75,14 +71,6 @@ class Subject:
 
     def __str__(self) -> str:
         return " ".join([self.system, *self.words])
-
-    @property
-    def among(self) -> str | None:
-        """Returns the kinds of faults to draw from; None: those of `labrys hunt`."""
-        if self.system not in dict(MENDED) or self.defect is None:
-            return None
-        without_power = self.system in WITHOUT_POWER and self.defect != VOTE_UNSYNCED
-        return f"{CLOCKS},-power-loss" if without_power else CLOCKS
 
 
 class HuntedRun(Struct, frozen=True, kw_only=True):
@@ -131,29 +119,34 @@ def subjects(systems: Sequence[str], *, several: bool) -> Iterator[Subject]:
         systems: The systems.
         several: Whether the builds are those with all defects of a program together, and not those with one.
     """
-    if several and (not systems or SEVERAL in systems):
-        bugs = list(RAFT)
-        stream(SEED, "bugs").shuffle(bugs)
-        for start in range(0, len(bugs), TOGETHER):
-            together = ",".join(bugs[start : start + TOGETHER])
-            own = ("--several", together, "--reads", "lease", "--workload", "register")
-            yield Subject(system=SEVERAL, words=own, defect=None)
+    builds = _with_several() if several else _with_one()
+    yield from (build for build in builds if not systems or build.system in systems)
+
+
+def _with_several() -> Iterator[Subject]:
+    bugs = list(RAFT)
+    stream(SEED, "bugs").shuffle(bugs)
+    for start in range(0, len(bugs), TOGETHER):
+        together = ",".join(bugs[start : start + TOGETHER])
+        own = ("--several", together, "--reads", "lease", "--workload", "register")
+        yield Subject(system=SEVERAL, words=own, defect=None)
+    for system, _ in MENDED:
+        yield Subject(system=system, words=workload_of(system), defect=None)
+
+
+def _with_one() -> Iterator[Subject]:
     for system, table in SIMULATED:
-        if (not systems or system in systems) and not several:
-            yield Subject(system=system, words=workload_of(system), defect="")
-            for bug, planted in table.items():
-                words = ("--bug", str(bug), *workload_of(system, planted.needs.workloads))
-                yield Subject(system=system, words=words, defect=f"--bug {bug}")
+        yield Subject(system=system, words=workload_of(system), defect="")
+        for bug, planted in table.items():
+            words = ("--bug", str(bug), *workload_of(system, planted.needs.workloads))
+            yield Subject(system=system, words=words, defect=f"--bug {bug}")
     for system, mends in MENDED:
-        if systems and system not in systems:
-            continue
-        if several:
-            yield Subject(system=system, words=workload_of(system), defect=None)
-            continue
-        yield Subject(system=system, words=("--mend", "all", *workload_of(system)), defect="")
+        for plan in dict.fromkeys(PLANS[system].values()):
+            yield Subject(system=system, words=("--mend", "all", *plan.split()), defect="")
         for number in mends.texts:
             others = ",".join(str(mend) for mend in mends.texts if mend != number)
-            yield Subject(system=system, words=("--mend", others, *workload_of(system)), defect=f"--mend {number}")
+            words = ("--mend", others, *PLANS[system][number].split())
+            yield Subject(system=system, words=words, defect=f"--mend {number}")
 
 
 def workload_of(system: str, needed: Sequence[str] = ()) -> tuple[str, str]:
@@ -165,7 +158,7 @@ def workload_of(system: str, needed: Sequence[str] = ()) -> tuple[str, str]:
 def hunted(subject: Subject, runs: int) -> list[HuntedRun]:
     """Carries out the runs of a build."""
     idle.expect(runs)
-    hunt = Hunt(subject.words, seed=SEED, system=subject.system, among=subject.among)
+    hunt = Hunt(subject.words, seed=SEED, system=subject.system)
     chooser = Chooser(hunt.space, seed=SEED + zlib.crc32(str(subject).encode()), guided=True)
     done: list[HuntedRun] = []
     for number in range(runs):
