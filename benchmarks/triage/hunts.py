@@ -145,8 +145,8 @@ def _with_one() -> Iterator[Subject]:
             yield Subject(system=system, words=("--mend", "all", *plan.split()), defect="")
         for number in mends.texts:
             others = ",".join(str(mend) for mend in mends.texts if mend != number)
-            words = ("--mend", others, *PLANS[system][number].split())
-            yield Subject(system=system, words=words, defect=f"--mend {number}")
+            build = ("--mend", others, *PLANS[system][number].split())
+            yield Subject(system=system, words=build, defect=f"--mend {number}")
 
 
 def workload_of(system: str, needed: Sequence[str] = ()) -> tuple[str, str]:
