@@ -123,6 +123,7 @@ class SimDisk:
 
     def read(self, name: str) -> bytes:
         """Returns the whole file."""
+        self._check("read", name)
         return bytes(self._data(name))
 
     def append(self, name: str, content: bytes) -> None:
