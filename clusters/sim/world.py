@@ -12,7 +12,7 @@ import heapq
 import re
 import sys
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, TypeVar
 
 from clusters.sim.awaited import AwaitedMessages
 from clusters.sim.cores import Core
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from harness.damage import Changed, Damaging
     from harness.world import DiskStep, DiskSteps, Disturbance, Failing, Losing, Lost, Pair, PassedMessage, RareMessage
 
-CALLS: Final = ("read", "write", "fsync")  # of a simulated disk, which can fail
 T = TypeVar("T")
 
 Event: TypeAlias = "tuple[int, int, Callable[..., None], tuple[Any, ...]]"
@@ -384,9 +383,9 @@ class SimWorld:
         Raises:
             NodeError: The disk has no such call.
         """
-        if failing.call not in CALLS:
-            raise NodeError(node, f"its disk has the calls {listed(CALLS, 'and')}, and not {failing.call}")
         disk = self.machines[node].disk
+        if failing.call not in disk.calls:
+            raise NodeError(node, f"its disk has the calls {listed(disk.calls, 'and')}, and not {failing.call}")
         disk.on_error = partial(self._failed_call, node)
         disk.fail(key, failing)
         return 1
