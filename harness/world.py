@@ -459,8 +459,8 @@ class World(Protocol):
 class CallWorld(World, Protocol):
     """A world where calls on files can fail. Its nodes do not lack `SIMULATED_CALLS`.
 
-    A disk of Labrys has the calls `write` and `fsync` only. After a failed sync, what was written can be read, and no later
-    sync makes it durable.
+    A disk of Labrys has the calls `read`, `write` and `fsync` only. After a failed sync, what was written can be read, and no
+    later sync makes it durable.
     """
 
     def fail_calls(self, key: int, node: str, role: str | None, failing: Failing) -> int:

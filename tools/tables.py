@@ -22,8 +22,8 @@ from checker.formats.readers import MAY_LACK
 from cli import COMMANDS
 from clusters.options import PIPES
 from clusters.pipes import cluster as pipes
+from clusters.sim.jvm.system import JavaNodes
 from clusters.sim.linux import cluster as linux
-from clusters.sim.system import SimNodes
 from commands.options.choosing import SIMULATED_SYSTEM
 from harness.capabilities import CLOCK, NAMES, ROOT, SIMULATED, Capabilities
 from harness.console import plugins
@@ -100,7 +100,7 @@ def places_of_kinds() -> Rows:
     places = {
         "machines, real or virtual": Capabilities(available=frozenset(NAMES)),
         "`local` nodes": Capabilities(available=frozenset(NAMES) - {CLOCK}),
-        "Java by seed": Capabilities(available=frozenset({SIMULATED}), missing=SimNodes.lacks),
+        "Java by seed": Capabilities(available=frozenset({SIMULATED}), missing=JavaNodes.lacks),
         "programs by seed": Capabilities(available=frozenset({SIMULATED}), missing=linux.LACKS),
         f"`{SIMULATED_SYSTEM}`": Capabilities(
             available=frozenset({SIMULATED}), missing=plugins.load(plugins.SYSTEMS, SIMULATED_SYSTEM).lacks

@@ -98,11 +98,14 @@ class SimDisk:
     """The disk of one node; see `clusters.sim.host.Disk`.
 
     Attributes:
+        calls: The calls that can fail.
         full: Whether the disk is full. A full disk takes no further byte.
         errors: How many calls have failed by a rule.
         on_error: Is called before a call fails: with the key of the fault, the call, its number and the file.
         on_step: Is called after each step with its kind and the file. None: the disk notes no steps.
     """
+
+    calls: tuple[str, ...] = ("read", "write", "fsync")
 
     def __init__(self, node: str) -> None:
         self._node = node
@@ -123,6 +126,7 @@ class SimDisk:
 
     def read(self, name: str) -> bytes:
         """Returns the whole file."""
+        self._check("read", name)
         return bytes(self._data(name))
 
     def append(self, name: str, content: bytes) -> None:

@@ -82,6 +82,7 @@ class Disk(Protocol):
 
         Raises:
             FileNotFoundError: There is no file of this name.
+            DiskError: The disk has an error.
         """
         ...
 

@@ -92,8 +92,7 @@ class SimNodes(OneServiceSystem):
     simulated: ClassVar[bool] = True
     lacks: ClassVar[Mapping[str, str]] = MappingProxyType(
         {
-            SIMULATED_CALLS: "its processes are threads of one JVM, or objects of Labrys that do not say what they do after "
-            "an error of the disk",
+            SIMULATED_CALLS: "its processes are objects of Labrys that do not say what they do after an error of the disk",
             SIMULATED_KERNEL: NO_KERNEL,
             SIMULATED_SPEED: "its processes may be threads of one JVM, which have one monotonic clock",
         }

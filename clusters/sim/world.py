@@ -12,7 +12,7 @@ import heapq
 import re
 import sys
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, TypeVar
 
 from clusters.sim.awaited import AwaitedMessages
 from clusters.sim.cores import Core
@@ -23,6 +23,7 @@ from clusters.sim.network import Network
 from clusters.sim.rarity import Rarity
 from clusters.sim.steps import Steps
 from harness.clock import run_virtual
+from harness.console.plain import listed
 from harness.errors import NodeError
 from harness.units import NS_PER_S
 from harness.world import Arrival, Failed
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from harness.damage import Changed, Damaging
     from harness.world import DiskStep, DiskSteps, Disturbance, Failing, Losing, Lost, Pair, PassedMessage, RareMessage
 
-CALLS: Final = ("write", "fsync")  # of a simulated disk, which can fail
 T = TypeVar("T")
 
 Event: TypeAlias = "tuple[int, int, Callable[..., None], tuple[Any, ...]]"
@@ -383,9 +383,9 @@ class SimWorld:
         Raises:
             NodeError: The disk has no such call.
         """
-        if failing.call not in CALLS:
-            raise NodeError(node, f"its disk has the calls {' and '.join(CALLS)}, and not {failing.call}")
         disk = self.machines[node].disk
+        if failing.call not in disk.calls:
+            raise NodeError(node, f"its disk has the calls {listed(disk.calls, 'and')}, and not {failing.call}")
         disk.on_error = partial(self._failed_call, node)
         disk.fail(key, failing)
         return 1

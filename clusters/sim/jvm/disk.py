@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from clusters.sim.jvm.processes import Java
-    from harness.world import Losing, Lost
+    from harness.world import Failing, Losing, Lost
 
 DATA: Final = "data"  # in the folder of the node
 
@@ -19,11 +19,13 @@ DATA: Final = "data"  # in the folder of the node
 class JavaDisk(Folder):
     """The disk of a node; see `clusters.sim.disk.SimDisk`."""
 
+    calls = ("write", "fsync", "msync", "rename")
     _full: bool = False
 
     def __init__(self, node: str, java: Java) -> None:
         """Makes the disk of a node."""
         self._java = java
+        self._keys: set[int] = set()
         super().__init__(node, lambda: java.directory / node / DATA)
 
     @property
@@ -40,6 +42,17 @@ class JavaDisk(Folder):
     def has_room(self) -> bool:
         """Tries to write a small file. Returns whether that works."""
         return self._java.disk_takes(self._node)
+
+    def fail(self, key: int, failing: Failing) -> None:
+        """Lets calls fail from now on, until `mend` with the key of the fault."""
+        self._keys.add(key)
+        self._java.fail_calls(self._node, key, failing)
+
+    def mend(self, key: int | None) -> None:
+        """Removes the rules of a fault; None: all rules."""
+        for known in self._keys & ({key} if key is not None else self._keys):
+            self._java.mend_calls(self._node, known)
+            self._keys.remove(known)
 
     def wipe(self) -> None:
         """Removes the folder of the node."""

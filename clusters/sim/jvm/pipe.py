@@ -40,7 +40,7 @@ _KIND_AND_LENGTH = struct.Struct(">Bi")
 _LOSS = struct.Struct(">iiq")
 _READ = 1 << 14  # most frames are shorter
 
-LISTENS, CONNECTS, SENDS, CLOSES, LOGS, DIES, FAILS, TRACES, LOSES, TAKES, STEPS = b"LCDXGEFTWMY"
+LISTENS, CONNECTS, SENDS, CLOSES, LOGS, DIES, FAILS, TRACES, LOSES, TAKES, STEPS, REFUSES = b"LCDXGEFTWMYI"
 
 
 class Event(NamedTuple):
@@ -50,9 +50,11 @@ class Event(NamedTuple):
         kind: One of the constants of this module, e.g. `SENDS`.
         node: The node; empty for `FAILS` and `TRACES`.
         number: The connection of `CONNECTS`, `SENDS` and `CLOSES`; the port of `LISTENS`; the digest of `TRACES`; the
-            lost bytes of `LOSES`; 1 if the disk of `TAKES` has room for a small file, else 0; what `want` gave, of `STEPS`.
+            lost bytes of `LOSES`; 1 if the disk of `TAKES` has room for a small file, else 0; what `want` gave, of `STEPS`;
+            the key of `REFUSES`.
         text: The address of `CONNECTS`, the lines of `LOGS`, the reason of `DIES` and `FAILS`; the number of decisions of
-            `TRACES`; for `LOSES`, the number of files, and how many changed, with a space between; the step of `STEPS`.
+            `TRACES`; for `LOSES`, the number of files, and how many changed, with a space between; the step of `STEPS`; the
+            call, its number and its file of `REFUSES`, with tabs between.
         data: The bytes of `SENDS`.
     """
 
@@ -191,6 +193,20 @@ class Jvm:
     def fill(self, at_ns: int, node: str, *, full: bool) -> None:
         """Fills the disk of a node, or frees it again."""
         self._add(b"U", at_ns, node, bytes((full,)))
+
+    def fail(
+        self, at_ns: int, node: str, key: int, *, call: str, pattern: str, nth: int, times: int, error: str
+    ) -> None:
+        """Lets calls of a node fail from now on, as `harness.world.Failing` says; each has an event `REFUSES`.
+
+        `pattern` is a regular expression for the whole path of the file. `error` is the text of the error.
+        """
+        told = _TIME.pack(key) + _text(call) + _text(pattern) + _TIMES.pack(nth, times) + _text(error)
+        self._add(b"I", at_ns, node, told)
+
+    def mend(self, at_ns: int, node: str, key: int) -> None:
+        """Ends the rules of a key."""
+        self._add(b"i", at_ns, node, _TIME.pack(key))
 
     def try_room(self, at_ns: int, node: str) -> None:
         """Tries to write a small file on the disk of a node. The next answer has an event `TAKES`."""
@@ -374,7 +390,7 @@ def _events(frame: bytes) -> list[Event]:
         else:
             number = _TIME.unpack_from(frame, at)[0]
             at += _TIME.size
-            text = content().decode() if kind in {CONNECTS, STEPS} else ""
+            text = content().decode() if kind in {CONNECTS, STEPS, REFUSES} else ""
         events.append(Event(kind, node, number, text, data))
     return events
 

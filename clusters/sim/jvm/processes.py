@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, cast
 
 from clusters.sim.jvm import idle, pipe
-from clusters.sim.jvm.steps import JavaSteps
+from clusters.sim.jvm.steps import JavaSteps, either
 from clusters.sim.streams import End
 from harness.errors import InfrastructureError
 from harness.randomness import stream
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from clusters.sim.streams import Foreseen
     from clusters.sim.threads import Threads
     from clusters.sim.world import Event, SimWorld
-    from harness.world import Losing
+    from harness.world import Failing, Losing
 
 STRETCH_NS: Final = 8 * NS_PER_MS
 TURN_EVENTS: Final = 10_000  # the loop looks for signals in each 64th turn
@@ -164,6 +165,18 @@ class Java:
         self.advance(self._world.now_ns, limit_ns=-1)
         return self._rooms.pop()
 
+    def fail_calls(self, node: str, key: int, failing: Failing) -> None:
+        """Lets calls on the files of a node fail from now on."""
+        self._jvm.fail(
+            self._world.now_ns, node, key,
+            call=failing.call, pattern=either(failing.pattern), nth=failing.nth, times=failing.times,
+            error=os.strerror(failing.error),
+        )  # fmt: skip
+
+    def mend_calls(self, node: str, key: int) -> None:
+        """Ends the rules of a key."""
+        self._jvm.mend(self._world.now_ns, node, key)
+
     def damaged(self, node: str, path: Path) -> None:
         """Notes that a fault has changed a file of a node."""
         self._jvm.damaged(self._world.now_ns, node, str(path.relative_to(self.directory)))
@@ -179,6 +192,11 @@ class Java:
             return
         if event.kind == pipe.TAKES:
             self._rooms.append(bool(event.number))
+            return
+        if event.kind == pipe.REFUSES:
+            call, number, file = event.text.split("\t")
+            if (on_error := self._world.machines[event.node].disk.on_error) is not None:
+                on_error(event.number, call, int(number), file)
             return
         process = self._processes.get(event.node)
         if process is not None:  # else it was killed

@@ -36,8 +36,7 @@ class JavaSteps(StepsOfDisks):
 
     def want(self, number: int, nodes: AbstractSet[str], *, call: str, pattern: str, nth: int) -> None:
         """Lets a process stand still right after a step."""
-        either = f"{fnmatch.translate(pattern)}|{fnmatch.translate(f'*/{pattern}')}"
-        self._jvm.want(number, sorted(nodes), call=call, pattern=either, nth=nth)
+        self._jvm.want(number, sorted(nodes), call=call, pattern=either(pattern), nth=nth)
 
     def drop(self, number: int) -> None:
         """Ends what `want` began."""
@@ -54,6 +53,11 @@ class JavaSteps(StepsOfDisks):
         self._world.later(HELD_NS, go_on, ())
         if (future := self.waiting(number)) is not None:
             self._world.fulfil(future, _step(told))
+
+
+def either(pattern: str) -> str:
+    """Returns the regular expression for paths that fit a glob pattern, or whose name does."""
+    return f"{fnmatch.translate(pattern)}|{fnmatch.translate(f'*/{pattern}')}"
 
 
 def _step(line: str) -> DiskStep:

@@ -21,6 +21,7 @@ from clusters.sim.jvm import javas
 from clusters.sim.jvm.disk import DATA, JavaDisk
 from clusters.sim.jvm.processes import ClientStream, Java, JavaProcess, Program
 from clusters.sim.system import SimNodes
+from harness.capabilities import SIMULATED_CALLS
 from harness.console.documents import shown
 from harness.errors import InfrastructureError
 
@@ -109,6 +110,9 @@ class JavaNodes(SimNodes):
     """
 
     threaded: ClassVar[bool] = True
+    lacks: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {name: why for name, why in SimNodes.lacks.items() if name != SIMULATED_CALLS}
+    )
     main: str
     _java: Java | None = None
 

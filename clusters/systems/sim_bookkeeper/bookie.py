@@ -5,8 +5,9 @@
   has ended by deleting entries, the segments that are fenced, and the version of the metadata for which it joined an ensemble.
   The bookie syncs both before it answers.
 
-A damaged entry counts neither as there nor as absent, so the bookie does not answer a recovery about it. If both files of a
-promise are damaged, the bookie takes no part any more.
+A damaged entry, or one that a read fails, counts neither as there nor as absent, so the bookie does not answer a recovery about
+it. If both files of a promise are damaged, the bookie takes no part any more. If a write or a sync fails, it ends, as a bookie
+of BookKeeper does whose journal fails. When it starts again, it writes all files again.
 
 Sources: apache/bookkeeper, docs/development/protocol.md (fencing, recovery); for terms and truncation, the models of
 J. Vanlightly (Vanlightly/bookkeeper-tlaplus).
@@ -18,7 +19,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from clusters.sim import asking, files
-from clusters.sim.host import Reply, Request
+from clusters.sim.host import DiskError, DiskFull, Reply, Request
 from clusters.systems.sim_bookkeeper import messages, outcomes
 from clusters.systems.sim_bookkeeper.bugs import Bug
 from clusters.systems.sim_bookkeeper.ledger_messages import AskConfirmed, AskHeld, ConfirmedIs, Held
@@ -87,10 +88,11 @@ class Bookie:
     def start(self) -> None:
         """Reads the disk."""
         try:
+            files.write_again(self._host.disk)
             promises = files.read_promises(self._host.disk, _PROMISE)
             for key, (version, term, truncated, fenced, joined) in promises.items():
                 self._promises[key] = Promise(version, term, truncated, tuple(fenced), joined)
-        except files.DamagedFileError as error:
+        except (files.DamagedFileError, DiskFull) as error:
             self._serves = False
             self._host.log(f"takes no part: {error}")
             return
@@ -112,7 +114,7 @@ class Bookie:
             return
         try:
             self._handle(sender, message)
-        except OSError as error:
+        except DiskFull as error:
             self._host.log(f"drops a message: {error}")
 
     def held(self, key: str) -> Iterator[HeldEntry]:
@@ -152,8 +154,9 @@ class Bookie:
                 self._read_next(sender, message)
             case messages.Fetch(key, number, segment, first, last):
                 own = self.entries.get((key, segment), {})
-                entries = tuple((offset, own[offset]) for offset in range(first, last + 1) if offset in own)
-                damaged = tuple(offset for offset in range(first, last + 1) if (key, segment, offset) in self._damaged)
+                asked = range(first, last + 1)
+                damaged = tuple(offset for offset in asked if self._is_unreadable(key, segment, offset))
+                entries = tuple((offset, own[offset]) for offset in asked if offset in own and offset not in damaged)
                 self._host.send(sender, messages.Fetched(key, number, segment, first, entries, damaged))
             case AskConfirmed(key, number, segment):
                 self._host.send(sender, ConfirmedIs(key, number, self._confirmed_of(key, segment)))
@@ -185,7 +188,8 @@ class Bookie:
                 self._delete_from(key, segment, offset + 1)
             self._promised(key, truncated=max(entry.truncates, self.promise(key).truncated))
         name = f"{_ENTRY}-{segment}-{offset}-{key}"
-        files.write(self._host.disk, name, [*entry, message.lac], sync=self._bug is not Bug.ACKNOWLEDGED_BEFORE_SYNC)
+        syncs, trusts = self._bug is not Bug.ACKNOWLEDGED_BEFORE_SYNC, self._bug is Bug.FAILED_SYNC_TRUSTED
+        files.write(self._host.disk, name, [*entry, message.lac], sync=syncs, trusts=trusts)
         self._damaged.discard((key, segment, offset))
         self._keep((key, segment), offset, entry, message.lac)
         self._host.send(sender, messages.Added(key, message.term, offset))
@@ -219,9 +223,19 @@ class Bookie:
         key, segment, offset = message.key, message.segment, message.offset
         if message.fences and not self._stops(sender, key, message.term, segment):
             return
-        if (key, segment, offset) not in self._damaged:
+        if not self._is_unreadable(key, segment, offset):
             entry = self.entries.get((key, segment), {}).get(offset)
             self._host.send(sender, messages.NextRead(key, message.term, offset, entry))
+
+    def _is_unreadable(self, key: str, segment: int, offset: int) -> bool:
+        """Returns whether it cannot tell an entry: its file is damaged, or a read of it fails now."""
+        if offset in self.entries.get((key, segment), {}):
+            try:
+                self._host.disk.read(f"{_ENTRY}-{segment}-{offset}-{key}")
+            except DiskError as error:
+                self._host.log(f"cannot read an entry: {error}")
+                return True
+        return (key, segment, offset) in self._damaged
 
     def _stops(self, sender: str, key: str, term: int, segment: int) -> bool:
         """Stops all earlier writers of a segment. Returns False if the bookie refuses the request itself."""

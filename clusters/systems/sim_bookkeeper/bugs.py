@@ -42,6 +42,7 @@ class Bug(enum.StrEnum):
     ID_GIVEN_AGAIN = "id-given-again"
     CONFIRMED_GOES_BACK = "confirmed-goes-back"
     RECOVERIES_CONFIRM = "recoveries-confirm"
+    FAILED_SYNC_TRUSTED = "failed-sync-trusted"
 
 
 _TERMS: Final = MappingProxyType({"protocol": ("terms",)})
@@ -132,6 +133,10 @@ TABLE: Final[Mapping[Bug, Planted]] = MappingProxyType(
             "earlier.",
             seen="BookKeeper 4.17.3",
             needs=Needs(workloads=("ledger",)),
+        ),
+        Bug.FAILED_SYNC_TRUSTED: Planted(
+            does="A bookie acknowledges an entry although its sync has failed.",
+            needs=Needs(faults=("disk-error",)),
         ),
     }
 )

@@ -93,6 +93,8 @@ class Log:
                 self._readings.fetched(sender, message)
             case messages.Added() | messages.Fenced() | messages.NextRead() if self.takeover is not None:
                 self.takeover.receive(sender, message)
+        if self._waiting and self.writer is not None and self.writer.has_room:
+            self._serve_waiting()
         self._settle()
 
     def _handle_meta(self, number: int, meta: Meta) -> None:
@@ -134,21 +136,25 @@ class Log:
         self.takeover = None
         self.writer = Writer(setting, self.meta, takeover.next, takeover.lac)
         setting.host.log(f"writes {setting.key} from {self.writer.next} on in term {self.meta.term}")
+        self._serve_waiting()
+
+    def _serve_waiting(self) -> None:
+        """Carries out what waits."""
         waiting, self._waiting = self._waiting, []
         for request in waiting:
             self._serve(request)
 
     def _serve(self, waiting: Waiting) -> None:
-        """Carries out a request as the writer."""
+        """Carries out a request as the writer. An append waits for room."""
         assert self.writer is not None  # noqa: S101 - by the callers
         body = waiting.body
         if isinstance(body, messages.Query):
             self._readings.ask(waiting.client, waiting.request, body, self.meta.segments, self.writer.readable)
-        elif self.writer.is_full:
+        elif self.writer.has_room:
+            self.writer.append(waiting.client, waiting.request, body.value)
+        else:
             self._waiting.append(waiting)
             self._next_ledger()
-        else:
-            self.writer.append(waiting.client, waiting.request, body.value)
 
     def _next_ledger(self) -> None:
         """Takes over from itself if the ledger is full, and nothing is pending."""

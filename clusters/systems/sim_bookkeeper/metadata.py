@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from clusters.sim import asking, files
-from clusters.sim.host import Reply, Request
+from clusters.sim.host import DiskFull, Reply, Request
 from clusters.systems.sim_bookkeeper import messages, outcomes
 from clusters.systems.sim_bookkeeper.bugs import Bug
 from clusters.systems.sim_bookkeeper.ledger_messages import AskHeld, Held
@@ -42,13 +42,14 @@ class MetadataStore:
     def start(self) -> None:
         """Reads the disk."""
         try:
+            files.write_again(self._host.disk)
             for key, (version, term, is_open, owner, segments) in files.read_promises(self._host.disk, _META).items():
                 read = tuple(
                     Segment(number, first, last, tuple(Fragment(start, tuple(names)) for start, names in fragments))
                     for number, first, last, fragments in segments
                 )
                 self._metas[key] = Meta(version, term, is_open, owner, read)
-        except files.DamagedFileError as error:
+        except (files.DamagedFileError, DiskFull) as error:
             self._serves = False
             self._host.log(f"takes no part: {error}")
 
@@ -61,7 +62,7 @@ class MetadataStore:
                 if meta.version == self.meta(key).version + 1 or self._bug is Bug.CAS_LEFT_OUT:
                     try:
                         files.write_promise(self._host.disk, _META, key, list(meta))
-                    except OSError as error:
+                    except DiskFull as error:
                         self._host.log(f"drops a message: {error}")
                         return
                     self._metas[key] = meta

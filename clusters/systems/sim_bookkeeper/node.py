@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from clusters.sim import asking
-from clusters.sim.host import Reply, Request
+from clusters.sim.host import DiskFull, Reply, Request
 from clusters.systems.sim_bookkeeper import messages, outcomes
 from clusters.systems.sim_bookkeeper.ledger import Ledger
 from clusters.systems.sim_bookkeeper.ledger_messages import LedgerRequest
@@ -50,7 +50,7 @@ class ClientNode:
         if self._writes:
             try:
                 disk.write(_STARTED, b"yes")
-            except OSError:
+            except DiskFull:
                 self._writes = False
             disk.sync(_STARTED)
 

@@ -81,6 +81,8 @@ class SimBookkeeper(SimSystem):
             "start": LogLine(path=LOG_FILE, pattern=r" start [0-9]+$", meaning="a process starts"),
         }
     )
+    # A process ends by a failed write or sync. It writes all files again when it starts.
+    lacks: ClassVar[Mapping[str, str]] = MappingProxyType({})
     refusals = (NOT_WRITER,)
     usual_nodes = LEAST_NODES
     every_node_returns = "A simulated bookie that starts again serves the entries on its disk."

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from harness.op import Value
 
 LEDGER_ENTRIES: Final = 1000  # of one ledger, so that offsets grow from one ledger to the next
+MOST_PENDING: Final = 50  # a recovery reads these one by one
 
 
 @dataclass(slots=True)
@@ -93,6 +94,11 @@ class Writer:
         """Returns whether the ledger has no room for a further entry."""
         ledgers = self._setting.options.protocol is Protocol.LEDGERS
         return ledgers and self.next - self._segment.first >= LEDGER_ENTRIES
+
+    @property
+    def has_room(self) -> bool:
+        """Returns whether it takes another entry now."""
+        return not self.is_full and len(self.pending) < MOST_PENDING
 
     @property
     def is_busy(self) -> bool:

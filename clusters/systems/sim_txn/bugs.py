@@ -37,6 +37,7 @@ class Bug(enum.StrEnum):
     NEW_LEADER_TIMESTAMP = "new-leader-timestamp"
     FORGETS_COMMITTED = "forgets-committed"
     COMMIT_BEFORE_MAJORITY = "commit-before-majority"
+    FAILED_SYNC_TRUSTED = "failed-sync-trusted"
 
 
 # Faults after which a process starts again from its disk.
@@ -103,6 +104,11 @@ TABLE: Final[Mapping[Bug, Planted]] = MappingProxyType(
         ),
         Bug.COMMIT_BEFORE_MAJORITY: Planted(
             does="The leader answers a commit, and shows it, before a majority of the nodes has it.",
+        ),
+        Bug.FAILED_SYNC_TRUSTED: Planted(
+            does="A node goes on with a record although both syncs of it have failed.",
+            seen="PostgreSQL before 12 (wiki.postgresql.org/wiki/Fsync_Errors)",
+            needs=Needs(faults=("disk-error",)),
         ),
     }
 )

@@ -37,7 +37,8 @@ def save(host: Host, store: Store, number: int, record: Record, bug: Bug) -> Non
     parts = [record]
     if bug is Bug.PARTIAL_AFTER_CRASH and record.written:
         parts = [record._replace(written=(pair,)) for pair in record.written]
-    store.save(number, parts[0], sync=bug is not Bug.COMMIT_BEFORE_SYNC)
+    trusts = bug is Bug.FAILED_SYNC_TRUSTED
+    store.save(number, parts[0], sync=bug is not Bug.COMMIT_BEFORE_SYNC, trusts=trusts)
     for part, rest in enumerate(parts[1:], 1):
         host.after(PART_MS * MS, partial(store.save, number, rest, part=part))
 

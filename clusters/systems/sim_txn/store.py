@@ -71,17 +71,17 @@ class Store:
             files.write_promise(self._disk, _VOTE, _NEWEST, [2 * term + (voted is not None), term, voted])
             self.term, self.voted = term, voted
 
-    def save(self, number: int, record: Record, *, part: int = 0, sync: bool = True) -> None:
-        """Writes a record to the disk.
+    def save(self, number: int, record: Record, *, part: int = 0, sync: bool = True, trusts: bool = False) -> None:
+        """Writes a record to the disk, as `files.write` does.
 
         Raises:
             OSError: The disk is full; there is no record.
         """
         name = f"{_COMMIT}-{number:0{_DIGITS}}-{part}"
         content = [record.txn, record.term, [list(pair) for pair in record.written]]
-        files.write(self._disk, name, content, sync=sync)
+        files.write(self._disk, name, content, sync=sync, trusts=trusts)
         try:
-            files.write(self._disk, name + _COPY, content, sync=sync)
+            files.write(self._disk, name + _COPY, content, sync=sync, trusts=trusts)
         except DiskFull:
             self._disk.delete(name)
             self._disk.sync(name)

@@ -125,7 +125,7 @@ def test_an_error_of_a_call_needs_a_system_that_knows_it() -> None:
     """No other simulated system has it, and no real node; the reason says why."""
     with pytest.raises(
         Exception,
-        match="lacks simulated-calls, which disk-error needs: its processes are threads of one JVM, or objects",
+        match="lacks simulated-calls, which disk-error needs: its processes are objects of Labrys that do not",
     ):
         trial(*TOY, "--nemesis", "disk-error", "--fault-on", "1-2")
     (fault,) = [PlannedFault(id=1, kind="disk-error", target=Named(("n1",)), start_s=1.0, end_s=2.0, options={})]

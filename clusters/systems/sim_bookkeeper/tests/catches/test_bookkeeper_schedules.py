@@ -5,10 +5,13 @@ Each schedule returns what it sees at the end. The correct version ends in one w
 
 from __future__ import annotations
 
+import errno
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
+from clusters.sim.host import DiskError
 from clusters.systems.sim_bookkeeper import outcomes
 from clusters.systems.sim_bookkeeper.bookie import Bookie
 from clusters.systems.sim_bookkeeper.bugs import TABLE, Bug
@@ -27,6 +30,7 @@ from clusters.systems.sim_bookkeeper.messages import (
 )
 from clusters.systems.sim_bookkeeper.options import Protocol
 from clusters.systems.sim_bookkeeper.tests.catches.bookkeeper_stage import KEY, Stage, only_b1, read, without_b1
+from harness.world import Failing
 from tests.catches.schedules import Schedule, assert_each, assert_shows
 
 
@@ -97,6 +101,18 @@ def power_loss(bug: Bug) -> Any:
     bookie = stage.processes["b1"]
     assert isinstance(bookie, Bookie)
     return dict(bookie.entries)
+
+
+def failed_sync(bug: Bug) -> Any:
+    """The sync of an entry fails on b1. Returns which bookies acknowledge the entry."""
+    stage = Stage(Protocol.LEDGERS, bug=bug)
+    stage.disks["b1"].fail(1, Failing(call="fsync", pattern="entry-*", nth=1, times=1, error=errno.EIO))
+    stage.ask("c1", Append(KEY, 1, takes_over=True))
+    with suppress(DiskError):
+        stage.deliver(without=lambda _, receiver, __: receiver in {"b2", "b3"})
+    writer = stage.log("c1").writer
+    assert writer is not None
+    return writer.pending[0].acks
 
 
 def first_entry_lost(bug: Bug) -> Any:
@@ -299,6 +315,7 @@ SCHEDULES: dict[Bug, Schedule] = {
     Bug.FENCE_NOT_JOURNALLED: Schedule(restart_after_a_fence, outcomes.FENCED, outcomes.OK),
     Bug.ADDS_NOT_FENCED: Schedule(late_adds, outcomes.FENCED, outcomes.OK),
     Bug.ACKNOWLEDGED_BEFORE_SYNC: Schedule(power_loss, {(KEY, 0): {0: Entry(1)}}, {}),
+    Bug.FAILED_SYNC_TRUSTED: Schedule(failed_sync, set(), {"b1"}),
     Bug.ACKNOWLEDGED_OUT_OF_ORDER: Schedule(first_entry_lost, right=False, wrong=True),
     Bug.ONE_ABSENCE_ENDS_RECOVERY: Schedule(one_absence, right=False, wrong=True),
     Bug.RECOVERED_NOT_WRITTEN_BACK: Schedule(recovered, 3, 1),

@@ -6,6 +6,8 @@ Each schedule returns what it sees at the end. The correct version ends in one w
 from __future__ import annotations
 
 import asyncio
+import errno
+from contextlib import suppress
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +15,7 @@ import pytest
 
 from clusters.sim.disk import SimDisk
 from clusters.sim.errors import Broken
-from clusters.sim.host import Reply, Request
+from clusters.sim.host import DiskError, Reply, Request
 from clusters.systems.sim_txn import outcomes
 from clusters.systems.sim_txn.bugs import TABLE, Bug
 from clusters.systems.sim_txn.client import SimTxnTransactions
@@ -22,6 +24,7 @@ from clusters.systems.sim_txn.node import StoreNode
 from clusters.systems.sim_txn.options import Isolation, SimTxnOptions
 from harness.node import Node
 from harness.op import Info, Invocation, Ok
+from harness.world import Failing
 from tests.catches.schedules import Schedule, assert_each, assert_shows
 
 if TYPE_CHECKING:
@@ -272,6 +275,21 @@ def power_loss(bug: Bug) -> Any:
     return stage.value("x")
 
 
+def failed_syncs(bug: Bug) -> Any:
+    """The syncs of a commit and of its copy fail, and the node loses its power. Returns the answers to the commit."""
+    stage = Stage(bug)
+    stage.step("t1", "append", "x", 1)
+    stage.machine.files.fail(1, Failing(call="fsync", pattern="commit-*", nth=1, times=2, error=errno.EIO))
+    answers = []
+    with suppress(DiskError):
+        answers.append(stage.commit("t1"))
+    stage.machine.files.mend(1)
+    stage.machine.files.lose_power()
+    stage.start()
+    assert stage.value("x") is None
+    return answers
+
+
 def reads_of_a_replica(bug: Bug) -> Any:
     """A node gets two commits at once. Returns its states that the leader did not have."""
     machine = Machine("n1", ("n1", "n2"))
@@ -392,6 +410,7 @@ SCHEDULES: dict[Bug, Schedule] = {
     Bug.ABORT_LEAVES_WRITES: Schedule(conflict_at_the_second_key, None, [1]),
     Bug.PARTIAL_AFTER_CRASH: Schedule(kill_in_a_commit, ([1], [1]), ([1], None)),
     Bug.COMMIT_BEFORE_SYNC: Schedule(power_loss, [1], None),
+    Bug.FAILED_SYNC_TRUSTED: Schedule(failed_syncs, [], [outcomes.OK]),
     Bug.REPLICA_ORDER: Schedule(reads_of_a_replica, [], [[None, [2]]]),
     Bug.OLD_LEADER_READS: Schedule(read_of_an_old_leader, outcomes.NO_ANSWER, outcomes.OK),
     Bug.NEW_LEADER_TIMESTAMP: Schedule(read_of_a_new_leader, [1], None),

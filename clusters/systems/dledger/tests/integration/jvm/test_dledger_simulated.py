@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import itertools
 import json
 import os
@@ -25,6 +26,7 @@ from harness.damage import Damaging, How
 from harness.errors import ExitCode, InfrastructureError
 from harness.op import Invocation, Ok
 from harness.verdict import Verdict
+from harness.world import Failing
 from tests.artifacts import built
 from tests.catches.hunts import Hunt
 from tests.trials import trial
@@ -263,18 +265,30 @@ def test_messages_without_end_end_the_run(monkeypatch: pytest.MonkeyPatch) -> No
     assert isinstance(Run(SEED).outcomes[0], Ok)
 
 
-def test_a_loss_of_power_takes_what_is_not_synced() -> None:
-    """The log of the library is synced, and its term is not. So a write outlives a loss of power on all nodes."""
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_loss_of_power_takes_what_is_not_synced(*, fails: bool) -> None:
+    """The log of the library is synced, and its term is not. So a write outlives a loss of power on all nodes.
+
+    If its sync fails, the library goes on, and the write is lost; see finding 22.
+    """
     cluster = SimCluster(("n1", "n2", "n3"), SEED)
     world = cluster.world
     system = built(SimDLedger(cluster, DLedgerOptions(routing=Routing.LEADER), "register"))
+    failing = Failing(call="msync", pattern="data/*", nth=1, times=9, error=errno.EIO)
 
     async def live() -> tuple[list[Lost], Outcome]:
         world.prepare_loss()
         await _serving(cluster, system)
         client = system.client(0, cluster.nodes[0])
+        for node in cluster.nodes if fails else ():
+            world.fail_calls(1, node.name, None, failing)
         assert isinstance(await client.invoke(Invocation(f="write", value=5, key="key")), Ok)
         await asyncio.sleep(1.0)
+        failed = world.failed_calls(1)
+        assert {(call.call, call.file.rpartition("/")[2]) for call in failed} == (
+            {("msync", "0" * 20)} if fails else set()
+        )
+        world.mend(1)
         losses = []
         for node in cluster.nodes:
             system.kill(node)
@@ -294,7 +308,7 @@ def test_a_loss_of_power_takes_what_is_not_synced() -> None:
     assert all(lost.files >= len(("data", "index", "term")) for lost in losses), losses
     assert any(lost.changed and lost.bytes for lost in losses), losses
     assert isinstance(outcome, Ok)
-    assert outcome.value == 5
+    assert outcome.value == (None if fails else 5)
 
 
 @pytest.mark.parametrize(("kinds", "seed"), [("disk-full,wipe,file-bitflip", 3), ("file-truncate", 5)])

@@ -173,6 +173,8 @@ public final class Main {
             case 'V' -> wipe(node);
             case 'F' -> disk(node).damaged(Path.of(Input.text(in)));
             case 'U' -> disk(node).fill(in.get() != 0);
+            case 'I' -> disk(node).fail(in.getLong(), Input.text(in), Input.text(in), in.getLong(), in.getLong(), Input.text(in));
+            case 'i' -> disk(node).mend(in.getLong());
             case 'M' -> output.takes(node, disk(node).takesFile());
             case 'C' -> process(node).setClock(in.getLong(), in.getLong(), in.getLong());
             case 'A' -> accept(node, in.getInt(), in.getLong(), Input.text(in));
@@ -239,10 +241,12 @@ public final class Main {
             name -> new Disk(Path.of(name), scheduler.seed() * 31 + name.hashCode(), losesPower, steps));
     }
 
-    /** Takes a new disk, which is as full as the old one: what fills it is no file of the process. */
+    /** Takes a new disk with the faults of the old one: what fills it is no file of the process. */
     private void wipe(String node) {
         Disk old = disks.remove(node);
-        disk(node).fill(old != null && old.isFull());
+        if (old != null) {
+            disk(node).takeFaults(old);
+        }
     }
 
     /** Reads the places of changes; null for all. */

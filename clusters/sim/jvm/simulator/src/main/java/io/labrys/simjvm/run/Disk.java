@@ -42,6 +42,7 @@ public final class Disk {
     private final Random random;
     private final boolean keeps;
     private final Steps steps;
+    private final Failures failures;
     private Map<Path, Content> names = new TreeMap<>();
     private Map<Path, Content> durableNames = new TreeMap<>();
     private final List<Renaming> journal = new ArrayList<>();
@@ -72,6 +73,8 @@ public final class Disk {
         final NavigableMap<Integer, byte[]> pages = new TreeMap<>();
         /** The number of the last step that changed each of these pages. */
         final NavigableMap<Integer, Long> changed = new TreeMap<>();
+        /** The pages that a failed sync should have made durable. Only a new write changes that. */
+        final NavigableSet<Integer> failed = new TreeSet<>();
 
         void isDurable(byte[] now) {
             synced = now;
@@ -80,8 +83,23 @@ public final class Disk {
         }
 
         void pagesAreDurable(int end) {
-            pages.headMap(end).clear();
-            changed.headMap(end).clear();
+            pages.keySet().removeIf(page -> page < end && !failed.contains(page));
+            changed.keySet().removeIf(page -> page < end && !failed.contains(page));
+        }
+
+        byte[] newest() {
+            return later.isEmpty() ? synced : later.get(later.size() - 1);
+        }
+
+        /** Returns what is durable of a content: in the place of pages whose sync has failed, what was durable before, or zeros. */
+        byte[] without(byte[] now) {
+            byte[] left = now.clone();
+            for (int page : failed) {
+                for (int i = page * PAGE_BYTES; i < Math.min(left.length, (page + 1) * PAGE_BYTES); i++) {
+                    left[i] = i < synced.length ? synced[i] : 0;
+                }
+            }
+            return left;
         }
 
         boolean isMapped() {
@@ -125,6 +143,63 @@ public final class Disk {
         this.random = new Random(seed);
         this.keeps = keeps;
         this.steps = steps;
+        this.failures = new Failures(this.root.resolve("data"));
+    }
+
+    /** Lets calls on files fail from now on; see {@link Failures}. */
+    public void fail(long key, String call, String file, long nth, long times, String error) {
+        failures.add(key, call, file, nth, times, error);
+    }
+
+    /** Lets calls fail no longer by the rules of a key. */
+    public void mend(long key) {
+        failures.remove(key);
+    }
+
+    /** Has the faults of another disk from now on. */
+    public void takeFaults(Disk other) {
+        full = other.full;
+        failures.take(other.failures);
+    }
+
+    /** Comes before a call on an open file, which can fail. */
+    void check(String call, Object handle) throws IOException {
+        failures.check(call, handle);
+    }
+
+    /** Comes before a file gets another name, which can fail. */
+    void checkRename(Path from, Path to) throws IOException {
+        failures.check("rename", key(from), key(to));
+    }
+
+    /** Comes before a sync of an open file, a folder or a mapped buffer, which can fail. */
+    void checkSync(String call, Object handle) throws IOException {
+        syncing(handle);
+        try {
+            check(call, handle);
+        } catch (IOException error) {
+            Content content = handles.get(handle);
+            Path name = content == null || content.isMapped() ? null : nameOf(content);
+            if (name != null) {
+                content.failed.addAll(differingPages(content.synced, read(name)));
+                content.isDurable(content.synced);
+            } else if (content != null) {
+                content.failed.addAll(content.pages.keySet());
+            }
+            throw error;
+        }
+    }
+
+    private static List<Integer> differingPages(byte[] before, byte[] after) {
+        List<Integer> pages = new ArrayList<>();
+        for (int begin = 0; begin < Math.max(before.length, after.length); begin += PAGE_BYTES) {
+            int end = begin + PAGE_BYTES;
+            if (!Arrays.equals(before, Math.min(begin, before.length), Math.min(end, before.length),
+                after, Math.min(begin, after.length), Math.min(end, after.length))) {
+                pages.add(begin / PAGE_BYTES);
+            }
+        }
+        return pages;
     }
 
     /** Returns the number of the step that begins now, from 1. */
@@ -252,6 +327,7 @@ public final class Disk {
     /** A page of a mapped file is about to be written. */
     private static void touch(Content content, int page, long number) {
         content.pages.computeIfAbsent(page, each -> page(content, each));
+        content.failed.remove(page);
         content.changed.put(page, number);
     }
 
@@ -261,6 +337,7 @@ public final class Disk {
         if (content == null) {
             return;
         }
+        content.failed.clear();
         if (content.isMapped()) {
             content.pagesAreDurable(Integer.MAX_VALUE);
         } else {
@@ -270,6 +347,7 @@ public final class Disk {
 
     /** Notes that a program has opened a file, which may be new; {@code handle} is the object that leads to it. */
     void opened(Path path, boolean truncated, Object handle) {
+        failures.opened(key(path), handle);
         if (!keeps || !Files.isRegularFile(path)) {
             return;
         }
@@ -291,6 +369,7 @@ public final class Disk {
 
     /** Notes that an object leads to the same file as another one. */
     void same(Object known, Object handle) {
+        failures.same(known, handle);
         Content content = handles.get(known);
         if (content != null) {
             handles.put(handle, content);
@@ -303,7 +382,11 @@ public final class Disk {
         Path name = content == null ? null : nameOf(content);
         if (name != null) {
             checkWritable(content);
-            content.later.add(read(name));
+            byte[] now = read(name);
+            if (!content.failed.isEmpty()) {
+                content.failed.removeAll(differingPages(content.newest(), now));
+            }
+            content.later.add(now);
             content.numbers.add(next());
             made("write", name);
         }
@@ -330,7 +413,7 @@ public final class Disk {
     }
 
     /** Notes that a program has waited for the sync of an open file, a folder or a mapped buffer, which is about to be done. */
-    void syncing(Object handle) {
+    private void syncing(Object handle) {
         if (keeps) {
             Content content = handles.get(handle);
             next();
@@ -348,7 +431,7 @@ public final class Disk {
         if (content != null && content.isMapped()) {
             content.pagesAreDurable(Integer.MAX_VALUE);
         } else if (name != null) {
-            content.isDurable(read(name));
+            content.isDurable(content.without(read(name)));
         }
         namesAreDurable();
         next();
@@ -365,6 +448,7 @@ public final class Disk {
         long begin = Addresses.of(buffer);
         long end = begin + buffer.capacity();
         addresses.put(handle, begin - position);
+        failures.same(handle, buffer);
         allocated.subSet(begin, end).clear(); // of a file that the program has unmapped
         Content content = handles.get(handle);
         if (content == null) {
@@ -443,6 +527,7 @@ public final class Disk {
         mappings.clear();
         addresses.clear();
         allocated.clear();
+        failures.closeAll();
     }
 
     /** What a loss of power leaves of the changes that are not durable. */
@@ -584,7 +669,8 @@ public final class Disk {
             if (content.isMapped()) {
                 reverted.put(content, revert(content, survivors));
             } else {
-                content.isDurable(survivors.of(content));
+                content.isDurable(content.without(survivors.of(content)));
+                content.failed.clear();
             }
         }
         int changed = 0;
@@ -621,7 +707,7 @@ public final class Disk {
             if (Arrays.equals(durable, now)) {
                 continue;
             }
-            byte[] left = hasName ? survivors.ofPage(content, each.getKey(), durable, now) : durable;
+            byte[] left = hasName && !content.failed.contains(each.getKey()) ? survivors.ofPage(content, each.getKey(), durable, now) : durable;
             if (!Arrays.equals(left, now)) {
                 changed += differing(now, left);
                 try (RandomAccessFile file = new RandomAccessFile(content.kept.toFile(), "rw")) {
@@ -630,6 +716,7 @@ public final class Disk {
                 }
             }
         }
+        content.failed.clear();
         content.pagesAreDurable(Integer.MAX_VALUE);
         return changed;
     }

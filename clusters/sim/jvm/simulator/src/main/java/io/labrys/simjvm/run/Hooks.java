@@ -5,6 +5,7 @@ import java.io.FileDescriptor;
 import java.io.FileFilter;
 import java.io.FilenameFilter;
 import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.lang.management.RuntimeMXBean;
 import java.lang.ref.Cleaner;
 import java.lang.reflect.Field;
@@ -261,6 +262,11 @@ public final class Hooks {
     /** Renames a file. */
     public static boolean renameTo(File file, File to) {
         fileOperation();
+        try {
+            SimProcess.current().disk().checkRename(file.toPath(), to.toPath());
+        } catch (IOException refused) {
+            return false;
+        }
         boolean done = file.renameTo(to);
         if (done) {
             SimProcess.current().disk().renamed(file.toPath(), to.toPath());
@@ -288,6 +294,7 @@ public final class Hooks {
     /** Renames a file. */
     public static Path move(Path from, Path to, CopyOption... options) throws IOException {
         fileOperation();
+        SimProcess.current().disk().checkRename(from, to);
         Path done = Files.move(from, to, options);
         SimProcess.current().disk().renamed(from, to);
         return done;
@@ -305,6 +312,7 @@ public final class Hooks {
     /** Writes to a file. */
     public static int write(FileChannel channel, ByteBuffer bytes) throws IOException {
         fileOperation();
+        SimProcess.current().disk().check("write", channel);
         SimProcess.current().disk().needRoom(bytes.remaining());
         int count = channel.write(bytes);
         SimProcess.current().disk().written(channel);
@@ -315,6 +323,7 @@ public final class Hooks {
     public static int write(FileChannel channel, ByteBuffer bytes, long position) throws IOException {
         fileOperation();
         Disk disk = SimProcess.current().disk();
+        disk.check("write", channel);
         int taken = disk.takes(channel, position, bytes.remaining());
         int count = channel.write(bytes.slice(bytes.position(), taken), position);
         bytes.position(bytes.position() + count);
@@ -333,7 +342,7 @@ public final class Hooks {
     /** Syncs a file or a folder. */
     public static void force(FileChannel channel, boolean metadata) throws IOException {
         fileOperation();
-        SimProcess.current().disk().syncing(channel);
+        SimProcess.current().disk().checkSync("fsync", channel);
         channel.force(metadata);
         SimProcess.current().disk().synced(channel);
     }
@@ -341,7 +350,7 @@ public final class Hooks {
     /** Syncs a file. */
     public static void sync(FileDescriptor descriptor) throws IOException {
         fileOperation();
-        SimProcess.current().disk().syncing(descriptor);
+        SimProcess.current().disk().checkSync("fsync", descriptor);
         descriptor.sync();
         SimProcess.current().disk().synced(descriptor);
     }
@@ -360,7 +369,11 @@ public final class Hooks {
     /** Writes a mapped part of a file to the disk. */
     public static MappedByteBuffer force(MappedByteBuffer buffer) {
         fileOperation();
-        SimProcess.current().disk().syncing(buffer);
+        try {
+            SimProcess.current().disk().checkSync("msync", buffer);
+        } catch (IOException error) {
+            throw new UncheckedIOException(error); // as the JDK does
+        }
         buffer.force();
         SimProcess.current().disk().forced(buffer);
         return buffer;

@@ -107,6 +107,12 @@ public final class Output {
         text(step);
     }
 
+    /** Tells that a call on a file failed by the rule with a key. */
+    void refused(String node, long key, String call) {
+        event('I', node).putLong(key);
+        text(call);
+    }
+
     /** Tells that the run cannot go on. */
     public void failed(String why) {
         event('F', "");

@@ -42,6 +42,7 @@ public class SimFileOutputStream extends FileOutputStream {
     @Override
     public void write(int value) throws IOException {
         Hooks.fileOperation();
+        disk.check("write", descriptor);
         disk.needRoom(1);
         super.write(value);
         disk.written(descriptor);
@@ -55,6 +56,7 @@ public class SimFileOutputStream extends FileOutputStream {
     @Override
     public void write(byte[] bytes, int from, int length) throws IOException {
         Hooks.fileOperation();
+        disk.check("write", descriptor);
         disk.needRoom(length);
         super.write(bytes, from, length);
         disk.written(descriptor);

@@ -39,6 +39,7 @@ public class SimRandomAccessFile extends RandomAccessFile {
     @Override
     public void write(int value) throws IOException {
         Hooks.fileOperation();
+        disk.check("write", descriptor);
         disk.needRoom(1);
         super.write(value);
         disk.written(descriptor);
@@ -52,6 +53,7 @@ public class SimRandomAccessFile extends RandomAccessFile {
     @Override
     public void write(byte[] bytes, int from, int length) throws IOException {
         Hooks.fileOperation();
+        disk.check("write", descriptor);
         disk.needRoom(length);
         super.write(bytes, from, length);
         disk.written(descriptor);
