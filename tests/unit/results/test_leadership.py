@@ -73,7 +73,7 @@ def test_without_terms_another_name_is_a_change() -> None:
 
 
 def test_without_terms_a_leader_beside_another_is_a_change() -> None:
-    """After a failover, the old master of Redis goes on to lead for a while. One that comes back is no change."""
+    """After a failover, an old master goes on to lead for a while. One that comes back is no change."""
     sightings = [
         seen(1, "a", "leader", None),
         seen(4, "b", "leader", None),
