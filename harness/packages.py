@@ -93,9 +93,9 @@ class DebianPackages:
         settings = " ".join(f"{name}={shlex.quote(value)}" for name, value in self.environment.items())
         programs = " ".join(f"{self.path(folder)}/*" for folder in PROGRAMS)
         looked = remote.run(
-            f"for program in {programs}; do\n"
-            f'  [ -f "$program" ] && {settings} ldd "$program" 2>&1 | grep "not found"\n'
-            "done; true"
+            "set --\n"
+            f'for program in {programs}; do [ -f "$program" ] && set -- "$@" "$program"; done\n'
+            f'[ $# -eq 0 ] || {settings} ldd "$@" 2>&1 | grep "not found"; true'
         )
         lacking = sorted({line.split(" => ")[0].strip() for line in looked.stdout.splitlines()})
         if lacking:

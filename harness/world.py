@@ -195,14 +195,18 @@ class Losing:
             raise ValueError("expected changes that survive, because one is torn; all are lost")
 
 
+LOAD: Final = "load"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failing:
     """System calls that fail, on files in the data directory of a process.
 
     Attributes:
-        call: `open`, `read`, `write`, `fsync` (`fdatasync` too), `msync`, `sync` (`syncfs` too) or `rename`.
+        call: `open`, `read`, `write`, `fsync` (`fdatasync` too), `msync`, `sync` (`syncfs` too) or `rename`. Or `LOAD`: a use
+            of a page of a mapped file.
         pattern: A pattern of names of files, or of paths in the directory, as in a shell.
-        nth: The number of the first such call that fails, from 1.
+        nth: The number of the first such call that fails, from 1; of `LOAD`, that of the page in the file.
         times: How many fail from there on.
         error: The error number.
     """

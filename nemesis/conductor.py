@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from harness.blame import Blamable, blaming
-from harness.capabilities import CLOCK, JAVA, SIMULATED_POWER, SWITCH
+from harness.capabilities import CLOCK, JAVA, SWITCH
 from harness.errors import InputError
 from harness.faults import lasting, unseen_at_the_end
 from harness.healing import detach_volume, forget_environment, undo_everything
@@ -80,8 +80,8 @@ class Conductor:
         for trigger, condition in zip(triggers, conditions, strict=True):
             condition.prepare(trigger, self._field, self._world)
         if self._world is not None:  # a simulated node has its own disk and clock
-            effects = [find_kind(fault.kind).simulated for fault in plan]
-            if any(effect is not None and SIMULATED_POWER in effect.NEEDS for effect in effects):
+            effects = [(find_kind(fault.kind).simulated, fault.options) for fault in plan]
+            if any(effect is not None and effect.remembers_syncs(options) for effect, options in effects):
                 self._world.prepare_loss()
             return
         planned = [(find_kind(fault.kind).fault, fault.role) for fault in plan]

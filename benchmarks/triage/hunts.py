@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
+from benchmarks.triage.plans import PLANS
 from clusters.sim.jvm import idle
 from clusters.systems.dledger.mends import DLEDGER
 from clusters.systems.rocketmq.mends import CONTROLLER
@@ -118,29 +119,34 @@ def subjects(systems: Sequence[str], *, several: bool) -> Iterator[Subject]:
         systems: The systems.
         several: Whether the builds are those with all defects of a program together, and not those with one.
     """
-    if several and (not systems or SEVERAL in systems):
-        bugs = list(RAFT)
-        stream(SEED, "bugs").shuffle(bugs)
-        for start in range(0, len(bugs), TOGETHER):
-            together = ",".join(bugs[start : start + TOGETHER])
-            own = ("--several", together, "--reads", "lease", "--workload", "register")
-            yield Subject(system=SEVERAL, words=own, defect=None)
+    builds = _with_several() if several else _with_one()
+    yield from (build for build in builds if not systems or build.system in systems)
+
+
+def _with_several() -> Iterator[Subject]:
+    bugs = list(RAFT)
+    stream(SEED, "bugs").shuffle(bugs)
+    for start in range(0, len(bugs), TOGETHER):
+        together = ",".join(bugs[start : start + TOGETHER])
+        own = ("--several", together, "--reads", "lease", "--workload", "register")
+        yield Subject(system=SEVERAL, words=own, defect=None)
+    for system, _ in MENDED:
+        yield Subject(system=system, words=workload_of(system), defect=None)
+
+
+def _with_one() -> Iterator[Subject]:
     for system, table in SIMULATED:
-        if (not systems or system in systems) and not several:
-            yield Subject(system=system, words=workload_of(system), defect="")
-            for bug, planted in table.items():
-                words = ("--bug", str(bug), *workload_of(system, planted.needs.workloads))
-                yield Subject(system=system, words=words, defect=f"--bug {bug}")
+        yield Subject(system=system, words=workload_of(system), defect="")
+        for bug, planted in table.items():
+            words = ("--bug", str(bug), *workload_of(system, planted.needs.workloads))
+            yield Subject(system=system, words=words, defect=f"--bug {bug}")
     for system, mends in MENDED:
-        if systems and system not in systems:
-            continue
-        if several:
-            yield Subject(system=system, words=workload_of(system), defect=None)
-            continue
-        yield Subject(system=system, words=("--mend", "all", *workload_of(system)), defect="")
+        for plan in dict.fromkeys(PLANS[system].values()):
+            yield Subject(system=system, words=("--mend", "all", *plan.split()), defect="")
         for number in mends.texts:
             others = ",".join(str(mend) for mend in mends.texts if mend != number)
-            yield Subject(system=system, words=("--mend", others, *workload_of(system)), defect=f"--mend {number}")
+            build = ("--mend", others, *PLANS[system][number].split())
+            yield Subject(system=system, words=build, defect=f"--mend {number}")
 
 
 def workload_of(system: str, needed: Sequence[str] = ()) -> tuple[str, str]:

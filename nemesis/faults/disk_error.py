@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from harness.capabilities import SIMULATED_CALLS
+from harness.world import LOAD
 from nemesis import options as opt
 from nemesis.fault import DISK
 from nemesis.faults.disk import DiskFault
@@ -16,7 +17,7 @@ from nemesis.faults.disk import DiskFault
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-CALLS = ("open", "read", "write", "fsync", "msync", "sync", "rename")
+CALLS = ("open", "read", "write", "fsync", "msync", "sync", "rename", LOAD)
 ERRORS = ("EIO", "ENOSPC")
 MOST = 10**9
 
@@ -32,10 +33,17 @@ class DiskError(DiskFault):
     WHOLE_NODE: ClassVar[str | None] = None
     DISABLES: ClassVar[bool] = True
     OPTIONS: ClassVar[Mapping[str, opt.Option]] = {
-        "call": opt.choice("fsync", CALLS, "The calls that fail; fsync includes fdatasync, and sync includes syncfs."),
+        "call": opt.choice(
+            "fsync",
+            CALLS,
+            "The calls that fail; fsync has fdatasync too, sync has syncfs, and load is a use of a page in a mapped file.",
+        ),
         "file": opt.text("*", "A glob pattern of file names or paths in the data directory."),
         "nth": opt.integer(
-            1, 1, MOST, "The number of the first call that fails, from 1, after the begin of the fault."
+            1,
+            1,
+            MOST,
+            "The number of the first call that fails, from 1, after the begin of the fault; of load, of its page.",
         ),
         "times": opt.integer(1, 1, MOST, "The number of calls that fail from there on."),
         "error": opt.choice("EIO", ERRORS, "The error that the calls return."),

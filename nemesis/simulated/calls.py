@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, cast
 from harness.capabilities import SIMULATED_CALLS, SIMULATED_DISK
 from harness.faults import Begun, Proof
 from harness.units import NS_PER_S
-from harness.world import Failing
+from harness.world import LOAD, Failing
 from nemesis.errors import FaultError
 from nemesis.simulated.effect import Effect
 from nemesis.simulated.machine import start_again
@@ -38,6 +38,11 @@ class FailingCalls(Effect):
         self.world = cast("CallWorld", world)
         self._began_ns = 0
         self._again: list[str] = []
+
+    @classmethod
+    def remembers_syncs(cls, options: Mapping[str, Value]) -> bool:
+        """Returns whether pages fail: those that no sync has written stay in memory."""
+        return str(options["call"]) == LOAD
 
     async def begin(self) -> Begun:
         """Lets calls on every target fail from now on.
@@ -87,6 +92,8 @@ class FailingCalls(Effect):
     def _told(self, failed: Failed) -> str:
         after_s = (failed.time_ns - self._began_ns) / NS_PER_S
         program = failed.program.rpartition("/")[2]
+        if failed.call == LOAD:
+            return f"page {failed.number} of {failed.file} by {program} got SIGBUS {after_s:.3f} s after the begin"
         error = self.fault.options["error"]
         how = f"met {error}, of which it does not tell," if failed.call == SILENT else f"returned {error}"
         return f"{failed.call} {failed.number} of {failed.file} by {program} {how} {after_s:.3f} s after the begin"
@@ -104,7 +111,9 @@ class FailingCalls(Effect):
             }
             if not failures:
                 options = self.fault.options
-                bad[name] = f"made fewer than {options['nth']} such calls on {options['file']}"
+                used_none = f"used no such page of {options['file']}"
+                made_few = f"made fewer than {options['nth']} such calls on {options['file']}"
+                bad[name] = used_none if options["call"] == LOAD else made_few
                 continue
             more = f", and {len(failures) - 1} more failed" if len(failures) > 1 else ""
             ended = "; its process ended, and was started again" if name in self._again else ""

@@ -8,9 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
+from harness.capabilities import SIMULATED_POWER
 from nemesis.actor import Actor
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from harness.op import Value
     from harness.world import World
     from nemesis.fault import Fault
 
@@ -28,3 +32,8 @@ class Effect(Actor):
     def __init__(self, fault: Fault, world: World) -> None:
         super().__init__(fault)
         self.world = world
+
+    @classmethod
+    def remembers_syncs(cls, options: Mapping[str, Value]) -> bool:  # noqa: ARG003 - most effects have one answer
+        """Returns whether the disks have to remember from the start what programs have synced."""
+        return SIMULATED_POWER in cls.NEEDS

@@ -1,9 +1,10 @@
 """The leaders and their terms, from the reports of the nodes.
 
 Labrys polls the nodes about once a second. So it may miss a leader that led for less, and may see a change up to a second late:
-the counts are lower bounds. A leader change is a leader in a later term than all before; if the system has no terms, a leader
-with another name. A deposed leader that still claims an old term is no change. A change counts from the first report of the new
-term by any node, because a poll may reach the followers of a new leader before the leader itself.
+the counts are lower bounds. A leader change is a leader in a later term than all before. If the system has no terms, it is a
+leader with another name, also beside the one before. A deposed leader that still claims an old term is no change. A change
+counts from the first report of the new term by any node, because a poll may reach the followers of a new leader before the
+leader itself.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ def leaders(sightings: Sequence[Sighting]) -> list[tuple[int, str | None, int | 
     """Returns the leaders with the time of the first report: the node with the highest term (None: none), and the term."""
     claims: dict[str, Sighting] = {}
     changes: list[tuple[int, str | None, int | None]] = []
+    have_led: list[str] = []  # without terms
     for seen in sorted(sightings, key=lambda sighting: sighting.time_ns):
         claim = claim_in(seen)
         if claim is not None:
@@ -48,12 +50,23 @@ def leaders(sightings: Sequence[Sighting]) -> list[tuple[int, str | None, int | 
         else:
             claims.pop(seen.node, None)
         leader = leader_of(claims.values())
+        if leader is not None and leader.term is None:
+            leader = _without_terms(list(claims.values()), have_led)
         name, term = (None, None) if leader is None else (leader.node, leader.term)
         if changes and changes[-1][0] == seen.time_ns:
             changes.pop()
         if not changes or changes[-1][1:] != (name, term):
             changes.append((seen.time_ns, name, term))
     return changes
+
+
+def _without_terms(claims: Sequence[Sighting], have_led: list[str]) -> Sighting:
+    """Returns the claim of a node that has not led before, else of the last one that has; adds the first to `have_led`."""
+    new = next((claim for claim in claims if claim.node not in have_led), None)
+    if new is not None:
+        have_led.append(new.node)
+        return new
+    return max(claims, key=lambda claim: have_led.index(claim.node))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

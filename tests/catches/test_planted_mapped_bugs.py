@@ -21,6 +21,9 @@ ERRORS = (
     "--fault-options", "disk-error.call=msync", "--fault-on", "0.3-0.8", "--fault-off", "0.3-0.8", "--fault-quiet", "0.5-1",
     "--rate", "5", "--time-limit", "20",
 )  # fmt: skip
+PAGES = (
+    *ERRORS[:4], "--nemesis", "disk-error:all", "--fault-options", "disk-error.call=load,disk-error.times=8", *ERRORS[8:],
+)  # fmt: skip
 MOST = 60
 
 
@@ -39,7 +42,14 @@ def test_a_program_that_syncs_again_after_an_error_is_found() -> None:
     assert find.parts == ("linearizable",)
 
 
-@pytest.mark.parametrize("options", [POWER, ERRORS], ids=["power losses", "errors too"])
+def test_a_program_that_takes_an_unreadable_page_for_a_new_one_is_found() -> None:
+    """It handles SIGBUS, and answers that the register is empty."""
+    find = Hunt((*PAGES, "--bug", "unreadable-is-new"), seed=1, system=SYSTEM).first(MOST)
+    assert find is not None
+    assert find.parts == ("linearizable",)
+
+
+@pytest.mark.parametrize("options", [POWER, ERRORS, PAGES], ids=["power losses", "errors too", "pages"])
 @pytest.mark.parametrize("runs", [4, pytest.param(30, marks=pytest.mark.night)])
 def test_the_correct_program_passes(runs: int, options: tuple[str, ...]) -> None:
     """Each change is in its page before the answer. After an error the program ends, and then writes all pages again."""

@@ -137,6 +137,7 @@ class Controller:
             InfrastructureError: It cannot be started, e.g. without root.
         """
         self.now_ns = 0
+        self._binary = binary
         self._root = parts.root
         self._connections = 0
         self._programs = 0
@@ -155,6 +156,13 @@ class Controller:
             self._say(line)
         if self._line() != "ready":
             raise self._lost()
+
+    def inside(self, node: str) -> list[str]:
+        """Returns the words that carry out a command among the files of a node, so that no link leads out of them.
+
+        It runs in real time, and gets a `/proc` with its own process, which those of the simulation do not see.
+        """
+        return [str(self._binary), "inside", str(self.pid), f"{self._root}/{node}"]
 
     def path_of(self, node: str, path: str) -> Path:
         """Returns where this process sees a file of a node, while the run goes on.

@@ -494,13 +494,8 @@ class LinuxWorld:
         return total(self._volumes.wipe(node, folder) for folder in self._folders(node))
 
     def inside(self, node: str) -> list[str]:
-        """Returns the words that carry out a command among the files of a node, so that no link leads out of them.
-
-        It gets a `/proc` with its own process, which those of the simulation do not see.
-        """
-        spaces = f"/proc/{self.controller.pid}/ns/mnt"
-        enter = 'mount -t proc proc "$0/proc" && exec chroot "$0" "$@"'
-        return ["nsenter", f"--mount={spaces}", "unshare", "--mount", "sh", "-c", enter, f"{self._root}/{node}"]
+        """Returns the words that carry out a command among the files of a node; see `Controller.inside`."""
+        return self.controller.inside(node)
 
     def _folders(self, node: str) -> Sequence[str]:
         running = {process.daemon.data_dir for process in self.of(node, None)}

@@ -5,21 +5,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from clusters.kit.transactions import LIST_APPEND, RW_REGISTER
-from clusters.systems.redis.options import Asks, QueueBy, RedisOptions, TransactionsBy
+from clusters.systems.redis.options import Asks, Fsync, QueueBy, RedisOptions, TransactionsBy
 from harness.promise import Handling, OnDamage, Promise
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 REPLICATION: Final = (
-    "Redis documentation, Redis replication, https://redis.io/docs/latest/operate/oss_and_stack/management/replication/"
+    "Redis documentation, https://redis.io/docs/latest/operate/oss_and_stack/management/replication/ and "
+    "https://redis.io/docs/latest/operate/oss_and_stack/management/persistence/"
 )
 LOCKS: Final = (
     "Redis documentation, Distributed locks, https://redis.io/docs/latest/develop/clients/patterns/distributed-locks/"
 )
-FAILOVER: Final = (
-    "Replication is asynchronous: a failover may lose acknowledged writes, and the test reports a loss as a violation."
-)
+UNSYNCED: Final = {
+    Fsync.ALWAYS: "",
+    Fsync.EVERYSEC: ", and a power loss those of the last second",
+    Fsync.NO: ", and a power loss those that are not on the disk",
+}
 LEASE_S: Final = 5.0
 ON_DAMAGE: Final = OnDamage(
     handling=Handling.REFUSES,
@@ -31,6 +34,7 @@ ON_DAMAGE: Final = OnDamage(
 
 def promises(options: RedisOptions) -> Mapping[str, Promise]:
     """Returns the promise to each workload."""
+    lost = losses(options)
     own = options.asks is Asks.OWN
     one = (
         "A replica answers reads from its own state, which may be old."
@@ -40,23 +44,26 @@ def promises(options: RedisOptions) -> Mapping[str, Promise]:
     once = "before the client has it" if options.queue_by is QueueBy.LIST else "after the client acknowledges it"
     return {
         "register": Promise(
-            sentence=f"{one} {FAILOVER}", source=REPLICATION, options={"linearizable": False} if own else {}
+            sentence=f"{one} {lost}", source=REPLICATION, options={"linearizable": False} if own else {}
         ),
-        "set": Promise(
-            sentence=f"{one} {FAILOVER}", source=REPLICATION, options={"linearizable": False} if own else {}
-        ),
-        "counter": Promise(sentence=f"{one} {FAILOVER}", source=REPLICATION),
+        "set": Promise(sentence=f"{one} {lost}", source=REPLICATION, options={"linearizable": False} if own else {}),
+        "counter": Promise(sentence=f"{one} {lost}", source=REPLICATION),
         "queue": Promise(
-            sentence=f"A value comes out once, unless a client is lost meanwhile; it is removed {once}. {FAILOVER}",
+            sentence=f"A value comes out once, unless a client is lost meanwhile; it is removed {once}. {lost}",
             source=REPLICATION,
         ),
         "lock": Promise(
-            sentence=f"One client holds a lock until it releases it, or until the lease of the lock has ended. {FAILOVER}",
+            sentence=f"One client holds a lock until it releases it, or until the lease of the lock has ended. {lost}",
             source=LOCKS,
             options={"sessions": False, "lease_s": LEASE_S},
         ),
         **dict.fromkeys((LIST_APPEND, RW_REGISTER), _transactions(options)),
     }
+
+
+def losses(options: RedisOptions) -> str:
+    """Returns the sentence about the acknowledged writes that Redis may lose."""
+    return f"A failover may lose acknowledged writes{UNSYNCED[options.fsync]}; the test reports that."
 
 
 def _transactions(options: RedisOptions) -> Promise:
@@ -67,7 +74,7 @@ def _transactions(options: RedisOptions) -> Promise:
         return Promise(sentence=sentence, source=REPLICATION)
     level = "serializable" if options.asks is Asks.OWN else "strict-serializable"
     return Promise(
-        sentence=f"A script runs alone on the master, so transactions are {level}. {FAILOVER}",
+        sentence=f"A script runs alone on the master, so transactions are {level}. {losses(options)}",
         source=REPLICATION,
         options={"consistency_model": level},
     )

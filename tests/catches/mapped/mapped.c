@@ -2,12 +2,14 @@
 
    mapped PORT FOLDER [BUG]    Requests and answers are those of examples/own_binary/kv.c.
 
-   BUG plants a bug on purpose: no-msync, answer-before-msync, asynchronous-msync, sync-file-range or msync-again. */
+   BUG plants a bug on purpose: no-msync, answer-before-msync, asynchronous-msync, sync-file-range, msync-again or
+   unreadable-is-new. */
 
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +26,8 @@ static const size_t size = REGISTERS * sizeof(struct slot);
 static int file;
 static const char *bug = "none";
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static __thread sigjmp_buf unreadable;
 
 static int has(const char *name) { return strcmp(bug, name) == 0; }
 
@@ -62,6 +66,12 @@ static void write_again(void) {
         if (pread(file, &slot, sizeof slot, at) != sizeof slot || pwrite(file, &slot, sizeof slot, at) != sizeof slot) end("write");
 }
 
+/* A page could not be read. */
+static void on_bus_error(int signal) {
+    (void)signal;
+    siglongjmp(unreadable, 1);
+}
+
 static void load(const char *folder) {
     char path[4096];
     snprintf(path, sizeof path, "%s/registers", folder);
@@ -81,6 +91,11 @@ static struct slot *carry_out(const char *request, char *answer) {
     sscanf(request, "%31s %31s %31s %31s", function, key, first, second);
     int is_cas = strcmp(function, "cas") == 0, changes = is_cas || strcmp(function, "write") == 0;
     pthread_mutex_lock(&lock);
+    if (has("unreadable-is-new") && sigsetjmp(unreadable, 1)) {
+        pthread_mutex_unlock(&lock);
+        snprintf(answer, LINE, "ok -\n");
+        return NULL;
+    }
     struct slot *slot = place(key);
     snprintf(held, WORD, "%s", slot->value);
     int applied = changes && (!is_cas || strcmp(held, first) == 0);
@@ -113,6 +128,7 @@ int main(int count, char **arguments) {
     }
     if (count > 3) bug = arguments[3];
     signal(SIGPIPE, SIG_IGN);
+    if (has("unreadable-is-new")) signal(SIGBUS, on_bus_error);
     load(arguments[2]);
     int listener = socket(AF_INET, SOCK_STREAM, 0), yes = 1;
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(atoi(arguments[1]))};

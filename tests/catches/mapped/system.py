@@ -33,9 +33,13 @@ class Bug(enum.StrEnum):
     ASYNCHRONOUS_MSYNC = "asynchronous-msync"
     SYNC_FILE_RANGE = "sync-file-range"
     MSYNC_AGAIN = "msync-again"
+    UNREADABLE_IS_NEW = "unreadable-is-new"
 
 
-NEEDED: Mapping[Bug, Sequence[str]] = {Bug.MSYNC_AGAIN: ("disk-error", "power-loss")}
+NEEDED: Mapping[Bug, Sequence[str]] = {
+    Bug.MSYNC_AGAIN: ("disk-error", "power-loss"),
+    Bug.UNREADABLE_IS_NEW: ("disk-error",),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

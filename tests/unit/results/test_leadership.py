@@ -72,6 +72,18 @@ def test_without_terms_another_name_is_a_change() -> None:
     assert Elections([*sightings, seen(5, "b", "leader", None)]).within().changes == 1
 
 
+def test_without_terms_a_leader_beside_another_is_a_change() -> None:
+    """After a failover, an old master goes on to lead for a while. One that comes back is no change."""
+    sightings = [
+        seen(1, "a", "leader", None),
+        seen(4, "b", "leader", None),
+        seen(5, "a", None, None),
+        seen(6, "a", "leader", None),
+    ]
+    assert leaders(sightings) == [(1, "a", None), (4, "b", None)]
+    assert Elections(sightings).within() == Leadership(changes=1, leaders=["a", "b"], terms=[])
+
+
 def test_a_new_leader_counts_from_when_its_term_was_first_told() -> None:
     """If followers report the new term during a fault, the election is in it, even if the leader is seen a poll later."""
     sightings = [

@@ -8,6 +8,7 @@ mod calls;
 mod chance;
 mod digest;
 mod fast;
+mod inside;
 mod kernel;
 mod machine;
 mod outside;
@@ -15,9 +16,18 @@ mod start;
 mod tracee;
 mod volume;
 
+use std::env;
 use std::process::ExitCode;
 
+/// The status of a command that cannot be started, as shells have it.
+const CANNOT_RUN: u8 = 126;
+
 fn main() -> ExitCode {
+    let words: Vec<_> = env::args_os().skip(1).collect();
+    if words.first().is_some_and(|word| word == "inside") {
+        eprintln!("labrys-linux: {}", inside::run(&words[1..]));
+        return ExitCode::from(CANNOT_RUN);
+    }
     match outside::serve() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

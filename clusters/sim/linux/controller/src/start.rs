@@ -70,7 +70,7 @@ pub struct Root {
     init: pid_t,
 }
 
-fn check(result: i32, what: &str) -> io::Result<i32> {
+pub fn check(result: i32, what: &str) -> io::Result<i32> {
     if result < 0 {
         let error = io::Error::last_os_error();
         Err(io::Error::new(error.kind(), format!("{what}: {error}")))

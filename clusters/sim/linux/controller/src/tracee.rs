@@ -101,6 +101,31 @@ pub fn fault_address(tid: pid_t) -> io::Result<u64> {
     Ok(unsafe { information.si_addr() } as u64)
 }
 
+/// Makes the signal that a stopped thread got for its use of memory that of a page that could not be read.
+pub fn as_bus_error(tid: pid_t) -> io::Result<()> {
+    const BUS_ADRERR: c_int = 2;
+    // SAFETY: the struct is plain bits, for which zeros are values.
+    let mut information: libc::siginfo_t = unsafe { mem::zeroed() };
+    request(libc::PTRACE_GETSIGINFO, tid, 0, (&raw mut information) as usize)?;
+    information.si_signo = libc::SIGBUS;
+    information.si_code = BUS_ADRERR;
+    request(libc::PTRACE_SETSIGINFO, tid, 0, (&raw mut information) as usize).map(drop)
+}
+
+/// Acts while a stopped thread gets no signal but those of `call_in`: they wait.
+pub fn undisturbed<T>(tid: pid_t, act: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    const GET_MASK: u32 = 0x420a; // PTRACE_GETSIGMASK of the kernel, as the next one
+    const SET_MASK: u32 = 0x420b;
+    const SIZE: usize = mem::size_of::<u64>();
+    let mut mask = 0_u64;
+    request(GET_MASK, tid, SIZE, (&raw mut mask) as usize)?;
+    let others = !(1_u64 << (libc::SIGTRAP - 1));
+    request(SET_MASK, tid, SIZE, (&raw const others) as usize)?;
+    let result = act();
+    request(SET_MASK, tid, SIZE, (&raw const mask) as usize)?;
+    result
+}
+
 /// Where the state of a signal has the processor time of a child: two numbers of 64 bits; see sigaction(2).
 pub const TIMES_OF_CHILD: u64 = 32;
 

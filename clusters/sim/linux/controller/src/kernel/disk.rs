@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 
 use super::pages::{Changes, Image};
 use crate::chance::Chance;
+use crate::start::PAGE;
 use crate::volume::Volume;
 
 /// More than this is not kept of one change.
@@ -228,6 +229,8 @@ pub struct Disk {
     pub is_full: bool,
     /// The calls that fail.
     pub rules: Vec<super::errors::Rule>,
+    /// How often the rules for pages of mapped files have changed.
+    pub page_rules: u64,
     /// Whether it remembers what is durable. Files that are on no volume, such as logs, are on a disk that loses nothing.
     pub remembers: bool,
     /// How many changes there were so far, which is the number of the last one.
@@ -256,6 +259,7 @@ impl Disk {
             folders: Vec::new(),
             is_full: false,
             rules: Vec::new(),
+            page_rules: 0,
             remembers: false,
             changes: 0,
             files: BTreeMap::new(),
@@ -352,6 +356,18 @@ impl Disk {
         let seen = fs::read_link(format!("/proc/self/fd/{}", dirty.file.as_raw_fd())).ok()?;
         let inside = self.volume(&seen).and_then(|volume| volume.inside(&seen));
         Some(inside.unwrap_or(seen)).filter(|path| path.exists())
+    }
+
+    /// Adds the pages of a file that no sync has written.
+    pub fn unwritten(&self, key: Key, pages: &mut BTreeSet<u64>) -> io::Result<()> {
+        let Some(dirty) = self.files.get(&key) else { return Ok(()) };
+        if let Some(image) = &dirty.image {
+            pages.extend(image.changes(&dirty.file, 0..u64::MAX)?.numbers());
+        }
+        for write in &dirty.writes {
+            pages.extend(write.offset / PAGE..write.end.unwrap_or(write.offset).div_ceil(PAGE));
+        }
+        Ok(())
     }
 
     /// Returns the number of the last change or sync.

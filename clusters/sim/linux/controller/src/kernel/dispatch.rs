@@ -39,6 +39,8 @@ pub enum After {
     /// It made a pipe or a pair of sockets, with these flags.
     MadePipe(c_int),
     MadePair(c_int),
+    /// It mapped a file.
+    Mapped,
     /// It made the file of the Unix socket of `Thread::binding`.
     Bound,
     /// It made another descriptor of the same file; whether an exec closes it.
@@ -130,6 +132,9 @@ impl Kernel {
         };
         if number == libc::SYS_mmap {
             self.keep_mapping(thread, &registers);
+            if self.disks[self.threads[thread].node].page_rules > 0 {
+                return Ok(natively(After::Mapped));
+            }
         }
         match call.class {
             Class::Passes => return Ok(Outcome::Native),

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeSet;
 use std::ffi::{CString, OsStr};
+use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -31,6 +32,8 @@ pub enum Operation {
     /// `sync` and `syncfs`.
     SyncAll,
     Rename,
+    /// Uses of pages of mapped files, which count from the begin of the file; see `loads`.
+    Load,
 }
 
 impl std::str::FromStr for Operation {
@@ -45,6 +48,7 @@ impl std::str::FromStr for Operation {
             "msync" => Self::MemorySync,
             "sync" => Self::SyncAll,
             "rename" => Self::Rename,
+            "load" => Self::Load,
             _ => return Err(()),
         })
     }
@@ -74,6 +78,22 @@ pub struct Rule {
 impl Rule {
     fn matches(&self, path: &Path) -> bool {
         path.strip_prefix(&self.folder).is_ok_and(|name| fits(&self.failing.pattern, name))
+    }
+
+    /// Returns the pages of a file that it lets nobody read, if it is of pages and of this file.
+    pub(super) fn pages(&self, path: &Path) -> Option<Range<u64>> {
+        let first = self.failing.first - 1;
+        let is_of_it = self.failing.operation == Operation::Load && self.matches(path);
+        is_of_it.then(|| first..first.saturating_add(self.failing.times))
+    }
+
+    pub(super) fn key(&self) -> Key {
+        self.key
+    }
+
+    /// Returns a path as the report has it.
+    pub(super) fn shown(&self, path: &Path) -> PathBuf {
+        path.strip_prefix(&self.folder).unwrap_or(path).to_owned()
     }
 }
 
@@ -107,7 +127,7 @@ pub struct Refused {
     pub error: c_int,
     /// The files that are not written, by the paths of the volume. Of a sync of some files: all of them.
     pub files: BTreeSet<PathBuf>,
-    failures: Vec<Failure>,
+    pub(super) failures: Vec<Failure>,
 }
 
 /// Returns what a call does with which descriptor; None if it names a file by its path, or is no such call.
@@ -131,6 +151,7 @@ impl Kernel {
             return Err(Fatal("calls count from 1".into()));
         }
         let folder = self.data_of(node, folder)?;
+        self.disks[node].page_rules += u64::from(failing.operation == Operation::Load);
         self.disks[node].rules.push(Rule { key, folder, failing, seen: 0 });
         Ok(())
     }
@@ -138,6 +159,8 @@ impl Kernel {
     /// Removes the rules of a fault. What has failed by them stays known.
     pub(super) fn stop_failing(&mut self, key: Key) {
         for disk in &mut self.disks {
+            let is_of_pages = |rule: &Rule| rule.key == key && rule.failing.operation == Operation::Load;
+            disk.page_rules += u64::from(disk.rules.iter().any(is_of_pages));
             disk.rules.retain(|rule| rule.key != key);
         }
     }
@@ -181,7 +204,7 @@ impl Kernel {
                 PathBuf::from(OsStr::from_bytes(rule.failing.pattern.as_bytes()))
             } else {
                 let Some(path) = paths.iter().find(|path| rule.matches(path)) else { continue };
-                path.strip_prefix(&rule.folder).unwrap_or(path).to_owned()
+                rule.shown(path)
             };
             rule.seen += 1;
             let Failing { first, times, error, .. } = rule.failing;

@@ -55,7 +55,7 @@ impl Area {
     }
 
     /// Returns the pages of the file in a range of the memory.
-    fn pages(&self, memory: &Range<u64>) -> Range<u64> {
+    pub fn pages(&self, memory: &Range<u64>) -> Range<u64> {
         let begin = memory.start.max(self.memory.start) - self.memory.start;
         let end = memory.end.min(self.memory.end) - self.memory.start;
         (self.offset + begin) / PAGE..(self.offset + end).div_ceil(PAGE)

@@ -13,6 +13,7 @@ mod full;
 mod futex;
 mod interfaces;
 mod keeping;
+mod loads;
 mod loops;
 mod names;
 mod network;
@@ -252,6 +253,8 @@ pub struct Process {
     pub alarm: signals::Alarm,
     /// The process whose memory it has, until it executes another program.
     pub memory_of: Option<ProcessId>,
+    /// What it cannot use of its memory.
+    pub memory: loads::Memory,
 }
 
 /// A machine of the simulation.

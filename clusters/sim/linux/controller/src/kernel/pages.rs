@@ -36,6 +36,13 @@ pub struct Changes {
     pages: BTreeMap<u64, Vec<u8>>,
 }
 
+impl Changes {
+    /// Returns the numbers of the pages.
+    pub fn numbers(&self) -> impl Iterator<Item = u64> + '_ {
+        self.pages.keys().copied()
+    }
+}
+
 /// Calls a function with each page of a file in a range that is not in a hole. The last page of a file is filled up with zeros.
 fn each_page(file: &File, range: Range<u64>, mut visit: impl FnMut(u64, &[u8])) -> io::Result<()> {
     if range.is_empty() {

@@ -10,6 +10,7 @@ use std::os::fd::AsRawFd;
 use libc::{c_int, pid_t};
 
 use super::dispatch::{natively, After, Outcome};
+use super::loads::Memory;
 use super::signals::{Alarm, Coming};
 use super::{
     Descriptor, Fatal, Kernel, NodeId, ObjectId, Process, ProcessId, Resume, Run, State, Thread, ThreadId, Wait,
@@ -97,6 +98,7 @@ impl Kernel {
             threads: Vec::new(),
             chance: Chance::new(self.settings.seed, &format!("process {process}")),
             memory_of,
+            memory: parent.map_or_else(Memory::default, |parent| self.processes[parent].memory.clone()),
         });
         process
     }
@@ -201,6 +203,7 @@ impl Kernel {
         }
         self.wake_for_locks();
         self.processes[process].memory_of = None;
+        self.processes[process].memory = Memory::default();
         self.workers.remove(&process);
         if let Ok(name) = self.root.read_of(tid, "comm") {
             name.trim_end().clone_into(&mut self.processes[process].program);

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::time::Duration;
 
 use super::dispatch::{After, Outcome};
+use super::loads::Use;
 use super::loops::Steps;
 use super::objects::Kind;
 use super::signals::may_be_made_again;
@@ -152,10 +153,13 @@ impl Kernel {
         }
         let mut signal = 0;
         loop {
-            let stop = match self.advance(thread, signal)? {
+            let mut stop = match self.advance(thread, signal)? {
                 Ran::Loops => return Ok(()),
                 Ran::Stopped(stop) => stop,
             };
+            if stop == Stop::Call && self.has_new_pages(thread)? {
+                stop = self.withhold_before_call(thread)?;
+            }
             signal = 0;
             let is_made_again = std::mem::take(&mut self.threads[thread].signals.is_made_again);
             match stop {
@@ -195,11 +199,17 @@ impl Kernel {
                 }
                 Stop::Executed => self.replaced(self.threads[thread].process, tid)?,
                 Stop::Other | Stop::CallEnded => {}
-                Stop::Signal(number) => {
-                    if number == libc::SIGSEGV && self.read_counter(thread)? {
-                        continue;
-                    }
-                    if number == libc::SIGBUS && self.goes_on_from_hole(thread)? {
+                Stop::Signal(mut number) => {
+                    if number == libc::SIGSEGV {
+                        if self.read_counter(thread)? {
+                            continue;
+                        }
+                        match self.uses_page(thread)? {
+                            Use::Own => {}
+                            Use::Again => continue,
+                            Use::Unread => number = self.bus_error(tid),
+                        }
+                    } else if number == libc::SIGBUS && self.goes_on_from_hole(thread)? {
                         continue;
                     }
                     self.counts.signals += 1;
@@ -307,7 +317,7 @@ impl Kernel {
     }
 
     /// Lets a thread make the call again that it had with these registers.
-    fn stand_before_call(tid: libc::pid_t, at_call: &Registers) -> Run<()> {
+    pub(super) fn stand_before_call(tid: libc::pid_t, at_call: &Registers) -> Run<()> {
         let mut registers = *at_call;
         registers.rax = registers.orig_rax;
         registers.orig_rax = u64::MAX;
@@ -482,6 +492,7 @@ impl Kernel {
                     self.set_descriptor(thread, number, object, flags & libc::SOCK_CLOEXEC != 0);
                 }
             }
+            After::Mapped if is_done => self.withhold(thread)?,
             After::Bound if is_done => self.bound_unix(thread),
             After::Duplicated(closes_at_exec) if is_done => {
                 self.duplicated(thread, registers.rdi, result as i32, closes_at_exec);

@@ -99,6 +99,16 @@ impl Kernel {
         harmless & bit(signal) == 0
     }
 
+    /// Returns the signal of a page that could not be read: nobody can block or ignore it, so it ends such a process.
+    pub(super) fn bus_error(&self, tid: pid_t) -> c_int {
+        let signals = self.signals(tid);
+        if (signals.blocked | signals.ignored) & bit(libc::SIGBUS) == 0 {
+            libc::SIGBUS
+        } else {
+            libc::SIGKILL
+        }
+    }
+
     /// A signal waits for a process: a blocked thread that takes it leaves its call.
     pub(super) fn notice_signal(&mut self, process: ProcessId, signal: c_int) {
         self.tell_descriptors(process, signal);
