@@ -18,7 +18,7 @@ from harness.errors import InfrastructureError
 from harness.world import Failed, Lost, SlowSyncs
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from harness.world import Disturbance, Failing
 
@@ -87,13 +87,14 @@ class Event:
 
     Attributes:
         kind: `connected`, `failed`, `bytes`, `ended` or `reset` of a connection, `exited` of a program, `arrived` of a probe,
-            `stands` of a wait for a step of a disk.
+            `stands` of a wait for a step of a disk, `passed` of a wait for a message.
         id: The number of the connection, the program, the probe or the wait.
         number: The error of `failed`, the status of `exited`, as waitpid returns it, the delay of `arrived` in nanoseconds, or
             the program of `stands`.
-        content: The bytes of `bytes`.
+        content: The bytes of `bytes` and `passed`.
         damaged: Of a probe: whether its checksum is wrong.
         step: The step of `stands`, as the controller tells it.
+        link: The sender and the receiver of `passed`.
     """
 
     kind: str
@@ -102,6 +103,7 @@ class Event:
     content: bytes = b""
     damaged: bool = False
     step: str = ""
+    link: tuple[str, str] = ("", "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -339,6 +341,15 @@ class Controller:
         """Removes the rules of a fault. What a cut has kept from arriving comes with its next retransmission."""
         self._say(f"mend {key}")
 
+    def hear(self, wait: int, links: Iterable[tuple[str, str]], *, nth: int, has: bytes) -> None:
+        """Waits for the n-th message from now on with a text, on one of some links; an event `passed` tells it."""
+        ends = " ".join(f"{source} {target}" for source, target in sorted(links))
+        self._say(f"hear {wait} {nth} -{has.hex()} {ends}")
+
+    def ignore(self, wait: int) -> None:
+        """Ends what `hear` began."""
+        self._say(f"ignore {wait}")
+
     def dropped(self, key: int) -> dict[tuple[str, str], int]:
         """Returns how many messages the cuts of a fault have kept from arriving, by direction."""
         self._say(f"dropped {key}")
@@ -540,6 +551,9 @@ def _event(kind: str, rest: str) -> Event:
             return Event(kind=kind, id=int(first), number=int(others[0]))
         case "stands":
             return Event(kind=kind, id=int(first), number=int(others[0]), step=" ".join(others[1:]))
+        case "passed":
+            source, target, content = others
+            return Event(kind=kind, id=int(first), link=(source, target), content=bytes.fromhex(content))
         case "arrived":
             return Event(kind=kind, id=int(first), number=int(others[0]), damaged=others[1] == "1")
         case _:

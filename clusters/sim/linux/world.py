@@ -25,10 +25,10 @@ from clusters.sim.node_clock import TRUE_SPEED
 from clusters.sim.steps import HELD_NS
 from harness.clock import VIRTUAL_WALL_START_S, run_virtual
 from harness.ends import shell_status
-from harness.errors import InfrastructureError, InputError, NodeError
+from harness.errors import InputError, NodeError
 from harness.randomness import stream
 from harness.units import NS_PER_MS, NS_PER_S
-from harness.world import Arrival, DiskSteps, Execution, Lost
+from harness.world import Arrival, DiskSteps, Execution, Lost, PassedMessage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
         Failing,
         Losing,
         Pair,
-        PassedMessage,
         RareMessage,
         SlowSyncs,
     )
@@ -116,6 +115,7 @@ class LinuxWorld:
         self._planned = 0
         # For each probe so far: the arrivals of its pair, and its number.
         self._probes: list[tuple[list[Arrival], int]] = []
+        self._heard: list[asyncio.Future[PassedMessage]] = []
         self._strobes: dict[str, int] = {}  # for each clock that jumps to and fro, the number of its fault
         self.loses_power = False
         self._calls_log: Path | None = None
@@ -248,6 +248,8 @@ class LinuxWorld:
             return False
         if event.kind == "stands":
             return self._stands(event)
+        if event.kind == "passed":
+            return self._passed(event)
         if event.kind == "arrived":
             arrivals, number = self._probes[event.id]
             arrivals.append(Arrival(number=number, delay_ns=event.number, damaged=event.damaged))
@@ -328,13 +330,25 @@ class LinuxWorld:
         await asyncio.sleep(wait_s)
         return None
 
-    async def message(self, links: AbstractSet[Pair], *, nth: int, has: bytes) -> PassedMessage:  # noqa: ARG002
-        """Refuses: the controller shows no messages.
+    async def message(self, links: AbstractSet[Pair], *, nth: int, has: bytes) -> PassedMessage:
+        """Waits for a message between nodes; see `harness.world.World`."""
+        future: asyncio.Future[PassedMessage] = asyncio.get_running_loop().create_future()
+        self._heard.append(future)
+        wait = len(self._heard) - 1
+        self.controller.hear(wait, links, nth=nth, has=has)
+        try:
+            return await future
+        finally:
+            self.controller.ignore(wait)
 
-        Raises:
-            InfrastructureError: Always; the trigger `packet` is refused before the run.
-        """
-        raise InfrastructureError("programs by seed show Labrys no messages, so nothing can wait for one")
+    def _passed(self, event: Event) -> bool:
+        """Tells who waits of a message. Returns whether somebody does."""
+        future = self._heard[event.id]
+        if future.done():
+            return False
+        source, target = event.link
+        future.set_result(PassedMessage(source=source, target=target, content=event.content))
+        return True
 
     async def log_line(self, nodes: AbstractSet[str], pattern: str) -> tuple[str, str]:
         """Waits for a line in the log of one of these nodes; see `harness.world.World`."""

@@ -236,3 +236,39 @@ def test_processes_talk_over_unix_sockets(tmp_path: Path) -> None:
     with nodes(tmp_path) as run:
         lines = said(run, "n1", started(run, "n1", UNIX))
     assert sorted(lines) == sorted(["b'hello' '' (0, 0)", "b'olleh' /run/own.sock", "True True", "sent True", "gone"])
+
+
+def test_the_nth_message_with_a_text_ends_a_wait(tmp_path: Path) -> None:
+    """The wait ends before the message arrives. What the nodes send right after it is held for 5 ms."""
+    with nodes(tmp_path) as run:
+        server = started(
+            run,
+            "n1",
+            """
+end = create_server(("0.0.0.0", 80)).accept()[0]
+while got := end.recv(100):
+    said(got.decode(), time.monotonic_ns())
+""",
+        )
+        run.hear(7, [("n2", "n1")], nth=2, has=b"vote")
+        started(
+            run,
+            "n2",
+            """
+time.sleep(0.1)
+end = create_connection(("10.0.0.1", 80))
+for number in range(5):
+    end.sendall(b"%s %d" % (b"vote" if number else b"hello", number))
+    time.sleep(0.001 if number == 2 else 0.05)
+""",
+        )
+        while not (events := [event for event in run.wait(run.now_ns + SECOND_NS) if event.kind == "passed"]):
+            pass
+        (event,) = events
+        assert (event.id, event.link, event.content) == (7, ("n2", "n1"), b"vote 2")
+        before = run.path_of("n1", "/root/output-n1").read_text()
+        lines = said(run, "n1", server)
+    assert ("vote 1" in before, "vote 2" in before) == (True, False)
+    texts, times = [line.rpartition(" ")[0] for line in lines], [int(line.rpartition(" ")[2]) for line in lines]
+    assert texts == ["hello 0", *(f"vote {number}" for number in range(1, 5))]
+    assert times[3] - times[2] > 3 * SECOND_NS // 1000

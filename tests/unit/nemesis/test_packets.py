@@ -11,7 +11,7 @@ import pytest
 from clusters.sim.host import Request
 from clusters.sim.rarity import HELD_NS
 from clusters.sim.world import SimWorld
-from harness.capabilities import SIMULATED, SIMULATED_MESSAGES, SWITCH, Capabilities
+from harness.capabilities import SIMULATED, SWITCH, Capabilities
 from harness.clock import Clock, run_virtual
 from harness.errors import InputError
 from harness.faults import Sight
@@ -160,15 +160,13 @@ def test_what_no_run_can_wait_for_is_refused() -> None:
     PacketPassed.prepare(parse_trigger("packet:1:any:any:x:80", 1.0), field, None)
 
 
-def test_nodes_without_a_switch_or_messages_are_refused_and_hunts_never_draw_it() -> None:
+def test_nodes_without_a_switch_are_refused_and_hunts_never_draw_it() -> None:
     """The reason is that of the capability."""
     can = Capabilities
     assert PacketPassed.lacks("n1", can(available=frozenset({SWITCH}))) is None
     assert PacketPassed.lacks("n1", can(available=frozenset({SIMULATED}))) is None
     real = PacketPassed.lacks("n1", can(available=frozenset(), missing={SWITCH: "no tun"}))
     assert real == "no fault can wait for a packet of n1, because no tun"
-    simulated = can(available=frozenset({SIMULATED}), missing={SIMULATED_MESSAGES: "bytes"})
-    assert PacketPassed.lacks("n1", simulated) == "no fault can wait for a packet of n1, because bytes"
     subject = Subject(system="toy", log_lines={}, workload="register", functions=("read",))
     drawn = for_hunts("all", subject, {"n1": can(available=frozenset({SIMULATED}))})
     assert "packet" not in {trigger.name for trigger in drawn}

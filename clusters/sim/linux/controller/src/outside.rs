@@ -17,7 +17,7 @@
 //! takes NODE | sync NODE MEAN | fail KEY NODE FOLDER OPERATION PATTERN FIRST TIMES ERROR | failed KEY | slow KEY NODE MEAN | slowed KEY
 //! link FROM TO LEAST MOST MEAN LATE | cut KEY FROM TO | disturb KEY FROM TO LOSE DUPLICATE DAMAGE DELAY JITTER HURRY RATE QUEUE | mend KEY
 //! probe ID FROM TO BYTES | dropped KEY | offset NODE NANOSECONDS | ahead NODE | speed NODE MILLIONTHS | shows NODE | calls ID | bound NODE PORT
-//! steps | want WAIT CALL PATTERN NTH NODE... | drop WAIT | noted
+//! steps | want WAIT CALL PATTERN NTH NODE... | drop WAIT | noted | hear WAIT NTH -TEXT FROM TO... | ignore WAIT
 //! connect ID ADDRESS PORT | send ID BYTES | finish ID | close ID | wait TIME | wait - | figures
 //! ```
 //!
@@ -40,12 +40,14 @@
 //! With `steps`, the disks number their changes and syncs. With `want`, a program stands still right after the NTH step of a CALL (or
 //! any) on a file that fits a pattern, on one of some nodes; the event `stands` says it, and `resume` ends that. `noted` is answered
 //! with a line for each step, and a dot: `NODE NUMBER TIME CALL -FILE OTHERS CHANGE...`; see `kernel::steps`.
+//! With `hear`, the NTH message with bytes of a program that has a text, on one of some links, is the event `passed`, and the nodes'
+//! messages after it are held for a moment. `ignore` ends that.
 //! After `power`, the other ends of the connections of a program hear nothing of its end.
 //! `wait` is answered with `at TIME`, an event a line, and a dot:
 //!
 //! ```text
 //! connected ID | failed ID ERROR | bytes ID BYTES | ended ID | reset ID | exited ID STATUS | arrived ID DELAY DAMAGED
-//! stands WAIT PROGRAM STEP
+//! stands WAIT PROGRAM STEP | passed WAIT FROM TO BYTES
 //! ```
 //!
 //! `dropped` is answered with lines `FROM TO COUNT` and a dot, and `figures` with `digest DIGITS`, `trace DIGITS`, figures, and a dot.
@@ -65,8 +67,9 @@ use std::time::Duration;
 use crate::calls;
 use crate::digest::Digest;
 use crate::kernel::{
-    watch, Clock, Disturbance, Event, Failing, Fatal, Kernel, Kind, Losing, Loss, Nanos, Node, NodeId, ObjectId,
-    Outside, Phase, ProcessId, Run, Settings, Wanted, MICROSECOND, MILLISECOND, MONOTONIC_START, REALTIME_START,
+    watch, Awaited, Clock, Disturbance, Event, Failing, Fatal, Kernel, Kind, Losing, Loss, Nanos, Node, NodeId,
+    ObjectId, Outside, Passed, Phase, ProcessId, Run, Settings, Wanted, MICROSECOND, MILLISECOND, MONOTONIC_START,
+    REALTIME_START,
 };
 use crate::start::{Root, SharedPages};
 
@@ -494,6 +497,18 @@ impl Driven {
             "drop" => {
                 self.kernel.steps.wanted.remove(&value(words, line)?);
             }
+            "hear" => {
+                let (number, left) = (value(words, line)?, value(words, line)?);
+                let has = bytes_of(word(words, line)?.trim_start_matches('-'))?;
+                let mut links = BTreeSet::new();
+                while let Some(from) = words.next() {
+                    links.insert((self.node(from)?, self.node(word(words, line)?)?));
+                }
+                self.kernel.passing.awaited.insert(number, Awaited { links, left, has });
+            }
+            "ignore" => {
+                self.kernel.passing.awaited.remove(&value(words, line)?);
+            }
             "mend" => self.kernel.mend(value(words, line)?),
             "cut" | "disturb" | "probe" => {
                 let number = value(words, line)?;
@@ -601,6 +616,10 @@ impl Driven {
         }
         for probe in self.kernel.links.probed.drain(..) {
             let _ = writeln!(events, "arrived {} {} {}", probe.id, probe.delay, u8::from(probe.is_damaged));
+        }
+        for Passed { wait, from, to, bytes } in self.kernel.passing.passed.drain(..) {
+            let (from, to) = (&self.kernel.nodes[from].name, &self.kernel.nodes[to].name);
+            let _ = writeln!(events, "passed {wait} {from} {to} {}", digits_of(&bytes));
         }
         for (wanted, place, first) in std::mem::take(&mut self.kernel.steps.reached) {
             let program = self.programs.iter().find(|(_, of)| **of == first).map_or(0, |(id, _)| *id);

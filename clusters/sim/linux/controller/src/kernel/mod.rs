@@ -20,6 +20,7 @@ mod network;
 mod objects;
 mod options;
 mod pages;
+mod passing;
 mod processes;
 mod running;
 mod signals;
@@ -55,6 +56,7 @@ pub use disk::Loss;
 pub use errors::{Failing, Failure};
 pub use network::{Disturbance, Message};
 pub use objects::{Kind, Object};
+pub use passing::{Awaited, Passed};
 pub use running::watch;
 pub use steps::Wanted;
 pub use tcp::Phase;
@@ -333,6 +335,7 @@ pub struct Kernel {
     /// The Unix sockets with a name.
     unix: BTreeMap<unix::Place, ObjectId>,
     pub links: network::Links,
+    pub passing: passing::Passing,
     /// What is not durable on the disk of each node.
     disks: Vec<disk::Disk>,
     /// The calls that failed by the rules of faults.
@@ -396,6 +399,7 @@ impl Kernel {
         let seed = settings.seed;
         Self {
             links: network::Links::new(seed, nodes.len()),
+            passing: passing::Passing::default(),
             disks: nodes.iter().map(|node| disk::Disk::new(seed, &node.name)).collect(),
             failures: Vec::new(),
             slow: Vec::new(),

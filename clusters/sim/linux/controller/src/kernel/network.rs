@@ -345,15 +345,26 @@ impl Kernel {
     pub(super) fn send(&mut self, object: ObjectId, message: Message) {
         let from = self.objects[object].node;
         let to = self.stream(object).peer_node;
-        let bytes = if let Message::Bytes { bytes, .. } = &message { bytes.len() } else { 0 };
-        let at = self.now + self.links.delay(from, to, Sent::new(self.now, bytes, false));
+        let bytes: &[u8] = if let Message::Bytes { bytes, .. } = &message { bytes } else { &[] };
+        let held = self.held(from, to, bytes);
+        let at = self.now + held + self.links.delay(from, to, Sent::new(self.now, bytes.len(), false));
         let place = self.links.orders.entry(object).or_default().next_place();
         self.at(at, Event::Message { message, of: Some((object, place)) });
+    }
+
+    /// Returns for how long a message with some bytes is held, beside its delay.
+    fn held(&mut self, from: NodeId, to: NodeId, bytes: &[u8]) -> Nanos {
+        let outside = self.outside.as_ref().map(|outside| outside.node);
+        if from == to || outside == Some(from) || outside == Some(to) {
+            return 0;
+        }
+        self.passing.sent(self.now, from, to, bytes)
     }
 
     /// Sends a datagram.
     pub(super) fn send_to(&mut self, source: NodeId, from: SocketAddrV4, to: SocketAddrV4, bytes: &[u8]) {
         let Some(target) = self.node_at(source, *to.ip()) else { return };
+        let held = self.held(source, target, bytes);
         let passage = self.links.passage(source, target, Sent::new(self.now, bytes.len(), true));
         if passage.is_lost || passage.is_damaged {
             return;
@@ -361,7 +372,7 @@ impl Kernel {
         for delay in std::iter::once(passage.delay).chain(passage.again) {
             let bytes = bytes.to_owned();
             let message = Message::Datagram { from, to, source, target, bytes };
-            self.at(self.now + delay, Event::Message { message, of: None });
+            self.at(self.now + held + delay, Event::Message { message, of: None });
         }
     }
 

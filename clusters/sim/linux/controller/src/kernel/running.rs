@@ -123,6 +123,7 @@ impl Kernel {
     pub(super) fn has_news(&self) -> bool {
         !self.links.probed.is_empty()
             || !self.steps.reached.is_empty()
+            || !self.passing.passed.is_empty()
             || self.outside.as_ref().is_some_and(Outside::hears)
     }
 
