@@ -2,7 +2,7 @@
 
 They go through as many nodes as the system allows, because nodes may hold different data. If a node answers reads only
 while it leads, Labrys reads the leader first, and then moves the leadership to each other node in turn. If the leadership
-cannot move, Labrys reads only the leader.
+cannot move, Labrys reads only the leader. If a node answers reads from its own state, Labrys does not read it while it stays out.
 """
 
 from __future__ import annotations
@@ -60,7 +60,8 @@ async def read_nodes(
         stop: Set when the run is interrupted; then no other node is read.
         lead_timeout_s: The time limit for a node to become the leader, if this is necessary.
         phases: Measures the time for each node.
-        out: Nodes that stay out, each with the reason; they are not made the leader.
+        out: Nodes that stay out, each with the reason; they are not made the leader, nor read if they answer from their own
+            state.
         moves: Whether the leadership may be moved; it cannot in a system that does not work.
 
     Yields:
@@ -92,13 +93,14 @@ async def read_nodes(
 
 def _allowed(service: Service, leader: Node | None, out: Mapping[str, str], *, moves: bool) -> dict[str, str | None]:
     """Returns None for each node that may be read, and for others the reason as a clause about the node."""
+    stayed_out = {
+        node.name: f"stayed out: it {out[node.name]}" if node.name in out and node != leader else None
+        for node in service.nodes
+    }
     if not service.reads_need_leader:
-        return {node.name: None for node in service.nodes}
+        return stayed_out if service.reads_own_state else dict.fromkeys(stayed_out)
     if moves:
-        return {
-            node.name: f"stayed out: it {out[node.name]}" if node.name in out and node != leader else None
-            for node in service.nodes
-        }
+        return stayed_out
     does = "did not work again" if service.moves_leadership else "does not move the leadership"
     immovable = f"and {service.system.name} {does}"
     if leader is None:

@@ -3,7 +3,7 @@
 Replicas that have applied the same entries of a log must have the same state. So Labrys compares each group of nodes at the
 same applied index, and a node that lags does not hide two that differ. If not all nodes are at the same index, Labrys dumps
 them again for a bounded time, because lagging nodes may catch up. Replicas without a common log must become equal in this time:
-the last state of each node counts.
+the last state of each node counts, but for nodes that stayed out after healing.
 """
 
 from __future__ import annotations
@@ -106,8 +106,7 @@ async def compare_replicas(service: Service, *, clock: Clock, without: Collectio
                 dumps.add(state)
         elapsed_s = clock.now_s() - start_s
         if dumps.met(name for name in names if name not in without) or elapsed_s >= SETTLE_S:
-            compared = dumps.compared(names, seconds=elapsed_s)
-            return replace(compared, out=[name for name in names if name in without], from_ns=start_ns)
+            return replace(dumps.compared(names, seconds=elapsed_s, without=without), from_ns=start_ns)
         await asyncio.sleep(POLL_S)
 
 
@@ -141,16 +140,17 @@ class Dumps:
             return all(_equal(first, other) for other in others)
         return any(wanted <= {state.node for state in group} for group in self._at.values())
 
-    def compared(self, names: Iterable[str], *, seconds: float) -> Replicas:
-        """Compares the states at each index.
+    def compared(self, names: Iterable[str], *, seconds: float, without: Collection[str] = ()) -> Replicas:
+        """Compares the states at each index, and without a common log those of the nodes that had to become equal.
 
         Args:
             names: All nodes, in order.
             seconds: The duration of the dumps.
+            without: The names of nodes that stayed out.
         """
         names = tuple(names)
         states: dict[int | None, list[ReplicaState]] = {index: self._at[index] for index in sorted(self._at)}
-        states[None] = [self._unplaced[name] for name in names if name in self._unplaced]
+        states[None] = [self._unplaced[name] for name in names if name in self._unplaced and name not in without]
         nodes_at = {index: list(dict.fromkeys(state.node for state in group)) for index, group in states.items()}
         first: list[Difference] = []
         count = 0
@@ -161,10 +161,11 @@ class Dumps:
         result = Replicas(
             applied={name: self._applied.get(name) for name in names},
             compared={index: nodes for index, nodes in nodes_at.items() if len(nodes) > 1},
-            unplaced=nodes_at[None],
+            unplaced=[name for name in names if name in self._unplaced],
             differing=first,
             differing_keys=count,
             seconds=seconds,
+            out=[name for name in names if name in without],
         )
         return replace(result, keys=len({key for state in states[result.largest] for key in state.state}))
 

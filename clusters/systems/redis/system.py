@@ -41,7 +41,7 @@ from harness.system import System
 from harness.traits import Tier
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from clusters.systems.redis.client import RedisClient
     from harness.cluster import Cluster
@@ -148,6 +148,12 @@ class RedisSystem(System):
                 return RedisStreams(where, owner=owner)
         return CLIENTS[self.workload](where)
 
+    async def named_masters(self) -> Collection[str | None]:
+        """Returns the nodes that sentinels name as the master, with None for a foreign address; empty if none answers."""
+        sentinels = self._services[1]
+        views = await asyncio.gather(*(sentinels.master(node, TIMEOUT_S) for node in sentinels.nodes))
+        return {self.name_at(view.get("ip")) for view in views if view is not None}
+
     def name_at(self, address: Any) -> str | None:
         """Returns the name of the node with an address; None if no node has it."""
         return next((node.name for node in self.cluster.nodes if node.address == address), None)
@@ -158,6 +164,7 @@ class Servers(Service):
 
     role = "redis"
     dumps_replicas = True
+    reads_own_state = True
 
     def __init__(self, system: RedisSystem, options: RedisOptions) -> None:
         super().__init__(system)
@@ -192,37 +199,57 @@ class Servers(Service):
         remote.write(f"{DATA_DIR}/redis.conf", "\n".join(lines) + "\n")
 
     async def until_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
-        """Waits until each server answers; the sentinels then wait for one master with all replicas."""
-        examine = partial(self._examine, connected=False)
+        """Waits until each server answers and, if sentinels run, has the changes of the master that they name."""
+
+        async def examine(asked: Sequence[Node]) -> tuple[Mapping[str, str], Sequence[Node]]:
+            return await self._examine(asked, await self._redis.named_masters())
+
         await wait_until_complete(self, nodes, timeout_s, examine, system_name="Redis")
 
     async def complete(self, timeout_s: float) -> None:
-        """Waits until each replica is connected to its master, before the sentinels start.
+        """Waits until each replica has the changes of its master, before the sentinels start.
 
         A sentinel asks the master for its replicas at its start, and then only every 10 s.
         """
-        examine = partial(self._examine, connected=True)
+        examine = partial(self._examine, named={self.nodes[0].name})
         await wait_until_complete(self, self.nodes, timeout_s, examine, system_name="Redis")
 
-    async def _examine(self, nodes: Sequence[Node], *, connected: bool) -> tuple[Mapping[str, str], Sequence[Node]]:
+    async def _examine(
+        self, asked: Sequence[Node], named: Collection[str | None]
+    ) -> tuple[Mapping[str, str], Sequence[Node]]:
         """Returns what each server lacks, and those that do not answer; see `wait_until_complete`.
 
         Args:
-            nodes: The nodes.
-            connected: Whether replicas must be connected to their master.
+            asked: The nodes that have to be ready.
+            named: The masters that sentinels name. If empty, a server only has to answer.
         """
-        statuses = await asyncio.gather(*(self.statuses(node, TIMEOUT_S) for node in nodes))
-        silent = [node for node, of_node in zip(nodes, statuses, strict=True) if not of_node]
+        statuses = [
+            status
+            for of_node in await asyncio.gather(*(self.statuses(node, TIMEOUT_S) for node in self.nodes))
+            for status in of_node
+        ]
+        answering = {status.node for status in statuses}
+        silent = [node for node in asked if node.name not in answering]
         lacking = {node.name: "does not answer" for node in silent}
-        if connected:
-            lacking |= {status.node: ALONE for of_node in statuses for status in of_node if is_alone(status)}
+        if named:
+            behind = lag(statuses, named)
+            lacking |= {node.name: behind[node.name] for node in asked if node.name in behind}
         return lacking, silent
 
     async def statuses(self, node: Node, timeout_s: float) -> Sequence[NodeStatus]:
-        """Returns what a server says in ROLE: its role, its master, and its offset in the stream of replication."""
+        """Returns what a server says in ROLE: its role, its master or its replicas, and its offset in their stream."""
         match await answer_of(node, PORT, timeout_s, "ROLE"):
-            case ["master", int(offset), *_]:
-                return (NodeStatus(node=node.name, role="leader", leader=node.name, applied_index=offset),)
+            case ["master", int(offset), [*replicas]]:
+                names = [self._redis.name_at(address) for address, *_ in replicas]
+                return (
+                    NodeStatus(
+                        node=node.name,
+                        role="leader",
+                        leader=node.name,
+                        applied_index=offset,
+                        details={"replicas": [name for name in names if name is not None]},
+                    ),
+                )
             case ["slave", str(address), _, str(state), int(offset)]:
                 master = self._redis.name_at(address)
                 return (
@@ -267,12 +294,40 @@ class Servers(Service):
         return ReplicaState(node=node.name, applied_index=None, state=state)
 
 
-ALONE = "is a replica that is not connected to its master"
+def listed(master: NodeStatus) -> Collection[str]:
+    """Returns the nodes of the replicas to which a master sends its changes, as it says."""
+    names = (master.details or {}).get("replicas")
+    return [str(name) for name in names] if isinstance(names, list) else ()
 
 
-def is_alone(status: NodeStatus) -> bool:
-    """Returns whether a server is a replica that is not connected to its master."""
-    return status.role == "follower" and (status.details or {}).get("link") != "connected"
+def lag(statuses: Sequence[NodeStatus], named: Collection[str | None]) -> Mapping[str, str]:
+    """Returns why servers may lack changes of the one master that the sentinels name, as a clause for each node.
+
+    A master and a replica can each take their connection for alive after the other one has dropped it, if resets are lost. So
+    both are asked: a master lists the replicas to which it sends its changes.
+
+    Args:
+        statuses: What the servers that answer say of themselves.
+        named: The masters that sentinels name.
+    """
+    masters = [status for status in statuses if status.role == "leader"]
+    newest = max((status.applied_index or 0 for status in masters), default=0)
+    lacking = {}
+    for status in statuses:
+        details = status.details or {}
+        offset = status.applied_index or 0
+        if {status.node} == set(named):
+            if status.role != "leader":
+                lacking[status.node] = "is no master, though the sentinels name it"
+        elif status.role == "leader":
+            lacking[status.node] = f"is a master, and the sentinels name {', '.join(map(str, named))}"
+        elif details.get("link") != "connected":
+            lacking[status.node] = "is a replica that is not connected to its master"
+        elif not any(master.node == status.leader and status.node in listed(master) for master in masters):
+            lacking[status.node] = f"is a replica that {status.leader} does not list"
+        elif offset < newest:
+            lacking[status.node] = f"is a replica with {offset:,} of {newest:,} bytes of changes"
+    return lacking
 
 
 # The command that reads a whole value of a type.
@@ -324,12 +379,12 @@ class Sentinels(Service):
         remote.write(f"{DATA_DIR}-sentinel/sentinel.conf", "\n".join(lines) + "\n")
 
     async def until_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
-        """Waits until all sentinels know each other and one master, and all other servers follow it and have its changes."""
+        """Waits until the sentinels know each other, all replicas, and a master that answers them."""
         await wait_until_complete(self, nodes, timeout_s, self._examine, system_name="Redis")
 
     async def statuses(self, node: Node, timeout_s: float) -> Sequence[NodeStatus]:
         """Returns the master that a sentinel names, and the epoch of its configuration as the term."""
-        master = await self._master(node, timeout_s)
+        master = await self.master(node, timeout_s)
         if master is None:
             return ()
         epoch = master.get("config-epoch", "")
@@ -340,7 +395,7 @@ class Sentinels(Service):
             ),
         )
 
-    async def _master(self, node: Node, timeout_s: float) -> Mapping[str, str] | None:
+    async def master(self, node: Node, timeout_s: float) -> Mapping[str, str] | None:
         """Returns what a sentinel says of the master; None if it does not answer in time."""
         answer = await answer_of(node, SENTINEL_PORT, timeout_s, "SENTINEL", "MASTER", MASTER)
         if not isinstance(answer, list) or len(answer) % 2:
@@ -348,38 +403,18 @@ class Sentinels(Service):
         return {str(name): str(value) for name, value in zip(answer[::2], answer[1::2], strict=True)}
 
     async def _examine(self, nodes: Sequence[Node]) -> tuple[Mapping[str, str], Sequence[Node]]:
-        views = await asyncio.gather(*(self._master(node, TIMEOUT_S) for node in nodes))
-        servers = self.system.front()
-        roles = [
-            status
-            for some in await asyncio.gather(*(servers.statuses(node, TIMEOUT_S) for node in servers.nodes))
-            for status in some
-        ]
+        views = await asyncio.gather(*(self.master(node, TIMEOUT_S) for node in nodes))
         silent = [node for node, view in zip(nodes, views, strict=True) if view is None]
         lacking = {node.name: "has a sentinel that does not answer" for node in silent}
-        masters = [status.node for status in roles if status.role == "leader"]
         for node, view in zip(nodes, views, strict=True):
             if view is None:
                 continue
-            known = self._redis.name_at(view.get("ip"))
             if view.get("flags") != "master":
                 lacking[node.name] = f"has a sentinel that sees the master as {view.get('flags')}"
             elif view.get("num-other-sentinels") != str(len(self.nodes) - 1):
                 lacking[node.name] = f"has a sentinel that knows {view.get('num-other-sentinels')} other sentinels"
-            elif view.get("num-slaves") != str(len(servers.nodes) - 1):
+            elif view.get("num-slaves") != str(len(self.system.front().nodes) - 1):
                 lacking[node.name] = f"has a sentinel that knows {view.get('num-slaves')} replicas"
-            elif masters != [known]:
-                lacking[node.name] = f"has a sentinel that names {known} as the master, and masters are {masters}"
-        newest = max((status.applied_index or 0 for status in roles if status.role == "leader"), default=0)
-        for status in roles:
-            if is_alone(status):
-                lacking[status.node] = ALONE
-            elif status.role == "follower" and (status.applied_index or 0) < newest:
-                lacking[status.node] = f"is a replica with {status.applied_index or 0:,} of {newest:,} bytes of changes"
-        answered = {status.node for status in roles}
-        lacking |= {
-            node.name: "has a server that does not answer" for node in servers.nodes if node.name not in answered
-        }
         return lacking, silent
 
 

@@ -13,6 +13,7 @@ import pytest
 
 from clusters.sim.linux.building import controller
 from clusters.sim.linux.driving import Controller, Parts
+from harness.world import Disturbance
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -127,6 +128,46 @@ def test_a_cut_that_heals_in_time_loses_nothing(cut_s: int, heard: list[str], tm
         run.wait(run.now_ns + cut_s * SECOND_NS)
         run.mend(1)
         assert said(run, "n2", client) == heard
+
+
+ECHO = SERVER.replace(
+    "kept.append(server.accept()[0])", "c = server.accept()[0]\n    while part := c.recv(9): c.sendall(part)"
+)
+LOST = Disturbance(lose=1.0)
+
+
+def test_a_lost_segment_comes_soon_after_the_losses_end(tmp_path: Path) -> None:
+    """Each retransmission meets the link of its time. The one after 1.4 s is the first after losses of 1 s."""
+    with nodes(tmp_path) as run:
+        started(run, "n1", ECHO)
+        run.wait(SECOND_NS)
+        ask = "began = time.monotonic(); c.sendall(b'x'); c.recv(1); said(round(time.monotonic() - began, 1))"
+        client = started(run, "n2", CLIENT.format(options="", action=f"{ask}; {ask}"))
+        run.wait(run.now_ns + 4_990_000_000)
+        run.disturb(1, "n2", "n1", LOST)
+        run.wait(run.now_ns + SECOND_NS)
+        run.mend(1)
+        assert said(run, "n2", client) == ["1.4", "0.0", "done"]
+
+
+@pytest.mark.parametrize(
+    ("options", "action", "heard"),
+    [
+        ("", ASK, "ETIMEDOUT 925"),
+        (LIMIT, ASK, "ETIMEDOUT 7"),
+        ("", "create_connection(('10.0.0.1', 80))", "ETIMEDOUT 127"),
+    ],
+    ids=["data", "TCP_USER_TIMEOUT", "connect"],
+)
+def test_what_is_lost_each_time_times_out(options: str, action: str, heard: str, tmp_path: Path) -> None:
+    """As without an answer: after 15 and 6 retransmissions, or when the program asks for it."""
+    with nodes(tmp_path) as run:
+        started(run, "n1", SERVER)
+        run.wait(SECOND_NS)
+        client = started(run, "n2", CLIENT.format(options=options, action=action))
+        run.wait(run.now_ns + CUT_S * SECOND_NS)
+        run.disturb(1, "n2", "n1", LOST)
+        assert said(run, "n2", client) == [heard]
 
 
 READER = """

@@ -17,7 +17,7 @@ from harness.service import ReplicaState
 from harness.verdict import Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     Dump = tuple[int | None, dict[str, Any]] | None
 
@@ -46,12 +46,12 @@ class Dumped:
         return None if dump is None else ReplicaState(node=node.name, applied_index=dump[0], state=dump[1])
 
 
-def compared(*rounds: Sequence[Dump]) -> tuple[Replicas, Dumped]:
-    """Compares replicas in virtual time."""
+def compared(*rounds: Sequence[Dump], without: Collection[str] = ()) -> tuple[Replicas, Dumped]:
+    """Compares replicas in virtual time, and waits for no node of `without`."""
     service: Any = Dumped(rounds)
 
     async def go() -> Replicas:
-        return await compare_replicas(service, clock=Clock(asyncio.get_running_loop()))
+        return await compare_replicas(service, clock=Clock(asyncio.get_running_loop()), without=without)
 
     return run_virtual(go()), service
 
@@ -140,6 +140,20 @@ def test_a_state_that_changes_at_one_index_is_a_difference() -> None:
 
     assert result.differing == [Difference(applied_index=7, key="k", values={"n1": 1}, lacking=("n1 (state 2)",))]
     assert states.replicas_equal(result).verdict is Verdict.INVALID
+
+
+def test_a_node_that_stays_out_need_not_become_equal() -> None:
+    """Without a common log, nothing says that its state has to be that of the others."""
+    old: Dump = (None, {"k": 1})
+    new: Dump = (None, {"k": 2})
+    replicas, service = compared([new, new, old, new, new], without=["n3"])
+    assert set(service.asked.values()) == {1}
+    assert states.replicas_equal(replicas).reason == (
+        "4 replicas have the same 1 key at rest. Not compared with them, because it stayed out after healing: n3 (alone)."
+    )
+
+    replicas, _ = compared([(7, {"k": 2})] * 4 + [(7, {"k": 1})], without=["n5"])
+    assert states.replicas_equal(replicas).verdict is Verdict.INVALID, "at one applied index, it has to be equal"
 
 
 def test_replicas_without_a_common_log_must_become_equal() -> None:

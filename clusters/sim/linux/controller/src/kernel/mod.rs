@@ -299,6 +299,12 @@ pub enum Event {
         message: Message,
         of: Option<(ObjectId, u64)>,
     },
+    /// A lost message of a connection is sent again; `times`: how often by then.
+    Retransmission {
+        message: Message,
+        of: Option<(ObjectId, u64)>,
+        times: u32,
+    },
     /// A stream has waited for an answer since a time.
     Silence {
         object: ObjectId,
@@ -522,6 +528,7 @@ impl Kernel {
                 Event::Timer { object, turn } => self.fire(object, turn),
                 Event::Alarm { process, turn } => self.ring(process, turn),
                 Event::Message { message, of } => self.arrive(message, of),
+                Event::Retransmission { message, of, times } => self.retransmit(message, of, times),
                 Event::Silence { object, since } => self.end_silence(object, since),
                 Event::Keep { object, turn } => self.keep_alive(object, turn),
                 Event::Outside { turn } => {

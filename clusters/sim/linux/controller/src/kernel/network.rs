@@ -1,6 +1,6 @@
 //! The network between the nodes: delays, losses and cuts of each direction, and messages on their way.
 //!
-//! A stream keeps its order and loses nothing: a lost segment comes later, at the next retransmission, as TCP sends it again. The
+//! A stream keeps its order and loses nothing: TCP sends a lost segment again, and the link decides anew what becomes of it. The
 //! time between retransmissions begins at 200 ms (1 s for a connection) and doubles (RFC 6298). Datagrams are lost for good.
 
 use std::collections::{BTreeMap, HashMap};
@@ -130,6 +130,35 @@ pub enum Message {
         sent: Nanos,
         is_damaged: bool,
     },
+}
+
+impl Message {
+    /// Returns what it has of a program's bytes, if it is one of a stream.
+    fn bytes(&self) -> &[u8] {
+        if let Self::Bytes { bytes, .. } = self {
+            bytes
+        } else {
+            &[]
+        }
+    }
+
+    /// Returns the end that waits for an answer until it arrives; `of`: the end that sent it, and its place.
+    fn waiting(&self, of: Option<(ObjectId, u64)>) -> Option<ObjectId> {
+        match self {
+            // Nobody sends again what tells of a window: the other end asks for it.
+            Self::Window { to, .. } => Some(*to),
+            _ => of.map(|(stream, _)| stream),
+        }
+    }
+
+    /// Returns the time until its first retransmission.
+    fn first_pause(&self) -> Nanos {
+        if matches!(self, Self::Connect { .. } | Self::Accepted { .. }) {
+            FIRST_CONNECT_RETRY
+        } else {
+            FIRST_RETRANSMISSION
+        }
+    }
 }
 
 /// A probe that has arrived.
@@ -304,21 +333,6 @@ impl Links {
         }
         passage
     }
-
-    /// Draws the delay of a message of a stream: what is lost or damaged is sent again, and a second copy has no effect.
-    fn delay(&mut self, from: NodeId, to: NodeId, sent: Sent) -> Nanos {
-        let mut pause = FIRST_RETRANSMISSION;
-        let mut waited = 0;
-        for _ in 0..MOST_RETRANSMISSIONS {
-            let passage = self.passage(from, to, sent);
-            if !passage.is_lost && !passage.is_damaged {
-                return waited + passage.delay;
-            }
-            waited += pause;
-            pause = (pause * 2).min(LONGEST_PAUSE);
-        }
-        waited + self.passage(from, to, sent).delay
-    }
 }
 
 /// Returns the time of the first retransmission at or after a time, of a message that was sent earlier.
@@ -345,11 +359,38 @@ impl Kernel {
     pub(super) fn send(&mut self, object: ObjectId, message: Message) {
         let from = self.objects[object].node;
         let to = self.stream(object).peer_node;
-        let bytes: &[u8] = if let Message::Bytes { bytes, .. } = &message { bytes } else { &[] };
-        let held = self.held(from, to, bytes);
-        let at = self.now + held + self.links.delay(from, to, Sent::new(self.now, bytes.len(), false));
+        let held = self.held(from, to, message.bytes());
         let place = self.links.orders.entry(object).or_default().next_place();
-        self.at(at, Event::Message { message, of: Some((object, place)) });
+        self.put_on_link(message, Some((object, place)), held, 0);
+    }
+
+    /// Sends a message of a connection, for the first time or again. What is lost or damaged is sent again after a pause, and a
+    /// second copy has no effect.
+    fn put_on_link(&mut self, message: Message, of: Option<(ObjectId, u64)>, held: Nanos, times: u32) {
+        let (from, to) = self.ends_of(&message);
+        let passage = self.links.passage(from, to, Sent::new(self.now, message.bytes().len(), false));
+        if !passage.is_lost && !passage.is_damaged {
+            self.at(self.now + held + passage.delay, Event::Message { message, of });
+        } else if times < MOST_RETRANSMISSIONS {
+            let pause = (message.first_pause() << times).min(LONGEST_PAUSE);
+            if let Some(stream) = message.waiting(of) {
+                self.sent_by(stream, false);
+            }
+            self.at(self.now + pause, Event::Retransmission { message, of, times: times + 1 });
+        }
+    }
+
+    /// Sends a message again that was lost, unless its sender has nothing to say any more.
+    pub(super) fn retransmit(&mut self, message: Message, of: Option<(ObjectId, u64)>, times: u32) {
+        let (from, _) = self.ends_of(&message);
+        let is_wanted = match (&message, of) {
+            (Message::Connect { client }, _) => self.stream(*client).phase == Phase::Connecting,
+            (_, Some((stream, _))) => !self.stream(stream).is_reset,
+            (_, None) => !self.nodes[from].is_down,
+        };
+        if is_wanted {
+            self.put_on_link(message, of, 0, times);
+        }
     }
 
     /// Returns for how long a message with some bytes is held, beside its delay.
@@ -394,8 +435,7 @@ impl Kernel {
 
     /// Answers with a reset, from the node that a message came to.
     pub(super) fn refuse(&mut self, to: ObjectId, from: NodeId, error: i32) {
-        let delay = self.links.delay(from, self.objects[to].node, Sent::new(self.now, 0, false));
-        self.at(self.now + delay, Event::Message { message: Message::Reset { to, from, error }, of: None });
+        self.put_on_link(Message::Reset { to, from, error }, None, 0, 0);
     }
 
     fn ends_of(&self, message: &Message) -> (NodeId, NodeId) {
@@ -417,11 +457,7 @@ impl Kernel {
         let is_probe = matches!(message, Message::Probe { .. });
         if self.links.is_cut(from, to) || self.nodes[to].is_down && !is_probe {
             if !is_probe && !matches!(message, Message::Datagram { .. }) {
-                // Nobody sends again what tells of a window: the other end asks for it.
-                let waiting = match message {
-                    Message::Window { to, .. } => Some(to),
-                    _ => of.map(|(stream, _)| stream),
-                };
+                let waiting = message.waiting(of);
                 self.links.held.push(Held { from, to, sent: self.now, message, of });
                 if let Some(stream) = waiting {
                     self.sent_by(stream, false);
@@ -514,12 +550,7 @@ impl Kernel {
         });
         self.links.held = held;
         for (place, held) in free.into_iter().enumerate() {
-            let first = if matches!(held.message, Message::Connect { .. }) {
-                FIRST_CONNECT_RETRY
-            } else {
-                FIRST_RETRANSMISSION
-            };
-            let at = retransmission(held.sent, self.now, first) + place as Nanos;
+            let at = retransmission(held.sent, self.now, held.message.first_pause()) + place as Nanos;
             self.at(at, Event::Message { message: held.message, of: held.of });
         }
     }
@@ -537,18 +568,6 @@ mod tests {
     fn a_retransmission_doubles_its_pause() {
         let at = |now| retransmission(0, now * MILLISECOND, FIRST_RETRANSMISSION) / MILLISECOND;
         assert_eq!([at(0), at(1), at(200), at(201), at(601)], [0, 200, 200, 600, 1400]);
-    }
-
-    #[test]
-    fn a_loss_delays_a_stream_by_whole_retransmissions() {
-        let mut links = Links::new(1, 2);
-        links.disturb(7, 0, 1, Disturbance { lose: 0.3, damage: 0.3, ..Disturbance::default() });
-        let delays: Vec<_> = (0..200).map(|_| links.delay(0, 1, SEGMENT_SENT)).collect();
-        assert!(delays.iter().any(|delay| *delay < 3 * MILLISECOND));
-        assert!(delays.iter().any(|delay| *delay > 600 * MILLISECOND));
-        assert!(delays.iter().all(|delay| delay % FIRST_RETRANSMISSION < 3 * MILLISECOND));
-        links.mend(7);
-        assert!((0..200).all(|_| links.delay(0, 1, SEGMENT_SENT) < 3 * MILLISECOND));
     }
 
     #[test]
@@ -570,7 +589,7 @@ mod tests {
             links.disturb(1, 0, to, Disturbance { rate: 1e6, queue: 40 * MILLISECOND, ..Disturbance::default() });
         }
         // A message of 1,000 bytes takes 8 ms.
-        let delays: Vec<_> = (0..10).map(|number| links.delay(0, 1 + number % 2, SEGMENT_SENT)).collect();
+        let delays: Vec<_> = (0..10).map(|number| links.passage(0, 1 + number % 2, SEGMENT_SENT).delay).collect();
         assert!(delays
             .iter()
             .zip(1..)
@@ -580,7 +599,7 @@ mod tests {
         let later = links.passage(0, 1, datagram(SECOND));
         assert!(!later.is_lost && later.delay < 11 * MILLISECOND);
         links.mend(1);
-        assert!(links.delay(0, 1, SEGMENT_SENT) < 3 * MILLISECOND);
+        assert!(links.passage(0, 1, SEGMENT_SENT).delay < 3 * MILLISECOND);
     }
 
     #[test]

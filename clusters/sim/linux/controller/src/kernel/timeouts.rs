@@ -1,7 +1,7 @@
 //! How connections of TCP end that nobody answers: retransmissions that come to their end, and keepalive. Source: tcp(7).
 //!
-//! A direction that is cut, or a node without power, answers nothing. A message that cannot arrive counts from then on, and so
-//! does one whose answer cannot come back. A lost message is only late: it comes with a retransmission (`network`).
+//! A direction that is cut, or a node without power, answers nothing. A message that cannot arrive or is lost counts from then on,
+//! and so does one whose answer cannot come back.
 
 use libc::{c_int, ETIMEDOUT};
 
