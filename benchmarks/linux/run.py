@@ -1,10 +1,10 @@
 """Systems as they are released in virtual time, beside the same run on nodes of this machine.
 
 `python -m benchmarks linux [--seconds 20] [--runs 3] [--simulated] [--all-stop]`: for each system, virtual seconds for a second
-on one core, from the start of the nodes to the end of the final reads. A run on nodes takes one second for a second, so its
-column is the time of the same phases. `--simulated` leaves the nodes out; they need root. On a machine with other work, the
-processor time of the whole run, that of Labrys included, says more than the speed. `--all-stop` lets programs answer no call
-themselves.
+on one core, from the start of the nodes to the end of the final reads, and during the workload alone. A run on nodes takes one
+second for a second, so its column is the time of the same phases. `--simulated` leaves the nodes out; they need root. On a
+machine with other work, the processor time of the whole run, that of Labrys included, says more than the speed. `--all-stop` lets
+programs answer no call themselves.
 
 `--pairs N [--trace-all] [--systems NAME,NAME] [--digests FILE]` measures nothing: it carries out N pairs of runs of each
 system, and says how many did the same; see `pairs.py`. The file `tests/by-seed.toml` in the folder of a system has its options.
@@ -58,9 +58,9 @@ def carried_out(system: str, seed: int, words: tuple[str, ...]) -> tuple[dict[st
         return document, processor_s() - before_s
 
 
-def real_s(results: dict[str, Any]) -> float:
-    """Returns the real time of the phases in which the nodes run."""
-    phases = [phase for phase in results["phases"] if phase["name"] in PHASES and phase["node"] is None]
+def real_s(results: dict[str, Any], *names: str) -> float:
+    """Returns the real time of some phases; without names, of those in which the nodes run."""
+    phases = [phase for phase in results["phases"] if phase["name"] in (names or PHASES) and phase["node"] is None]
     return float(sum(phase["end_s"] - phase["start_s"] for phase in phases))
 
 
@@ -95,9 +95,10 @@ def main() -> int:
     limit = ("--time-limit", str(options.seconds))
     more = ("--all-stop",) if options.all_stop else ()
     print(
-        f"| {'system':<10} | virtual s a second | processor s | runs | calls | stops | run on nodes | ratio of the times |"
+        f"| {'system':<10} | virtual s a second | in the workload | processor s | runs "
+        "| calls | stops | run on nodes | ratio of the times |"
     )
-    print("|---|---|---|---|---|---|---|---|")
+    print("|---|---|---|---|---|---|---|---|---|")
     for system, words in systems.items():
         both = [
             carried_out(system, seed, ("--cluster", "sim", *words, *limit, *more))
@@ -106,6 +107,7 @@ def main() -> int:
         runs = [run for run, _ in both]
         used_s = statistics.median(time_s for _, time_s in both)
         speeds = [run["execution"]["figures"]["time"] / NS / real_s(run) for run in runs]
+        in_workload = statistics.median(options.seconds / real_s(run, "workload") for run in runs)
         calls, stops = (
             statistics.median(run["execution"]["figures"][name] for run in runs) for name in ("calls", "stops")
         )
@@ -115,7 +117,8 @@ def main() -> int:
             peer, ratio = f"{on_nodes_s:.1f} s", f"{on_nodes_s / real_s(runs[0]):.1f}"
         speed = f"{statistics.median(speeds):.1f} ({min(speeds):.1f} to {max(speeds):.1f})"
         print(
-            f"| {system:<10} | {speed} | {used_s:.1f} | {len(runs)} | {calls:,.0f} | {stops:,.0f} | {peer} | {ratio} |",
+            f"| {system:<10} | {speed} | {in_workload:.1f} | {used_s:.1f} | {len(runs)} "
+            f"| {calls:,.0f} | {stops:,.0f} | {peer} | {ratio} |",
             flush=True,
         )
     return 0
