@@ -3,8 +3,8 @@
 `python -m benchmarks linux [--seconds 20] [--runs 3] [--simulated] [--all-stop]`: for each system, virtual seconds for a second
 on one core, from the start of the nodes to the end of the final reads, and during the workload alone. A run on nodes takes one
 second for a second, so its column is the time of the same phases. `--simulated` leaves the nodes out; they need root. On a
-machine with other work, the processor time of the whole run, that of Labrys included, says more than the speed. `--all-stop` lets
-programs answer no call themselves.
+machine with other work, the processor time of the whole run, that of Labrys included, says more than the speed. `--all-stop`
+lets programs answer no call themselves.
 
 `--pairs N [--trace-all] [--systems NAME,NAME] [--digests FILE]` measures nothing: it carries out N pairs of runs of each
 system, and says how many did the same; see `pairs.py`. The file `tests/by-seed.toml` in the folder of a system has its options.
