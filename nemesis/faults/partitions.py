@@ -153,6 +153,7 @@ class OneWay(Partition):
 
     EFFECT: ClassVar[str] = "{nodes} could not send to other nodes"
     SUMMARY: ClassVar[str] = "Drops all packets from the target; the target still receives packets."
+    TARGETS: ClassVar[tuple[tgt.Target, ...]] = tuple(target for target in tgt.EVERY if target != tgt.ALL)
 
     @classmethod
     def draw(cls, drawing: Drawing) -> Drawn:

@@ -65,6 +65,7 @@ def test_names_of_jepsen_and_openchaos_are_understood(alias: str, kind: str, tar
         ("kill:minorty", "Did you mean 'minority'"),
         ("fixed-kill", "needs the names of its nodes, e.g. fixed-kill:n1"),
         ("partition-leader:minority", "cannot be aimed at 'minority'"),
+        ("partition-one-way:all", "cannot be aimed at 'all'"),
         ("bridge:n1", "all 5 nodes in an order"),
     ],
 )

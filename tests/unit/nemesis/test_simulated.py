@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -11,9 +12,11 @@ from clusters.sim.system import SimNodes
 from harness.capabilities import NAMES, SIMULATED, SWITCH, Capabilities
 from harness.faults import PlannedFault
 from harness.targets import Named
+from harness.world import Arrival
 from nemesis.errors import PlanError
 from nemesis.kinds import all_called, find_kind
 from nemesis.lacking import left_out, missing_capabilities
+from nemesis.simulated.network import Delay
 from tests.trials import TOY, trial
 
 if TYPE_CHECKING:
@@ -70,6 +73,35 @@ def test_packets_of_single_links_are_disturbed(kind: str) -> None:
     measured = record.proof.measured.get("n1")
     assert isinstance(measured, dict)
     assert measured["sent"] == 100  # two nodes would take 200 probes
+
+
+@pytest.mark.parametrize(
+    ("aim", "options"),
+    [
+        ("packet-delay:n1", "packet-delay.delay_ms=10,packet-delay.jitter_ms=50"),
+        ("clock-strobe:all", "clock-strobe.delta_ms=600,clock-strobe.period_ms=600"),
+    ],
+)
+def test_a_fault_of_a_second_is_proven(aim: str, options: str) -> None:
+    """A proof that takes longer than the fault leaves a run unknown. No seed fails by chance."""
+    for seed in range(1, 11):
+        words = (*TOY, "--seed", str(seed), "--nemesis", aim, "--in-turn", "--fault-on", "1-1")
+        own = [word for option in options.split(",") for word in ("--fault-options", option)]
+        records = trial(*words, "--fault-off", "1-1", "--time-limit", "8", *own).result.faults
+        assert records
+        for record in records:
+            assert record.proof is not None
+            assert record.proof.effective, (seed, record.proof.reason)
+
+
+def test_packets_without_a_delay_prove_none() -> None:
+    """The links of the simulator have small delays of their own."""
+    fault: Any = SimpleNamespace(options={"delay_ms": 10.0, "jitter_ms": 50.0})
+    delay = object.__new__(Delay)
+    delay.fault = fault
+    arrivals = [Arrival(number=number, delay_ns=2_000_000, damaged=False) for number in range(100)]
+    assert delay.seen(arrivals, 100) == (False, "sent probes that took 2 ms on average, expected 25.3 ms")
+    assert delay.seen([], 100) == (False, "sent probes that did not arrive, expected 25.3 ms")
 
 
 def test_a_link_that_is_not_there_is_refused() -> None:
