@@ -15,6 +15,7 @@ from nemesis.topology import describe
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from collections.abc import Set as AbstractSet
 
     from harness.op import Value
     from harness.world import Arrival, Pair
@@ -42,12 +43,9 @@ class Cut(Effect):
         """Probes every direction of every pair. No probe must arrive in a cut direction, and one must arrive in each other."""
         members = self.fault.members
         pairs = [(a, b) for a in members for b in members if a != b]
-        arrived = await self.world.probe(pairs, count=PROBES, wait_s=PROBE_WAIT_S)
-        others, blurred = self.fault.also_cut(), self.fault.blurred()
+        arrived, affected = await self._probe(pairs)
         cut = [(a, b) for a, b in pairs if a in self.fault.grudge[b]]
-        whole = [
-            (a, b) for a, b in pairs if a not in self.fault.grudge[b] and a not in others[b] and not {a, b} & blurred
-        ]
+        whole = [pair for pair in pairs if pair not in cut and pair not in affected]
         leaks = [pair for pair in cut if arrived[pair]]
         closed = [pair for pair in whole if not arrived[pair]]
         wrong = [f"packets still passed from {_list(leaks)}"] if leaks else []
@@ -63,6 +61,17 @@ class Cut(Effect):
             measured={"arrived": _counts({pair: len(arrivals) for pair, arrivals in arrived.items()})},
         )
 
+    async def _probe(self, pairs: Sequence[Pair]) -> tuple[Mapping[Pair, Sequence[Arrival]], AbstractSet[Pair]]:
+        """Probes directions. Returns what arrived, and the directions that other faults affected before or after it."""
+        before = self._affected(pairs)
+        arrived = await self.world.probe(pairs, count=PROBES, wait_s=PROBE_WAIT_S)
+        return arrived, before | self._affected(pairs)
+
+    def _affected(self, pairs: Sequence[Pair]) -> AbstractSet[Pair]:
+        """Returns the directions that other faults cut or disturb at the moment."""
+        others, blurred = self.fault.also_cut(), self.fault.blurred()
+        return {(a, b) for a, b in pairs if a in others[b] or {a, b} & blurred}
+
     async def again(self) -> Proof | None:
         """Looks no second time: the world keeps the rule until `end`, and more probes would change the seed's run."""
         return None
@@ -77,9 +86,8 @@ class Cut(Effect):
         self.fault.in_force = False
         dropped = self.world.dropped(self.fault.id)
         cut = [(a, b) for b in self.fault.members for a in self.fault.members if a in self.fault.grudge[b]]
-        arrived = await self.world.probe(cut, count=PROBES, wait_s=PROBE_WAIT_S)
-        others, blurred = self.fault.also_cut(), self.fault.blurred()
-        silent = [(a, b) for a, b in cut if not arrived[a, b] and a not in others[b] and not {a, b} & blurred]
+        arrived, affected = await self._probe(cut)
+        silent = [pair for pair in cut if not arrived[pair] and pair not in affected]
         if silent:
             raise FaultError(f"fault {self.fault.name} has ended, but no packet arrives from {_list(silent)}")
         proof = self.fault.proof

@@ -94,6 +94,33 @@ def test_a_fault_of_a_second_is_proven(aim: str, options: str) -> None:
             assert record.proof.effective, (seed, record.proof.reason)
 
 
+def test_a_cut_that_ends_during_a_proof_contradicts_nothing(tmp_path: Path) -> None:
+    """The other partition has dropped probes, though it is over when they are counted."""
+    faults = [
+        {
+            "id": number,
+            "kind": "partition-random-node",
+            "target": [node],
+            "start_s": start_s,
+            "end_s": end_s,
+            "options": {},
+        }
+        for number, (node, start_s, end_s) in enumerate([("n1", 1.5, 2.02), ("n3", 2.0, 3.0)])
+    ]
+    plan = {
+        "format": "labrys-plan",
+        "version": 3,
+        "nodes": ["n1", "n2", "n3", "n4", "n5"],
+        "seed": 1,
+        "time_limit_s": 8.0,
+    }
+    file = tmp_path / "plan.json"
+    file.write_text(json.dumps({**plan, "faults": faults}), encoding="utf-8")
+    for record in trial(*TOY[2:], "--plan", str(file)).result.faults:
+        assert record.proof is not None
+        assert record.proof.effective, record.proof.reason
+
+
 def test_packets_without_a_delay_prove_none() -> None:
     """The links of the simulator have small delays of their own."""
     fault: Any = SimpleNamespace(options={"delay_ms": 10.0, "jitter_ms": 50.0})
