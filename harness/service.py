@@ -96,8 +96,8 @@ class Service(abc.ABC):
         dumps_replicas: Whether `replica` can dump a replica's state.
         reads_need_leader: Whether a node answers reads only while it leads. If False, the final reads go through every node
             as it is.
-        reads_own_state: Whether a node answers reads from its own state, however old this is. Then no final read goes through
-            a node that stays out after healing.
+        reads_own_state: Whether a node answers reads from its own state, however old. Then no final read goes through a node
+            that stays out.
         one_leader_per_term: Why at most one node can report that it leads in a term, as a sentence: the promise of the
             system, and why `statuses` has role and term of one moment. Then two such nodes make a run invalid. Empty: the
             report only has a sentence about them, e.g. because `statuses` reads role and term one after the other.
