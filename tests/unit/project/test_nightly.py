@@ -93,12 +93,43 @@ def test_an_interruption_ends_a_night(tmp_path: Path) -> None:
     assert len(asked(programs)) == 1
 
 
+@pytest.mark.parametrize("code", [0, 1, 2, 255])
+def test_a_hunt_of_a_night_keeps_its_find_and_what_it_says(tmp_path: Path, code: int) -> None:
+    """The artifact of a hunt has the same files as that of a suite."""
+    programs = tmp_path / "bin"
+    stand_in(
+        programs, "labrys", f"mkdir -p night/hunt/store; echo '· 2 runs' >&2; echo '7 runs in 9 s' >&2; exit {code}"
+    )
+    done = nightly("hunt.sh", "hunt.toml", 77, "night/hunt", cwd=tmp_path, programs=programs, MINUTES="5")
+    assert done.returncode == code, done.stderr
+    assert "· 2 runs" in done.stdout
+    assert asked(programs) == ["--config hunt.toml hunt --seed 77 --minutes 5 --runs 10000000 --store night/hunt/store"]
+    assert nightly("pack.sh", "night/hunt", cwd=tmp_path, programs=programs).returncode == 0
+    assert (tmp_path / "night/hunt/summary.md").read_text() == (
+        "Hunt of `hunt.toml` with seed 77:\n\n    7 runs in 9 s\n"
+    )
+    assert (tmp_path / "night/hunt/exit-code").read_text() == f"{code}\n"
+    assert (tmp_path / "night/hunt/store.tar.gz").is_file()
+    assert nightly("hunt.sh", "hunt.toml", 77, "night/hunt", cwd=tmp_path, programs=programs).returncode == 254
+
+
+@pytest.mark.parametrize(
+    "file", sorted((ROOT / "clusters").glob("systems/*/tests/hunt.toml")), ids=lambda file: file.parts[-3]
+)
+def test_a_hunt_of_a_night_is_one_of_its_system(file: Path) -> None:
+    """The workflow takes the name of the folder for that of the system."""
+    document = tomllib.loads(file.read_text(encoding="utf-8"))
+    assert document.keys() == {"hunt"}
+    assert document["hunt"]["system"] == file.parts[-3]
+    assert document["hunt"]["cluster"] == "sim"
+
+
 def test_what_a_killed_night_left_is_packed(tmp_path: Path) -> None:
     """Without an exit code it is an error, and a night without a case says so."""
     programs = tmp_path / "bin"
     programs.mkdir()
     assert nightly("pack.sh", "none", cwd=tmp_path, programs=programs).returncode == 0
-    assert "No case ran to its end" in (tmp_path / "none/summary.md").read_text()
+    assert "No run came to its end" in (tmp_path / "none/summary.md").read_text()
     assert (tmp_path / "none/exit-code").read_text() == "255\n"
 
     suite = tmp_path / "night/store/suites/smoke/20261122T010203.000Z"
@@ -326,7 +357,7 @@ def test_a_suite_that_takes_too_long_is_interrupted(tmp_path: Path) -> None:
     assert (tmp_path / "healed").is_file()
 
 
-@pytest.mark.parametrize("script", ["night.sh", "trend.sh"])
+@pytest.mark.parametrize("script", ["night.sh", "trend.sh", "hunt.sh"])
 @pytest.mark.parametrize("where", ["LABRYS", ".venv", "PATH"])
 def test_the_scripts_find_labrys(tmp_path: Path, script: str, where: str) -> None:
     """The variable first, then the environment of the working folder, then the PATH."""
@@ -337,7 +368,11 @@ def test_the_scripts_find_labrys(tmp_path: Path, script: str, where: str) -> Non
         stand_in(folders[name], "labrys", "exit 0")
     (tmp_path / "night" / "store").mkdir(parents=True)
     (tmp_path / "night" / "store.tar.gz").touch()
-    arguments = {"night.sh": ("suites/own.toml", "1", "new"), "trend.sh": ("trend", "night")}[script]
+    arguments = {
+        "night.sh": ("suites/own.toml", "1", "new"),
+        "trend.sh": ("trend", "night"),
+        "hunt.sh": ("hunt.toml", "1", "new"),
+    }[script]
     environment = {"LABRYS": str(folders["LABRYS"] / "labrys")} if where == "LABRYS" else {"LABRYS": ""}
     done = nightly(script, *arguments, cwd=tmp_path, programs=folders["PATH"], **environment)
     assert done.returncode == 0, done.stderr
