@@ -23,6 +23,9 @@ NEWER: Final = (
     "AVX", "AVX2", "AVX512F", "AVX512VL", "AVX512BW", "AVX512DQ", "AVX512CD", "AVX512ER", "AVX512PF", "FMA", "F16C", "BMI1",
     "BMI2", "LZCNT", "MOVBE", "XSAVEC", "ERMS", "FSRM", "RTM",
 )  # fmt: skip
+# A JVM interprets a loop until its compiler is done. If a thread waits in such a loop for another one, the compiler never runs,
+# because threads take turns at calls. So a thread waits for the compiler.
+JVM: Final = "-XX:-BackgroundCompilation"
 VARIABLES: Final = {
     "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
     "HOME": "/root",
@@ -30,11 +33,12 @@ VARIABLES: Final = {
     "PYTHONHASHSEED": "0",
     "GODEBUG": "asyncpreemptoff=1",
     "GOMAXPROCS": GO_THREADS,
+    "JAVA_TOOL_OPTIONS": JVM,
     "GLIBC_TUNABLES": f"glibc.cpu.hwcaps={','.join(f'-{feature}' for feature in NEWER)}",
 }
 # A JVM says each time a thread takes a buffer for objects; see controller/src/kernel/work.rs.
 JVM_WORK: Final = {
-    "JAVA_TOOL_OPTIONS": "-XX:-ResizeTLAB -XX:TLABSize=16k -Xlog:gc+tlab=trace:file=/dev/labrys-work:none:filecount=0"
+    "JAVA_TOOL_OPTIONS": f"{JVM} -XX:-ResizeTLAB -XX:TLABSize=16k -Xlog:gc+tlab=trace:file=/dev/labrys-work:none:filecount=0"
 }
 
 

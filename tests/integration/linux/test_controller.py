@@ -281,15 +281,25 @@ def test_a_loop_that_waits_for_another_thread_takes_time(binary: Path, tmp_path:
     assert again[2].digest == ended.digest
 
 
-def test_a_loop_that_makes_objects_takes_time(binary: Path, tmp_path: Path) -> None:
-    """No round of it is like another. The JVM says when it has made many objects, at the same places in each run."""
-    subprocess.run(["javac", "-d", tmp_path, HERE / "Waits.java"], check=True)
-    os.utime(tmp_path / "Waits.class", (0, 0))  # a file that is older than the run has its own time
+@pytest.mark.parametrize(("program", "variables"), [("Waits", JVM_WORK), ("Spins", {})])
+def test_a_loop_of_a_jvm_takes_time(binary: Path, tmp_path: Path, program: str, variables: dict[str, str]) -> None:
+    """No round of it is like another. The first one makes objects: the JVM says when it has made many, at the same places in
+    each run. The second one counts for the compiler until it is compiled.
+    """
+    subprocess.run(["javac", "-d", tmp_path, HERE / f"{program}.java"], check=True)
+    os.utime(tmp_path / f"{program}.class", (0, 0))  # a file that is older than the run has its own time
     java = seen()[0]
-    variables = [f"{name}={value}" for name, value in JVM_WORK.items()]
-    program = Path(shutil.which("java") or "").resolve()
-    words = ["/usr/bin/env", *variables, str(program), *JVM_FLAGS, "-cp", str(tmp_path), "Waits"]
-    shown = [*(path for path in java if not path.is_relative_to("/usr")), tmp_path / "Waits.class"]
+    settings = [f"{name}={value}" for name, value in (VARIABLES | variables).items()]
+    words = [
+        "/usr/bin/env",
+        *settings,
+        str(Path(shutil.which("java") or "").resolve()),
+        *JVM_FLAGS,
+        "-cp",
+        str(tmp_path),
+    ]
+    words.append(program)
+    shown = [*(path for path in java if not path.is_relative_to("/usr")), tmp_path / f"{program}.class"]
     (text, code, ended), again = (
         simulated(binary, tmp_path, words, shown=shown, look_us=look_us) for look_us in (None, 2000)
     )
