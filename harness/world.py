@@ -175,6 +175,24 @@ class DiskSteps:
     starts: Sequence[tuple[str, int]] = ()
 
 
+STALL_NS: Final = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stall:
+    """A thread of each of some nodes, which stands still from one of the calls of the node on, for at most `STALL_NS`.
+
+    Attributes:
+        nodes: The nodes.
+        after_ns: From when on calls of the node count: so long after the begin of the wait for a step.
+        nth: The number of the call, from 1. A read of the clock is a call too.
+    """
+
+    nodes: AbstractSet[str]
+    after_ns: int
+    nth: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Losing:
     """What a loss of power takes of the changes that are not durable.
@@ -399,7 +417,16 @@ class World(Protocol):
         """Returns the steps of all disks so far."""
         ...
 
-    async def disk_step(self, nodes: AbstractSet[str], *, call: str, pattern: str, nth: int, starts: int) -> DiskStep:
+    async def disk_step(
+        self,
+        nodes: AbstractSet[str],
+        *,
+        call: str,
+        pattern: str,
+        nth: int,
+        starts: int,
+        stall: Stall | None = None,
+    ) -> DiskStep:
         """Waits until a node has made its n-th step from now on, of a kind, on a file. The node stands still for a moment then.
 
         Whatever happens to the process of the node in this moment happens to it right after the step.
@@ -410,6 +437,7 @@ class World(Protocol):
             pattern: A pattern of names of files, or of paths in the directory, as in a shell.
             nth: The number of the step of a node, from 1.
             starts: How often the node starts before its steps count.
+            stall: A stall before the step. Only programs in virtual time have such threads.
         """
         ...
 

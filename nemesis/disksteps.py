@@ -9,7 +9,8 @@ from harness.capabilities import ROOT, SIMULATED_STEPS
 from harness.console.plain import name
 from harness.errors import InputError
 from harness.faults import Fired
-from harness.world import SYNCING
+from harness.units import NS_PER_US
+from harness.world import SYNCING, Stall
 from nemesis import diskcalls
 from nemesis.conditions import MAX_COUNT, MAX_LINE, check_on, first
 from nemesis.errors import FaultError
@@ -53,6 +54,16 @@ class DiskStepMade(Condition):
         "starts": integer(
             None, 1, MAX_COUNT, "How often the node starts before its steps count; not on real nodes.", needed=False
         ),
+        "stall": integer(
+            None, 1, MAX_STEPS,
+            "The number of the call of each target before which a thread stalls until the fault, for 1 s at most; "
+            "only of programs in virtual time.",
+            needed=False,
+        ),
+        "after_us": integer(
+            None, 0, MAX_STEPS, "The microseconds after which its calls count, after the planned start of the fault.",
+            needed=False,
+        ),
     }
     NAMES_NODE = True
     ONLY_SIMULATED = True  # real nodes show steps too, but those of a run by seed have other numbers there
@@ -94,6 +105,8 @@ class DiskStepMade(Condition):
             raise InputError(
                 f"the trigger {trigger} counts starts, and only a simulated node is watched from its start; leave them out"
             )
+        if "stall" in trigger.parameters:
+            raise InputError(f"the trigger {trigger} lets a thread stall, and only programs in virtual time have such stalls")
         artifact = diskcalls.tracer()
         for node in field.nodes:
             artifact.install(field.shell(node))
@@ -110,8 +123,16 @@ class DiskStepMade(Condition):
                 for daemon in self.field.system.daemons(node, role)
             ]
             return await first(self._follow(node, of) for node, of in having)
+        stalls = "stall" in asked
         step = await self.world.disk_step(
-            nodes, call=asked["call"], pattern=asked["file"], nth=asked["n"], starts=asked.get("starts", 0)
+            nodes,
+            call=asked["call"],
+            pattern=asked["file"],
+            nth=asked["n"],
+            starts=asked.get("starts", 0),
+            stall=Stall(nodes=frozenset(self.targets), after_ns=asked.get("after_us", 0) * NS_PER_US, nth=asked["stall"])
+            if stalls
+            else None,
         )
         return Fired(
             time_ns=self.sight.clock.now_ns(),

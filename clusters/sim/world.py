@@ -34,7 +34,18 @@ if TYPE_CHECKING:
 
     from clusters.sim.steps import StepsOfDisks
     from harness.damage import Changed, Damaging
-    from harness.world import DiskStep, DiskSteps, Disturbance, Failing, Losing, Lost, Pair, PassedMessage, RareMessage
+    from harness.world import (
+        DiskStep,
+        DiskSteps,
+        Disturbance,
+        Failing,
+        Losing,
+        Lost,
+        Pair,
+        PassedMessage,
+        RareMessage,
+        Stall,
+    )
 
 T = TypeVar("T")
 
@@ -372,10 +383,21 @@ class SimWorld:
         """Returns the steps of all disks so far."""
         return self.steps.so_far()
 
-    async def disk_step(self, nodes: AbstractSet[str], *, call: str, pattern: str, nth: int, starts: int) -> DiskStep:
+    async def disk_step(
+        self,
+        nodes: AbstractSet[str],
+        *,
+        call: str,
+        pattern: str,
+        nth: int,
+        starts: int,
+        stall: Stall | None = None,
+    ) -> DiskStep:
         """Waits for a step of the disk of one of these nodes; see `harness.world.World`."""
         future: asyncio.Future[DiskStep] = asyncio.get_running_loop().create_future()
-        return await self.steps.wait(future, self.now_ns, nodes, call=call, pattern=pattern, nth=nth, starts=starts)
+        return await self.steps.wait(
+            future, self.now_ns, nodes, call=call, pattern=pattern, nth=nth, starts=starts, stall=stall
+        )
 
     def fail_calls(self, key: int, node: str, role: str | None, failing: Failing) -> int:  # noqa: ARG002 - a node has one process
         """Lets calls on the files of a node fail; see `harness.world.CallWorld`.

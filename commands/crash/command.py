@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from clusters.sim.jvm import idle
-from commands.crash.states import EACH, enumerate_states, in_order
+from commands.crash.states import EACH, enumerate_states, in_order, with_stalls
 from commands.crash.visits import HITS, ONE, Crashing, Visited, record, visit
 from commands.hunt.command import DEFAULTS
 from commands.options import choosing, subjects
@@ -34,6 +34,7 @@ from harness.declare import with_option, with_options
 from harness.errors import ExitCode, InfrastructureError, InputError
 from harness.pool import Pool
 from harness.randomness import fresh_seed
+from harness.units import NS_PER_S
 from harness.verdict import Verdict
 from harness.world import SYNCING
 from nemesis.choices import DRAWING, PLAN_FILE
@@ -85,6 +86,15 @@ OF_RUN: Final = frozenset({choosing.SYSTEM, choosing.WORKLOAD, "fault", "bin"}) 
     "--recovery", "recovery_s", type=Number(0.01, 600), default=0.5, show_default=True,
     help="The seconds after a restart that count as its recovery.",
 )  # fmt: skip
+@click.option(
+    "--stall-before", "stall_before_s", type=Number(0, 60), default=0.0, show_default=True, metavar="SECONDS",
+    help="Before each step, let a thread of each node that loses power stall until then, from a drawn call on, at most "
+    "so many seconds before; only of programs. 0: none.",
+)  # fmt: skip
+@click.option(
+    "--tries", type=Whole(1, 100_000), default=1, show_default=True,
+    help="With --stall-before: visit each state so often, each time with another stall.",
+)  # fmt: skip
 @click.option("--minutes", type=Number(0, 100_000, above=True), default=10.0, show_default=True, help="The time limit.")
 @click.option(
     "--finds", type=Whole(1, 1_000_000), default=1, show_default=True, help="Stop after this many invalid runs."
@@ -134,6 +144,14 @@ def crash(ctx: click.Context, /, **values: Any) -> None:
     if not enumerated.states:
         raise InputError(f"no disk of {options.system.name} has a step in this run, so there is nothing to visit")
     states = crashing.in_time(recorded, enumerated.states)
+    if values["stall_before_s"]:
+        states = with_stalls(
+            states,
+            before_ns=int(values["stall_before_s"] * NS_PER_S),
+            tries=values["tries"],
+            since_ns=recorded.steps.waited_ns,
+            seed=options.load.seed,
+        )
     visits = _Visits(console, until_s=began_s + 60 * values["minutes"], finds=values["finds"], of=len(states))
     jobs = values["jobs"] or len(os.sched_getaffinity(0))
     action = partial(visit, recorded.settled, crashing)

@@ -6,9 +6,10 @@ loss of power with the trigger `disk-step`. So a find is an ordinary run, and `l
 
 from __future__ import annotations
 
+import glob
 from bisect import bisect_right
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NotRequired, TypedDict
 
 from commands.crash.states import EACH, of_recovery
 from harness.errors import InfrastructureError, InputError, LabrysError
@@ -23,7 +24,7 @@ from nemesis.plan import number
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from commands.crash.states import CrashState, Enumerated
+    from commands.crash.states import CrashState, DrawnStall, Enumerated
     from commands.options.compose import Settled
     from harness.op import Value
     from harness.world import DiskSteps, Losing
@@ -166,16 +167,20 @@ class Crashing:
         options: dict[str, Value],
         *,
         call: str = ANY_STEP,
+        file: str = "*",
         starts: int = 0,
         before: int = 0,
         down_s: float = 0.0,
+        stall: DrawnStall | None = None,
     ) -> PlannedFault:
         """Returns the loss of power at a step of a kind, after a number of starts of the node, and of losses of power."""
         down_s = max(down_s, self.down_s)
         limit_s = self.limit_s(settled, before) + self.down_s - down_s
-        parameters: dict[str, Value] = {"call": call, "file": "*", "n": nth, "on": node}
+        parameters: dict[str, Value] = {"call": call, "file": file, "n": nth, "on": node}
         if starts:
             parameters["starts"] = starts
+        if stall is not None:
+            parameters |= {"stall": stall.nth, "after_us": stall.after_us}
         return PlannedFault(
             id=0,
             kind=KIND,
@@ -200,12 +205,12 @@ class Crashing:
                 self.fault(
                     settled,
                     loss.step.node,
-                    loss.nth,
-                    _losing(loss.losing),
-                    call=SYNCING if loss.step.call == SYNCING else ANY_STEP,
+                    options=_losing(loss.losing),
+                    **_named(loss),
                     starts=loss.starts,
                     before=before,
                     down_s=loss.down_s,
+                    stall=loss.stall,
                 )
                 for before, loss in enumerate(state.losses)
             ],
@@ -271,6 +276,19 @@ def _visit(recorded: Settled, crashing: Crashing, state: CrashState) -> Visited:
         at=crashing.at,
     )
     return replace(visited, recovery=recovery)
+
+
+def _named(loss: CrashState) -> _Named:
+    """Returns how a trigger names a step: by its place among all steps, or those of its file if a stall moves other steps."""
+    if loss.stall is None:
+        return {"nth": loss.nth, "call": SYNCING if loss.step.call == SYNCING else ANY_STEP}
+    return {"nth": loss.of_file, "call": loss.step.call, "file": glob.escape(loss.step.file)}
+
+
+class _Named(TypedDict):
+    nth: int
+    call: str
+    file: NotRequired[str]
 
 
 def _losing(losing: Losing) -> dict[str, Value]:

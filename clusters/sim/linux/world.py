@@ -49,6 +49,7 @@ if TYPE_CHECKING:
         Pair,
         RareMessage,
         SlowSyncs,
+        Stall,
     )
 
 T = TypeVar("T")
@@ -463,12 +464,23 @@ class LinuxWorld:
         """Returns the steps of all disks so far."""
         return DiskSteps() if self._steps is None else self._steps.so_far()
 
-    async def disk_step(self, nodes: AbstractSet[str], *, call: str, pattern: str, nth: int, starts: int) -> DiskStep:
+    async def disk_step(
+        self,
+        nodes: AbstractSet[str],
+        *,
+        call: str,
+        pattern: str,
+        nth: int,
+        starts: int,
+        stall: Stall | None = None,
+    ) -> DiskStep:
         """Waits for a step of the disk of one of these nodes; see `harness.world.World`."""
         if self._steps is None:
             self._steps = ProgramSteps(self.controller)
         future: asyncio.Future[DiskStep] = asyncio.get_running_loop().create_future()
-        return await self._steps.wait(future, self.now_ns, nodes, call=call, pattern=pattern, nth=nth, starts=starts)
+        return await self._steps.wait(
+            future, self.now_ns, nodes, call=call, pattern=pattern, nth=nth, starts=starts, stall=stall
+        )
 
     def starts(self, node: str) -> None:
         """A process of a node starts. The node starts with the first one."""

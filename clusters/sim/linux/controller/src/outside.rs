@@ -17,7 +17,7 @@
 //! takes NODE | sync NODE MEAN | fail KEY NODE FOLDER OPERATION PATTERN FIRST TIMES ERROR | failed KEY | slow KEY NODE MEAN | slowed KEY
 //! link FROM TO LEAST MOST MEAN LATE | cut KEY FROM TO | disturb KEY FROM TO LOSE DUPLICATE DAMAGE DELAY JITTER HURRY RATE QUEUE | mend KEY
 //! probe ID FROM TO BYTES | dropped KEY | offset NODE NANOSECONDS | ahead NODE | speed NODE MILLIONTHS | shows NODE | calls ID | bound NODE PORT
-//! steps | want WAIT CALL PATTERN NTH NODE... | drop WAIT | noted | hear WAIT NTH -TEXT FROM TO... | ignore WAIT
+//! steps | want WAIT CALL PATTERN NTH NODE... | stall WAIT NODE AFTER CALL LENGTH | drop WAIT | noted | hear WAIT NTH -TEXT FROM TO... | ignore WAIT
 //! connect ID ADDRESS PORT | send ID BYTES | finish ID | close ID | wait TIME | wait - | figures
 //! ```
 //!
@@ -67,7 +67,7 @@ use std::time::Duration;
 use crate::calls;
 use crate::digest::Digest;
 use crate::kernel::{
-    watch, Awaited, Clock, Disturbance, Event, Failing, Fatal, Kernel, Kind, Losing, Loss, Nanos, Node, NodeId,
+    watch, Asked, Awaited, Clock, Disturbance, Event, Failing, Fatal, Kernel, Kind, Losing, Loss, Nanos, Node, NodeId,
     ObjectId, Outside, Passed, Phase, ProcessId, Run, Settings, Wanted, MICROSECOND, MILLISECOND, MONOTONIC_START,
     REALTIME_START,
 };
@@ -494,8 +494,16 @@ impl Driven {
                 let nodes = words.map(|name| self.node(name)).collect::<Run<Vec<_>>>()?;
                 self.kernel.steps.wanted.insert(number, Wanted { nodes, call, pattern, nth, seen: BTreeMap::new() });
             }
+            "stall" => {
+                let (wait, node) = (value(words, line)?, self.node(word(words, line)?)?);
+                let from = self.kernel.now + value::<Nanos>(words, line)?;
+                let (left, length) = (value(words, line)?, value(words, line)?);
+                self.kernel.stalls.asked.push(Asked { wait, node, from, left, length });
+            }
             "drop" => {
-                self.kernel.steps.wanted.remove(&value(words, line)?);
+                let wait = value(words, line)?;
+                self.kernel.steps.wanted.remove(&wait);
+                self.kernel.stalls.asked.retain(|asked| asked.wait != wait);
             }
             "hear" => {
                 let (number, left) = (value(words, line)?, value(words, line)?);
