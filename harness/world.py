@@ -175,22 +175,21 @@ class DiskSteps:
     starts: Sequence[tuple[str, int]] = ()
 
 
-STALL_NS: Final = 1_000_000_000
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stall:
-    """A thread of each of some nodes, which stands still from one of the calls of the node on, for at most `STALL_NS`.
+    """A thread of each of some nodes, which stands still from one of the calls of the node on.
 
     Attributes:
         nodes: The nodes.
         after_ns: From when on calls of the node count: so long after the begin of the wait for a step.
         nth: The number of the call, from 1. A read of the clock is a call too.
+        length_ns: For how long the thread stands still, unless the process ends before.
     """
 
     nodes: AbstractSet[str]
     after_ns: int
     nth: int
+    length_ns: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -301,6 +300,11 @@ class World(Protocol):
     @property
     def real_time(self) -> bool:
         """Returns whether its time is real, because its processes are, so the control node can be late."""
+        ...
+
+    @property
+    def stalls(self) -> bool:
+        """Returns whether a thread can stall at one of its calls, because its processes are programs in virtual time."""
         ...
 
     @property

@@ -9,7 +9,7 @@ from harness.capabilities import ROOT, SIMULATED_STEPS
 from harness.console.plain import name
 from harness.errors import InputError
 from harness.faults import Fired
-from harness.units import NS_PER_US
+from harness.units import NS_PER_MS, NS_PER_US
 from harness.world import SYNCING, Stall
 from nemesis import diskcalls
 from nemesis.conditions import MAX_COUNT, MAX_LINE, check_on, first
@@ -34,6 +34,7 @@ T = TypeVar("T")
 
 AGAIN_S = 0.05  # after a node ran no process
 MAX_STEPS = 10**12
+STALL_MS, MAX_STALL_MS = 1000, 60_000
 STEPS = ("any", "sync", SYNCING, "write", "truncate", "create", "rename", "remove")
 
 
@@ -55,14 +56,22 @@ class DiskStepMade(Condition):
             None, 1, MAX_COUNT, "How often the node starts before its steps count; not on real nodes.", needed=False
         ),
         "stall": integer(
-            None, 1, MAX_STEPS,
-            "The number of the call of each target before which a thread stalls until the fault, for 1 s at most; "
-            "only of programs in virtual time.",
+            None,
+            1,
+            MAX_STEPS,
+            "The number of the call of each target before which a thread stalls until the fault; only of programs in "
+            "virtual time.",
             needed=False,
         ),
         "after_us": integer(
-            None, 0, MAX_STEPS, "The microseconds after which its calls count, after the planned start of the fault.",
+            None,
+            0,
+            MAX_STEPS,
+            "The microseconds after which its calls count, after the planned start of the fault.",
             needed=False,
+        ),
+        "stall_ms": integer(
+            None, 1, MAX_STALL_MS, "The milliseconds for which it stalls at most; 1000 without it.", needed=False
         ),
     }
     NAMES_NODE = True
@@ -94,6 +103,10 @@ class DiskStepMade(Condition):
             InputError: It is not, or real nodes cannot do what the trigger asks for.
         """
         check_on(trigger, field, "a step of the disk")
+        if "stall" in trigger.parameters and (world is None or not world.stalls):
+            raise InputError(
+                f"the trigger {trigger} lets a thread stall, and only programs in virtual time have such stalls"
+            )
         if world is not None:
             world.note_steps()
             return
@@ -105,8 +118,6 @@ class DiskStepMade(Condition):
             raise InputError(
                 f"the trigger {trigger} counts starts, and only a simulated node is watched from its start; leave them out"
             )
-        if "stall" in trigger.parameters:
-            raise InputError(f"the trigger {trigger} lets a thread stall, and only programs in virtual time have such stalls")
         artifact = diskcalls.tracer()
         for node in field.nodes:
             artifact.install(field.shell(node))
@@ -123,16 +134,13 @@ class DiskStepMade(Condition):
                 for daemon in self.field.system.daemons(node, role)
             ]
             return await first(self._follow(node, of) for node, of in having)
-        stalls = "stall" in asked
         step = await self.world.disk_step(
             nodes,
             call=asked["call"],
             pattern=asked["file"],
             nth=asked["n"],
             starts=asked.get("starts", 0),
-            stall=Stall(nodes=frozenset(self.targets), after_ns=asked.get("after_us", 0) * NS_PER_US, nth=asked["stall"])
-            if stalls
-            else None,
+            stall=self._stall(asked) if "stall" in asked else None,
         )
         return Fired(
             time_ns=self.sight.clock.now_ns(),
@@ -145,6 +153,14 @@ class DiskStepMade(Condition):
                 "file": step.file,
                 "unsynced": len(step.unsynced),
             },
+        )
+
+    def _stall(self, asked: Mapping[str, Value]) -> Stall:
+        return Stall(
+            nodes=frozenset(self.targets),
+            after_ns=asked.get("after_us", 0) * NS_PER_US,
+            nth=asked["stall"],
+            length_ns=asked.get("stall_ms", STALL_MS) * NS_PER_MS,
         )
 
     async def _follow(self, node: Node, role: str) -> Fired:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import abc
 from typing import TYPE_CHECKING, Final
 
-from harness.errors import InputError
 from harness.units import NS_PER_MS
 from harness.world import DiskStep, DiskSteps
 
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
 
     from clusters.sim.machine import Machine
     from clusters.sim.world import SimWorld
-    from harness.world import Stall
 
 HELD_NS: Final = 5 * NS_PER_MS  # how long a node stands still, so that the fault is on before the next step
 
@@ -44,14 +42,6 @@ class StepsOfDisks(abc.ABC):
     def want(self, number: int, nodes: AbstractSet[str], *, call: str, pattern: str, nth: int) -> None:
         """Lets a node stand still right after a step. `number` is that of the wait."""
 
-    def stall(self, number: int, stall: Stall) -> None:
-        """Lets a thread of each of some nodes stall, unless the wait ends before.
-
-        Raises:
-            InputError: The nodes have no threads whose calls the simulator sees.
-        """
-        raise InputError("a thread stalls at a call only if the system runs as programs in virtual time")
-
     @abc.abstractmethod
     def drop(self, number: int) -> None:
         """Ends what `want` began."""
@@ -72,9 +62,12 @@ class StepsOfDisks(abc.ABC):
         pattern: str,
         nth: int,
         starts: int,
-        stall: Stall | None,
+        on_begin: Callable[[int], None] | None = None,
     ) -> DiskStep:
-        """Waits for a step; see `harness.world.World.disk_step`. `future` gets it; `now_ns` is the time of the world."""
+        """Waits for a step; see `harness.world.World.disk_step`.
+
+        `future` gets it; `now_ns` is the time of the world; `on_begin` gets the number of a wait when it begins.
+        """
         if self._first_wait is None:
             self._first_wait = len(self.noted()), now_ns
         begun: list[int] = []
@@ -84,8 +77,8 @@ class StepsOfDisks(abc.ABC):
             begun.append(self._waits)
             self._waiting[self._waits] = future
             self.want(self._waits, of, call=call, pattern=pattern, nth=nth)
-            if stall is not None:
-                self.stall(self._waits, stall)
+            if on_begin is not None:
+                on_begin(self._waits)
 
         later = _Later(dict.fromkeys(nodes, starts), begin)
         if starts:

@@ -105,6 +105,7 @@ class SimWorld:
     """
 
     real_time: ClassVar[bool] = False
+    stalls: ClassVar[bool] = False
     wall_ns: ClassVar[int | None] = None
     now_ns: int = 0
 
@@ -393,11 +394,15 @@ class SimWorld:
         starts: int,
         stall: Stall | None = None,
     ) -> DiskStep:
-        """Waits for a step of the disk of one of these nodes; see `harness.world.World`."""
+        """Waits for a step of the disk of one of these nodes; see `harness.world.World`.
+
+        Raises:
+            ValueError: A thread is to stall, and this world has no such threads.
+        """
+        if stall is not None:
+            raise ValueError(f"a thread is to stall in a world whose threads cannot stall at a call: {stall}")
         future: asyncio.Future[DiskStep] = asyncio.get_running_loop().create_future()
-        return await self.steps.wait(
-            future, self.now_ns, nodes, call=call, pattern=pattern, nth=nth, starts=starts, stall=stall
-        )
+        return await self.steps.wait(future, self.now_ns, nodes, call=call, pattern=pattern, nth=nth, starts=starts)
 
     def fail_calls(self, key: int, node: str, role: str | None, failing: Failing) -> int:  # noqa: ARG002 - a node has one process
         """Lets calls on the files of a node fail; see `harness.world.CallWorld`.

@@ -34,11 +34,10 @@ from harness.declare import with_option, with_options
 from harness.errors import ExitCode, InfrastructureError, InputError
 from harness.pool import Pool
 from harness.randomness import fresh_seed
-from harness.units import NS_PER_S
 from harness.verdict import Verdict
 from harness.world import SYNCING
 from nemesis.choices import DRAWING, PLAN_FILE
-from nemesis.disksteps import STEPS
+from nemesis.disksteps import MAX_STALL_MS, STEPS
 from nemesis.kinds import use
 from results.store.naming import RunName
 
@@ -87,13 +86,13 @@ OF_RUN: Final = frozenset({choosing.SYSTEM, choosing.WORKLOAD, "fault", "bin"}) 
     help="The seconds after a restart that count as its recovery.",
 )  # fmt: skip
 @click.option(
-    "--stall-before", "stall_before_s", type=Number(0, 60), default=0.0, show_default=True, metavar="SECONDS",
-    help="Before each step, let a thread of each node that loses power stall until then, from a drawn call on, at most "
-    "so many seconds before; only of programs. 0: none.",
+    "--stall-ms", type=Whole(0, MAX_STALL_MS), default=0, show_default=True,
+    help="Before each step, a thread of each node that loses power stalls, from a drawn call on, for at most so many "
+    "milliseconds; only of programs. 0: none does.",
 )  # fmt: skip
 @click.option(
     "--tries", type=Whole(1, 100_000), default=1, show_default=True,
-    help="With --stall-before: visit each state so often, each time with another stall.",
+    help="With --stall-ms: visit each state so often, each time with another stall.",
 )  # fmt: skip
 @click.option("--minutes", type=Number(0, 100_000, above=True), default=10.0, show_default=True, help="The time limit.")
 @click.option(
@@ -127,6 +126,7 @@ def crash(ctx: click.Context, /, **values: Any) -> None:
         recovery_s=values["recovery_s"],
         most=values["states"],
         at=_step_kind(values["at"]),
+        stall_ms=values["stall_ms"],
     )
     began_s = time.monotonic()
     settled = _settled(ctx, values)
@@ -144,10 +144,10 @@ def crash(ctx: click.Context, /, **values: Any) -> None:
     if not enumerated.states:
         raise InputError(f"no disk of {options.system.name} has a step in this run, so there is nothing to visit")
     states = crashing.in_time(recorded, enumerated.states)
-    if values["stall_before_s"]:
+    if crashing.stall_ms:
         states = with_stalls(
             states,
-            before_ns=int(values["stall_before_s"] * NS_PER_S),
+            before_ms=crashing.stall_ms,
             tries=values["tries"],
             since_ns=recorded.steps.waited_ns,
             seed=options.load.seed,

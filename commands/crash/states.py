@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from harness.randomness import stream
-from harness.units import NS_PER_US
+from harness.units import NS_PER_MS, NS_PER_US
 from harness.world import ANY_STEP, SYNCING, Losing
 
 if TYPE_CHECKING:
@@ -39,10 +39,12 @@ class DrawnStall:
     Attributes:
         after_us: The microseconds of the workload after which calls of the node count.
         nth: The number of the call before which its thread stalls, from 1.
+        length_ms: For how many milliseconds it stalls at most.
     """
 
     after_us: int
     nth: int
+    length_ms: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,13 +213,13 @@ def of_recovery(
 
 
 def with_stalls(
-    states: Sequence[CrashState], *, before_ns: int, tries: int, since_ns: int, seed: int | None
+    states: Sequence[CrashState], *, before_ms: int, tries: int, since_ns: int, seed: int | None
 ) -> list[CrashState]:
     """Returns each state several times, each with another stall of a thread before the step.
 
     Args:
         states: The states.
-        before_ns: How long before the step the calls count from on, at most; it is drawn.
+        before_ms: The most milliseconds before the step from which on calls count, and for which the thread stalls.
         tries: How often each state is there.
         since_ns: The time of the world at which the wait for a step begins.
         seed: That of the run.
@@ -226,8 +228,9 @@ def with_stalls(
     chance = stream(seed, "crash/stalls")
 
     def drawn(state: CrashState) -> DrawnStall:
-        after_ns = max(0, state.step.time_ns - since_ns - int(chance.random() * before_ns))
-        return DrawnStall(after_us=after_ns // NS_PER_US, nth=1 + int(chance.random() * MOST_CALLS))
+        after_ns = max(0, state.step.time_ns - since_ns - int(chance.random() * before_ms * NS_PER_MS))
+        nth = 1 + int(chance.random() * MOST_CALLS)
+        return DrawnStall(after_us=after_ns // NS_PER_US, nth=nth, length_ms=before_ms)
 
     return [replace(state, stall=drawn(state)) for state in states for _ in range(tries)]
 

@@ -11,7 +11,7 @@ from bisect import bisect_right
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, NotRequired, TypedDict
 
-from commands.crash.states import EACH, of_recovery
+from commands.crash.states import EACH, DrawnStall, of_recovery
 from harness.errors import InfrastructureError, InputError, LabrysError
 from harness.faults import PlannedFault, Trigger
 from harness.outcome import RunOutcome
@@ -24,7 +24,7 @@ from nemesis.plan import number
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from commands.crash.states import CrashState, DrawnStall, Enumerated
+    from commands.crash.states import CrashState, Enumerated
     from commands.options.compose import Settled
     from harness.op import Value
     from harness.world import DiskSteps, Losing
@@ -98,6 +98,7 @@ class Crashing:
         recovery_s: How long a recovery takes: a further loss of power comes within this time after a restart.
         most: The most states of a step.
         at: The kind of the steps that are visited, and a glob pattern of their files.
+        stall_ms: The most milliseconds for which a thread stalls before a step; 0: none does.
     """
 
     hit: str
@@ -106,6 +107,7 @@ class Crashing:
     recovery_s: float = 0.0
     most: int = 1
     at: tuple[str, str] = EACH
+    stall_ms: int = 0
 
     @property
     def one(self) -> bool:
@@ -120,12 +122,13 @@ class Crashing:
         """
         whole_s = settled.options.load.time_limit
         more_s = self.down_s + self.recovery_s
-        limit_s = whole_s - self.down_s - LAST_S - (self.depth - 1) * more_s
+        limit_s = whole_s - self.down_s - LAST_S - self.stall_ms / 1000 - (self.depth - 1) * more_s
         if limit_s <= 0:
             recovery = f", {self.recovery_s:g} s for each recovery" if self.depth > 1 else ""
+            stall = f", {self.stall_ms:g} ms for a stall" if self.stall_ms else ""
             raise InputError(
                 f"a workload of {whole_s:g} s leaves no time for steps, {self.down_s:g} s without power for each loss"
-                f"{recovery}, and {LAST_S:g} s after the last restart; give a longer --time-limit or a shorter --down"
+                f"{recovery}{stall}, and {LAST_S:g} s after the last restart; give a longer --time-limit or a shorter --down"
             )
         return limit_s + before * more_s
 
@@ -175,12 +178,12 @@ class Crashing:
     ) -> PlannedFault:
         """Returns the loss of power at a step of a kind, after a number of starts of the node, and of losses of power."""
         down_s = max(down_s, self.down_s)
-        limit_s = self.limit_s(settled, before) + self.down_s - down_s
+        limit_s = self.limit_s(settled, before) + self.stall_ms / 1000 + self.down_s - down_s
         parameters: dict[str, Value] = {"call": call, "file": file, "n": nth, "on": node}
         if starts:
             parameters["starts"] = starts
         if stall is not None:
-            parameters |= {"stall": stall.nth, "after_us": stall.after_us}
+            parameters |= {"stall": stall.nth, "after_us": stall.after_us, "stall_ms": stall.length_ms}
         return PlannedFault(
             id=0,
             kind=KIND,
@@ -228,7 +231,8 @@ def record(settled: Settled, crashing: Crashing) -> Recorded:
 
     with composed(settled) as (_, plan):
         planned = replace(settled, given=plan)
-    watching = crashing.with_faults(planned, [crashing.fault(planned, planned.nodes[0], NEVER, {})])
+    stall = DrawnStall(after_us=NEVER, nth=1, length_ms=crashing.stall_ms) if crashing.stall_ms else None
+    watching = crashing.with_faults(planned, [crashing.fault(planned, planned.nodes[0], NEVER, {}, stall=stall)])
     trial = attempt(watching)
     if trial.outcome.error is not None:
         raise InfrastructureError(f"the run without a crash broke off: {trial.outcome.error}")

@@ -315,7 +315,7 @@ class Controller:
         self._say(f"want {wait} {call} {_digits(pattern)} {nth} {' '.join(nodes)}")
 
     def stall(self, wait: int, node: str, *, after_ns: int, nth: int, length_ns: int) -> None:
-        """Lets the thread stall that makes the n-th call of a node after a time, unless the wait for a step is dropped before."""
+        """Lets the thread stall that makes the n-th call of a node after a time, unless `wait` is dropped before."""
         self._say(f"stall {wait} {node} {after_ns} {nth - 1} {length_ns}")
 
     def drop(self, wait: int) -> None:

@@ -6,14 +6,13 @@ import re
 from typing import TYPE_CHECKING
 
 from clusters.sim.steps import StepsOfDisks
-from harness.world import STALL_NS, DiskStep, Unsynced
+from harness.world import DiskStep, Unsynced
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from collections.abc import Set as AbstractSet
 
     from clusters.sim.linux.driving import Controller
-    from harness.world import Stall
 
 
 class ProgramSteps(StepsOfDisks):
@@ -30,11 +29,6 @@ class ProgramSteps(StepsOfDisks):
     def want(self, number: int, nodes: AbstractSet[str], *, call: str, pattern: str, nth: int) -> None:
         """Lets a program stand still right after a step."""
         self._controller.want(number, sorted(nodes), call=call, pattern=pattern, nth=nth)
-
-    def stall(self, number: int, stall: Stall) -> None:
-        """Lets a thread of each of some nodes stall, unless the wait ends before."""
-        for node in sorted(stall.nodes):
-            self._controller.stall(number, node, after_ns=stall.after_ns, nth=stall.nth, length_ns=STALL_NS)
 
     def drop(self, number: int) -> None:
         """Ends what `want` began."""

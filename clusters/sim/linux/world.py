@@ -92,6 +92,7 @@ class LinuxWorld:
     """
 
     real_time: ClassVar[bool] = False
+    stalls: ClassVar[bool] = True
 
     def __init__(self, names: Sequence[str], seed: int, root: Path, threads: Threads) -> None:
         """Describes a world. The controller starts with the first need for it.
@@ -478,8 +479,21 @@ class LinuxWorld:
         if self._steps is None:
             self._steps = ProgramSteps(self.controller)
         future: asyncio.Future[DiskStep] = asyncio.get_running_loop().create_future()
+
+        def begin_stall(wait: int) -> None:
+            if stall is not None:
+                for node in sorted(stall.nodes):
+                    self.controller.stall(wait, node, after_ns=stall.after_ns, nth=stall.nth, length_ns=stall.length_ns)
+
         return await self._steps.wait(
-            future, self.now_ns, nodes, call=call, pattern=pattern, nth=nth, starts=starts, stall=stall
+            future,
+            self.now_ns,
+            nodes,
+            call=call,
+            pattern=pattern,
+            nth=nth,
+            starts=starts,
+            on_begin=begin_stall,
         )
 
     def starts(self, node: str) -> None:
