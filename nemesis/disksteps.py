@@ -59,20 +59,11 @@ class DiskStepMade(Condition):
             None,
             1,
             MAX_STEPS,
-            "The number of the call of each target before which a thread stalls until the fault; only of programs in "
-            "virtual time.",
+            "The call of each target before which a thread stalls; only of programs by seed.",
             needed=False,
         ),
-        "after_us": integer(
-            None,
-            0,
-            MAX_STEPS,
-            "The microseconds after which its calls count, after the planned start of the fault.",
-            needed=False,
-        ),
-        "stall_ms": integer(
-            None, 1, MAX_STALL_MS, "The milliseconds for which it stalls at most; 1000 without it.", needed=False
-        ),
+        "after_us": integer(None, 0, MAX_STEPS, "When its calls begin to count (`0`).", needed=False),
+        "stall_ms": integer(None, 1, MAX_STALL_MS, "How long it stalls at most (`1000`).", needed=False),
     }
     NAMES_NODE = True
     ONLY_SIMULATED = True  # real nodes show steps too, but those of a run by seed have other numbers there
