@@ -146,7 +146,7 @@ def crash(ctx: click.Context, /, **values: Any) -> None:
     if crashing.stall_ms:
         states = with_stalls(
             states,
-            before_ms=crashing.stall_ms,
+            length_ms=crashing.stall_ms,
             tries=values["tries"],
             since_ns=recorded.steps.waited_ns,
             seed=options.load.seed,

@@ -213,13 +213,15 @@ def of_recovery(
 
 
 def with_stalls(
-    states: Sequence[CrashState], *, before_ms: int, tries: int, since_ns: int, seed: int | None
+    states: Sequence[CrashState], *, length_ms: int, tries: int, since_ns: int, seed: int | None
 ) -> list[CrashState]:
     """Returns each state several times, each with another stall of a thread before the step.
 
+    Calls count from a time on that is up to half of the stall before the step, so that the thread mostly still stalls at the step.
+
     Args:
         states: The states.
-        before_ms: The most milliseconds before the step from which on calls count, and for which the thread stalls.
+        length_ms: The milliseconds for which a thread stalls at most.
         tries: How often each state is there.
         since_ns: The time of the world at which the wait for a step begins.
         seed: That of the run.
@@ -228,9 +230,9 @@ def with_stalls(
     chance = stream(seed, "crash/stalls")
 
     def drawn(state: CrashState) -> DrawnStall:
-        after_ns = max(0, state.step.time_ns - since_ns - int(chance.random() * before_ms * NS_PER_MS))
+        after_ns = max(0, state.step.time_ns - since_ns - int(chance.random() * length_ms / 2 * NS_PER_MS))
         nth = 1 + int(chance.random() * MOST_CALLS)
-        return DrawnStall(after_us=after_ns // NS_PER_US, nth=nth, length_ms=before_ms)
+        return DrawnStall(after_us=after_ns // NS_PER_US, nth=nth, length_ms=length_ms)
 
     return [replace(state, stall=drawn(state)) for state in states for _ in range(tries)]
 

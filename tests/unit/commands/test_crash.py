@@ -167,15 +167,15 @@ def test_each_try_of_a_state_has_another_stall_before_its_step() -> None:
     other = replace(made[1], file="vote")
     found = states(made[0], other, made[2], most=1)
     assert [(state.nth, state.of_file) for state in found] == [(1, 1), (2, 1), (3, 2)]
-    drawn = with_stalls(found, before_ms=300, tries=20, since_ns=NS_PER_S // 2, seed=5)
-    assert drawn == with_stalls(found, before_ms=300, tries=20, since_ns=NS_PER_S // 2, seed=5)
-    assert drawn != with_stalls(found, before_ms=300, tries=20, since_ns=NS_PER_S // 2, seed=6)
+    drawn = with_stalls(found, length_ms=300, tries=20, since_ns=NS_PER_S // 2, seed=5)
+    assert drawn == with_stalls(found, length_ms=300, tries=20, since_ns=NS_PER_S // 2, seed=5)
+    assert drawn != with_stalls(found, length_ms=300, tries=20, since_ns=NS_PER_S // 2, seed=6)
     assert len({(state.step.number, state.stall) for state in drawn}) == 60
     stalls = [(state.step.time_ns, state.stall) for state in drawn if state.stall is not None]
     assert len(stalls) == 60
     begun_ns = [time_ns - NS_PER_S // 2 - stall.after_us * NS_PER_US for time_ns, stall in stalls]
-    assert all(0 <= before_ns <= 300 * NS_PER_MS for before_ns in begun_ns)
-    assert max(begun_ns) > 200 * NS_PER_MS > 100 * NS_PER_MS > min(begun_ns)
+    assert all(0 <= before_ns <= 150 * NS_PER_MS for before_ns in begun_ns)
+    assert max(begun_ns) > 100 * NS_PER_MS > 50 * NS_PER_MS > min(begun_ns)
     assert {stall.length_ms for _, stall in stalls} == {300}
 
 
