@@ -217,7 +217,7 @@ def with_stalls(
 ) -> list[CrashState]:
     """Returns each state several times, each with another stall of a thread before the step.
 
-    Calls count from a time on that is up to half of the stall before the step, so that the thread mostly still stalls at the step.
+    Calls count from at most half of the stall before the step on, so that the thread mostly still stalls at the step.
 
     Args:
         states: The states.
