@@ -182,12 +182,14 @@ class Stall:
     Attributes:
         nodes: The nodes.
         after_ns: From when on calls of the node count: so long after the begin of the wait for a step.
-        nth: The number of the call, from 1. A read of the clock is a call too.
+        wall: Whether only reads of the wall clock count. The own code of a program makes those, and its runtime others too.
+        nth: The number of the call, from 1. A read of a clock is a call too.
         length_ns: For how long the thread stands still, unless the process ends before.
     """
 
     nodes: AbstractSet[str]
     after_ns: int
+    wall: bool
     nth: int
     length_ns: int
 

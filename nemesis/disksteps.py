@@ -35,6 +35,7 @@ T = TypeVar("T")
 AGAIN_S = 0.05  # after a node ran no process
 MAX_STEPS = 10**12
 STALL_MS, MAX_STALL_MS = 1000, 60_000
+CALLS = ANY_CALL, WALL = ("any", "wall")
 STEPS = ("any", "sync", SYNCING, "write", "truncate", "create", "rename", "remove")
 
 
@@ -62,6 +63,7 @@ class DiskStepMade(Condition):
             "The call of each target before which a thread stalls; only of programs by seed.",
             needed=False,
         ),
+        "calls": choice(None, CALLS, "Which calls count; wall: reads of the wall clock (`any`).", needed=False),
         "after_us": integer(None, 0, MAX_STEPS, "When its calls begin to count (`0`).", needed=False),
         "stall_ms": integer(None, 1, MAX_STALL_MS, "How long it stalls at most (`1000`).", needed=False),
     }
@@ -150,6 +152,7 @@ class DiskStepMade(Condition):
         return Stall(
             nodes=frozenset(self.targets),
             after_ns=asked.get("after_us", 0) * NS_PER_US,
+            wall=asked.get("calls") == WALL,
             nth=asked["stall"],
             length_ns=asked.get("stall_ms", STALL_MS) * NS_PER_MS,
         )

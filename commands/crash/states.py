@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from harness.randomness import stream
 from harness.units import NS_PER_MS, NS_PER_US
 from harness.world import ANY_STEP, SYNCING, Losing
+from nemesis.disksteps import ANY_CALL, CALLS, WALL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -28,7 +29,10 @@ if TYPE_CHECKING:
 
 SYNC = "sync"
 EACH = (ANY_STEP, "*")
-MOST_CALLS = 200  # one of so many stalls: else it would mostly be one of a thread that a timer wakes
+MOST_CALLS = {
+    ANY_CALL: 200,
+    WALL: 20,
+}  # one of so many stalls: else it would mostly be one of a thread that a timer wakes
 NUMBER = re.compile(r"\d[0-9a-f]*")  # in names of files
 
 
@@ -38,11 +42,13 @@ class DrawnStall:
 
     Attributes:
         after_us: The microseconds of the workload after which calls of the node count.
+        calls: Which calls count: any, or only reads of the wall clock.
         nth: The number of the call before which its thread stalls, from 1.
         length_ms: For how many milliseconds it stalls at most.
     """
 
     after_us: int
+    calls: str
     nth: int
     length_ms: int
 
@@ -231,8 +237,9 @@ def with_stalls(
 
     def drawn(state: CrashState) -> DrawnStall:
         after_ns = max(0, state.step.time_ns - since_ns - int(chance.random() * length_ms / 2 * NS_PER_MS))
-        nth = 1 + int(chance.random() * MOST_CALLS)
-        return DrawnStall(after_us=after_ns // NS_PER_US, nth=nth, length_ms=length_ms)
+        calls = chance.choice(CALLS)
+        nth = 1 + int(chance.random() * MOST_CALLS[calls])
+        return DrawnStall(after_us=after_ns // NS_PER_US, calls=calls, nth=nth, length_ms=length_ms)
 
     return [replace(state, stall=drawn(state)) for state in states for _ in range(tries)]
 

@@ -19,6 +19,7 @@ from harness.targets import Named
 from harness.units import NS_PER_S
 from harness.verdict import Verdict
 from harness.world import ANY_STEP, SYNCING
+from nemesis.disksteps import ANY_CALL
 from nemesis.plan import number
 
 if TYPE_CHECKING:
@@ -183,7 +184,12 @@ class Crashing:
         if starts:
             parameters["starts"] = starts
         if stall is not None:
-            parameters |= {"stall": stall.nth, "after_us": stall.after_us, "stall_ms": stall.length_ms}
+            parameters |= {
+                "stall": stall.nth,
+                "calls": stall.calls,
+                "after_us": stall.after_us,
+                "stall_ms": stall.length_ms,
+            }
         return PlannedFault(
             id=0,
             kind=KIND,
@@ -231,7 +237,9 @@ def record(settled: Settled, crashing: Crashing) -> Recorded:
 
     with composed(settled) as (_, plan):
         planned = replace(settled, given=plan)
-    stall = DrawnStall(after_us=NEVER, nth=1, length_ms=crashing.stall_ms) if crashing.stall_ms else None
+    stall = (
+        DrawnStall(after_us=NEVER, calls=ANY_CALL, nth=1, length_ms=crashing.stall_ms) if crashing.stall_ms else None
+    )
     watching = crashing.with_faults(planned, [crashing.fault(planned, planned.nodes[0], NEVER, {}, stall=stall)])
     trial = attempt(watching)
     if trial.outcome.error is not None:

@@ -483,7 +483,9 @@ class LinuxWorld:
         def begin_stall(wait: int) -> None:
             if stall is not None:
                 for node in sorted(stall.nodes):
-                    self.controller.stall(wait, node, after_ns=stall.after_ns, nth=stall.nth, length_ns=stall.length_ns)
+                    self.controller.stall(
+                        wait, node, after_ns=stall.after_ns, wall=stall.wall, nth=stall.nth, length_ns=stall.length_ns
+                    )
 
         return await self._steps.wait(
             future,

@@ -17,7 +17,7 @@
 //! takes NODE | sync NODE MEAN | fail KEY NODE FOLDER OPERATION PATTERN FIRST TIMES ERROR | failed KEY | slow KEY NODE MEAN | slowed KEY
 //! link FROM TO LEAST MOST MEAN LATE | cut KEY FROM TO | disturb KEY FROM TO LOSE DUPLICATE DAMAGE DELAY JITTER HURRY RATE QUEUE | mend KEY
 //! probe ID FROM TO BYTES | dropped KEY | offset NODE NANOSECONDS | ahead NODE | speed NODE MILLIONTHS | shows NODE | calls ID | bound NODE PORT
-//! steps | want WAIT CALL PATTERN NTH NODE... | stall WAIT NODE AFTER CALL LENGTH | drop WAIT | noted | hear WAIT NTH -TEXT FROM TO... | ignore WAIT
+//! steps | want WAIT CALL PATTERN NTH NODE... | stall WAIT NODE AFTER any|wall CALL LENGTH | drop WAIT | noted | hear WAIT NTH -TEXT FROM TO... | ignore WAIT
 //! connect ID ADDRESS PORT | send ID BYTES | finish ID | close ID | wait TIME | wait - | figures
 //! ```
 //!
@@ -497,8 +497,9 @@ impl Driven {
             "stall" => {
                 let (wait, node) = (value(words, line)?, self.node(word(words, line)?)?);
                 let from = self.kernel.now + value::<Nanos>(words, line)?;
+                let wall = word(words, line)? == "wall";
                 let (left, length) = (value(words, line)?, value(words, line)?);
-                self.kernel.stalls.asked.push(Asked { wait, node, from, left, length });
+                self.kernel.stalls.asked.push(Asked { wait, node, from, wall, left, length });
             }
             "drop" => {
                 let wait = value(words, line)?;

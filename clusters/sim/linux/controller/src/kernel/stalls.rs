@@ -13,6 +13,8 @@ pub struct Asked {
     pub node: NodeId,
     /// From when on calls of the node count.
     pub from: Nanos,
+    /// Whether only reads of the wall clock count. The runtime of Go reads the other one much more often, and code of its own.
+    pub wall: bool,
     /// How many calls go on before the one that stalls.
     pub left: u64,
     pub length: Nanos,
@@ -49,9 +51,9 @@ impl Stalls {
         self.asked.iter().map(|asked| asked.from).fold(self.drawn, Nanos::min)
     }
 
-    /// A thread of a node is about to make a call. Returns for how long it stalls before.
-    pub fn before_call(&mut self, node: NodeId, now: Nanos) -> Option<Nanos> {
-        self.drawn_before_call(now).or_else(|| self.asked_before_call(node, now))
+    /// A thread of a node is about to make a call, which may be a read of the wall clock. Returns for how long it stalls before.
+    pub fn before_call(&mut self, node: NodeId, now: Nanos, wall: bool) -> Option<Nanos> {
+        self.drawn_before_call(now).or_else(|| self.asked_before_call(node, now, wall))
     }
 
     fn drawn_before_call(&mut self, now: Nanos) -> Option<Nanos> {
@@ -67,10 +69,10 @@ impl Stalls {
         Some(length)
     }
 
-    fn asked_before_call(&mut self, node: NodeId, now: Nanos) -> Option<Nanos> {
+    fn asked_before_call(&mut self, node: NodeId, now: Nanos, wall: bool) -> Option<Nanos> {
         for place in 0..self.asked.len() {
             let asked = &mut self.asked[place];
-            if asked.node != node || now < asked.from {
+            if asked.node != node || now < asked.from || (asked.wall && !wall) {
                 continue;
             }
             if asked.left == 0 {
@@ -89,7 +91,7 @@ mod tests {
     #[test]
     fn stalls_come_at_their_rate_and_take_their_time() {
         let mut stalls = Stalls::new(1, 5.0);
-        let lengths: Vec<_> = (0..1_000_000).filter_map(|call| stalls.before_call(0, call * 100_000)).collect();
+        let lengths: Vec<_> = (0..1_000_000).filter_map(|call| stalls.before_call(0, call * 100_000, false)).collect();
         assert!((400..600).contains(&lengths.len()), "{}", lengths.len());
         assert!(lengths.iter().all(|length| (MILLISECOND..=SECOND).contains(length)));
         assert!(
@@ -101,17 +103,19 @@ mod tests {
     #[test]
     fn without_a_rate_nothing_stalls() {
         let mut stalls = Stalls::new(1, 0.0);
-        assert!((0..1000).all(|second| stalls.before_call(0, second * SECOND).is_none()));
+        assert!((0..1000).all(|second| stalls.before_call(0, second * SECOND, true).is_none()));
     }
 
     #[test]
     fn an_asked_stall_comes_once_at_its_call_of_its_node() {
         let mut stalls = Stalls::new(1, 0.0);
-        stalls.asked.push(Asked { wait: 7, node: 1, from: 50, left: 2, length: SECOND });
+        stalls.asked.push(Asked { wait: 7, node: 1, from: 50, wall: false, left: 2, length: SECOND });
         assert_eq!(stalls.next(), 50);
         let calls = [(1, 49), (1, 50), (0, 51), (1, 52), (0, 53), (1, 54), (1, 55)];
-        let stalled: Vec<_> = calls.map(|(node, now)| stalls.before_call(node, now)).into();
+        let stalled: Vec<_> = calls.map(|(node, now)| stalls.before_call(node, now, false)).into();
         assert_eq!(stalled, [None, None, None, None, None, Some(SECOND), None]);
         assert_eq!(stalls.next(), Nanos::MAX);
+        stalls.asked.push(Asked { wait: 7, node: 1, from: 50, wall: true, left: 0, length: SECOND });
+        assert_eq!([false, true].map(|wall| stalls.before_call(1, 60, wall)), [None, Some(SECOND)]);
     }
 }
