@@ -40,6 +40,8 @@
 //! With `steps`, the disks number their changes and syncs. With `want`, a program stands still right after the NTH step of a CALL (or
 //! any) on a file that fits a pattern, on one of some nodes; the event `stands` says it, and `resume` ends that. `noted` is answered
 //! with a line for each step, and a dot: `NODE NUMBER TIME CALL -FILE OTHERS CHANGE...`; see `kernel::steps`.
+//! With `stall`, unless the wait is dropped before, a thread stalls for LENGTH: AFTER so long, CALL more calls of its node go on, of any
+//! kind or reads of the wall clock, and the next one stalls.
 //! With `hear`, the NTH message with bytes of a program that has a text, on one of some links, is the event `passed`, and the nodes'
 //! messages after it are held for a moment. `ignore` ends that.
 //! After `power`, the other ends of the connections of a program hear nothing of its end.
@@ -67,9 +69,9 @@ use std::time::Duration;
 use crate::calls;
 use crate::digest::Digest;
 use crate::kernel::{
-    watch, Asked, Awaited, Clock, Disturbance, Event, Failing, Fatal, Kernel, Kind, Losing, Loss, Nanos, Node, NodeId,
-    ObjectId, Outside, Passed, Phase, ProcessId, Run, Settings, Wanted, MICROSECOND, MILLISECOND, MONOTONIC_START,
-    REALTIME_START,
+    watch, Asked, Awaited, Clock, Disturbance, Event, Failing, Fatal, Kernel, Kind, Losing, Loss, Nanos, Node,
+    NodeId, ObjectId, Outside, Passed, Phase, ProcessId, Run, Settings, Wanted, MICROSECOND, MILLISECOND,
+    MONOTONIC_START, REALTIME_START,
 };
 use crate::start::{Root, SharedPages};
 

@@ -172,7 +172,9 @@ impl Kernel {
                     let first = self.processes[self.threads[thread].process].first;
                     self.processes[first].calls += 1;
                     self.deliver();
-                    if let Some(length) = self.stalls.before_call(self.threads[thread].node, self.now, self.reads_wall_clock(thread)) {
+                    if let Some(length) =
+                        self.stalls.before_call(self.threads[thread].node, self.now, self.reads_wall_clock(thread))
+                    {
                         self.counts.stalls += 1;
                         let label = self.label(thread);
                         self.digest.line(format_args!("{:>14} {label} stalls for {length} ns", self.now));

@@ -91,7 +91,8 @@ mod tests {
     #[test]
     fn stalls_come_at_their_rate_and_take_their_time() {
         let mut stalls = Stalls::new(1, 5.0);
-        let lengths: Vec<_> = (0..1_000_000).filter_map(|call| stalls.before_call(0, call * 100_000, false)).collect();
+        let lengths: Vec<_> =
+            (0..1_000_000).filter_map(|call| stalls.before_call(0, call * 100_000, false)).collect();
         assert!((400..600).contains(&lengths.len()), "{}", lengths.len());
         assert!(lengths.iter().all(|length| (MILLISECOND..=SECOND).contains(length)));
         assert!(
