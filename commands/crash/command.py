@@ -127,6 +127,8 @@ def crash(ctx: click.Context, /, **values: Any) -> None:
         at=_step_kind(values["at"]),
         stall_ms=values["stall_ms"],
     )
+    if values["tries"] > 1 and not crashing.stall_ms:
+        raise InputError("--tries draws stalls, so it needs --stall-ms")
     began_s = time.monotonic()
     settled = _settled(ctx, values)
     options = settled.options

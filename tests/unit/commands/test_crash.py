@@ -244,6 +244,8 @@ def test_a_system_without_programs_has_no_threads_that_stall(tmp_path: Path) -> 
     done = CliRunner().invoke(cli.labrys, ["crash", "--stall-ms", "100", "--jobs", "1", "--store", str(tmp_path)])
     assert isinstance(done.exception, InputError)
     assert "only programs in virtual time have such stalls" in str(done.exception)
+    done = CliRunner().invoke(cli.labrys, ["crash", "--tries", "2", "--store", str(tmp_path)])
+    assert "it needs --stall-ms" in str(done.exception)
 
 
 def test_real_nodes_are_refused(tmp_path: Path) -> None:
