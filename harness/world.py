@@ -176,6 +176,25 @@ class DiskSteps:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Stall:
+    """A thread of each of some nodes, which stands still from one of the calls of the node on.
+
+    Attributes:
+        nodes: The nodes.
+        after_ns: From when on calls of the node count: so long after the begin of the wait for a step.
+        wall: Whether only reads of the wall clock count. The own code of a program makes those, and its runtime others too.
+        nth: The number of the call, from 1. A read of a clock is a call too.
+        length_ns: For how long the thread stands still, unless the process ends before.
+    """
+
+    nodes: AbstractSet[str]
+    after_ns: int
+    wall: bool
+    nth: int
+    length_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Losing:
     """What a loss of power takes of the changes that are not durable.
 
@@ -283,6 +302,11 @@ class World(Protocol):
     @property
     def real_time(self) -> bool:
         """Returns whether its time is real, because its processes are, so the control node can be late."""
+        ...
+
+    @property
+    def stalls(self) -> bool:
+        """Returns whether a thread can stall at one of its calls, because its processes are programs in virtual time."""
         ...
 
     @property
@@ -399,7 +423,16 @@ class World(Protocol):
         """Returns the steps of all disks so far."""
         ...
 
-    async def disk_step(self, nodes: AbstractSet[str], *, call: str, pattern: str, nth: int, starts: int) -> DiskStep:
+    async def disk_step(
+        self,
+        nodes: AbstractSet[str],
+        *,
+        call: str,
+        pattern: str,
+        nth: int,
+        starts: int,
+        stall: Stall | None = None,
+    ) -> DiskStep:
         """Waits until a node has made its n-th step from now on, of a kind, on a file. The node stands still for a moment then.
 
         Whatever happens to the process of the node in this moment happens to it right after the step.
@@ -410,6 +443,7 @@ class World(Protocol):
             pattern: A pattern of names of files, or of paths in the directory, as in a shell.
             nth: The number of the step of a node, from 1.
             starts: How often the node starts before its steps count.
+            stall: A stall before the step. Only programs in virtual time have such threads.
         """
         ...
 

@@ -9,7 +9,8 @@ from harness.capabilities import ROOT, SIMULATED_STEPS
 from harness.console.plain import name
 from harness.errors import InputError
 from harness.faults import Fired
-from harness.world import SYNCING
+from harness.units import NS_PER_MS, NS_PER_US
+from harness.world import SYNCING, Stall
 from nemesis import diskcalls
 from nemesis.conditions import MAX_COUNT, MAX_LINE, check_on, first
 from nemesis.errors import FaultError
@@ -33,6 +34,8 @@ T = TypeVar("T")
 
 AGAIN_S = 0.05  # after a node ran no process
 MAX_STEPS = 10**12
+STALL_MS, MAX_STALL_MS = 1000, 60_000
+CALLS = ANY_CALL, WALL = ("any", "wall")
 STEPS = ("any", "sync", SYNCING, "write", "truncate", "create", "rename", "remove")
 
 
@@ -53,6 +56,16 @@ class DiskStepMade(Condition):
         "starts": integer(
             None, 1, MAX_COUNT, "How often the node starts before its steps count; not on real nodes.", needed=False
         ),
+        "stall": integer(
+            None,
+            1,
+            MAX_STEPS,
+            "The call of each target before which a thread stalls; only of programs by seed.",
+            needed=False,
+        ),
+        "calls": choice(None, CALLS, "Which calls count; wall: reads of the wall clock (`any`).", needed=False),
+        "after_us": integer(None, 0, MAX_STEPS, "When its calls begin to count (`0`).", needed=False),
+        "stall_ms": integer(None, 1, MAX_STALL_MS, "How long it stalls at most (`1000`).", needed=False),
     }
     NAMES_NODE = True
     ONLY_SIMULATED = True  # real nodes show steps too, but those of a run by seed have other numbers there
@@ -83,6 +96,10 @@ class DiskStepMade(Condition):
             InputError: It is not, or real nodes cannot do what the trigger asks for.
         """
         check_on(trigger, field, "a step of the disk")
+        if "stall" in trigger.parameters and (world is None or not world.stalls):
+            raise InputError(
+                f"the trigger {trigger} lets a thread stall, and only programs in virtual time have such stalls"
+            )
         if world is not None:
             world.note_steps()
             return
@@ -111,7 +128,12 @@ class DiskStepMade(Condition):
             ]
             return await first(self._follow(node, of) for node, of in having)
         step = await self.world.disk_step(
-            nodes, call=asked["call"], pattern=asked["file"], nth=asked["n"], starts=asked.get("starts", 0)
+            nodes,
+            call=asked["call"],
+            pattern=asked["file"],
+            nth=asked["n"],
+            starts=asked.get("starts", 0),
+            stall=self._stall(asked) if "stall" in asked else None,
         )
         return Fired(
             time_ns=self.sight.clock.now_ns(),
@@ -124,6 +146,15 @@ class DiskStepMade(Condition):
                 "file": step.file,
                 "unsynced": len(step.unsynced),
             },
+        )
+
+    def _stall(self, asked: Mapping[str, Value]) -> Stall:
+        return Stall(
+            nodes=frozenset(self.targets),
+            after_ns=asked.get("after_us", 0) * NS_PER_US,
+            wall=asked.get("calls") == WALL,
+            nth=asked["stall"],
+            length_ns=asked.get("stall_ms", STALL_MS) * NS_PER_MS,
         )
 
     async def _follow(self, node: Node, role: str) -> Fired:

@@ -106,13 +106,16 @@ def integer(
     )
 
 
-def choice(default: str | None, known: tuple[str, ...], meaning: str, *, hunted: Sequence[str] = ()) -> Option:
+def choice(
+    default: str | None, known: tuple[str, ...], meaning: str, *, needed: bool = True, hunted: Sequence[str] = ()
+) -> Option:
     """Returns an option that takes one of several words; see `Option`."""
     return Option(
         default=default,
         accepts=known.__contains__,
         expected=f"one of {', '.join(known)}",
         meaning=meaning,
+        needed=needed,
         hunted=tuple(hunted),
     )
 

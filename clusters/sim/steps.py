@@ -62,8 +62,12 @@ class StepsOfDisks(abc.ABC):
         pattern: str,
         nth: int,
         starts: int,
+        on_begin: Callable[[int], None] | None = None,
     ) -> DiskStep:
-        """Waits for a step; see `harness.world.World.disk_step`. `future` gets it; `now_ns` is the time of the world."""
+        """Waits for a step; see `harness.world.World.disk_step`.
+
+        `future` gets it; `now_ns` is the time of the world; `on_begin` gets the number of a wait when it begins.
+        """
         if self._first_wait is None:
             self._first_wait = len(self.noted()), now_ns
         begun: list[int] = []
@@ -73,6 +77,8 @@ class StepsOfDisks(abc.ABC):
             begun.append(self._waits)
             self._waiting[self._waits] = future
             self.want(self._waits, of, call=call, pattern=pattern, nth=nth)
+            if on_begin is not None:
+                on_begin(self._waits)
 
         later = _Later(dict.fromkeys(nodes, starts), begin)
         if starts:

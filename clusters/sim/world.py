@@ -34,7 +34,18 @@ if TYPE_CHECKING:
 
     from clusters.sim.steps import StepsOfDisks
     from harness.damage import Changed, Damaging
-    from harness.world import DiskStep, DiskSteps, Disturbance, Failing, Losing, Lost, Pair, PassedMessage, RareMessage
+    from harness.world import (
+        DiskStep,
+        DiskSteps,
+        Disturbance,
+        Failing,
+        Losing,
+        Lost,
+        Pair,
+        PassedMessage,
+        RareMessage,
+        Stall,
+    )
 
 T = TypeVar("T")
 
@@ -94,6 +105,7 @@ class SimWorld:
     """
 
     real_time: ClassVar[bool] = False
+    stalls: ClassVar[bool] = False
     wall_ns: ClassVar[int | None] = None
     now_ns: int = 0
 
@@ -372,8 +384,23 @@ class SimWorld:
         """Returns the steps of all disks so far."""
         return self.steps.so_far()
 
-    async def disk_step(self, nodes: AbstractSet[str], *, call: str, pattern: str, nth: int, starts: int) -> DiskStep:
-        """Waits for a step of the disk of one of these nodes; see `harness.world.World`."""
+    async def disk_step(
+        self,
+        nodes: AbstractSet[str],
+        *,
+        call: str,
+        pattern: str,
+        nth: int,
+        starts: int,
+        stall: Stall | None = None,
+    ) -> DiskStep:
+        """Waits for a step of the disk of one of these nodes; see `harness.world.World`.
+
+        Raises:
+            ValueError: A thread is to stall, and this world has no such threads.
+        """
+        if stall is not None:
+            raise ValueError(f"a thread is to stall in a world whose threads cannot stall at a call: {stall}")
         future: asyncio.Future[DiskStep] = asyncio.get_running_loop().create_future()
         return await self.steps.wait(future, self.now_ns, nodes, call=call, pattern=pattern, nth=nth, starts=starts)
 

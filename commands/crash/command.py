@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from clusters.sim.jvm import idle
-from commands.crash.states import EACH, enumerate_states, in_order
+from commands.crash.states import EACH, enumerate_states, in_order, with_stalls
 from commands.crash.visits import HITS, ONE, Crashing, Visited, record, visit
 from commands.hunt.command import DEFAULTS
 from commands.options import choosing, subjects
@@ -37,7 +37,7 @@ from harness.randomness import fresh_seed
 from harness.verdict import Verdict
 from harness.world import SYNCING
 from nemesis.choices import DRAWING, PLAN_FILE
-from nemesis.disksteps import STEPS
+from nemesis.disksteps import MAX_STALL_MS, STEPS
 from nemesis.kinds import use
 from results.store.naming import RunName
 
@@ -61,7 +61,7 @@ OF_RUN: Final = frozenset({choosing.SYSTEM, choosing.WORKLOAD, "fault", "bin"}) 
 @with_options(*RUN)
 @click.option(
     "--of", "run", type=RunName(), default=None, metavar="RUN",
-    help="The run whose steps are visited, with its seed, its options and its faults; without it, the options say what runs.",
+    help="The run whose steps are visited, with its options; without it, the options say what runs.",
 )  # fmt: skip
 @click.option(
     "--hit", type=Choice(HITS), default=ONE, show_default=True,
@@ -84,6 +84,14 @@ OF_RUN: Final = frozenset({choosing.SYSTEM, choosing.WORKLOAD, "fault", "bin"}) 
 @click.option(
     "--recovery", "recovery_s", type=Number(0.01, 600), default=0.5, show_default=True,
     help="The seconds after a restart that count as its recovery.",
+)  # fmt: skip
+@click.option(
+    "--stall-ms", type=Whole(0, MAX_STALL_MS), default=0, show_default=True,
+    help="Let a thread of each node that loses power stall before the step, so long at most; only programs by seed. 0: none.",
+)  # fmt: skip
+@click.option(
+    "--tries", type=Whole(1, 100_000), default=1, show_default=True,
+    help="With --stall-ms: visit each state so often.",
 )  # fmt: skip
 @click.option("--minutes", type=Number(0, 100_000, above=True), default=10.0, show_default=True, help="The time limit.")
 @click.option(
@@ -117,7 +125,10 @@ def crash(ctx: click.Context, /, **values: Any) -> None:
         recovery_s=values["recovery_s"],
         most=values["states"],
         at=_step_kind(values["at"]),
+        stall_ms=values["stall_ms"],
     )
+    if values["tries"] > 1 and not crashing.stall_ms:
+        raise InputError("--tries draws stalls, so it needs --stall-ms")
     began_s = time.monotonic()
     settled = _settled(ctx, values)
     options = settled.options
@@ -134,6 +145,14 @@ def crash(ctx: click.Context, /, **values: Any) -> None:
     if not enumerated.states:
         raise InputError(f"no disk of {options.system.name} has a step in this run, so there is nothing to visit")
     states = crashing.in_time(recorded, enumerated.states)
+    if crashing.stall_ms:
+        states = with_stalls(
+            states,
+            length_ms=crashing.stall_ms,
+            tries=values["tries"],
+            since_ns=recorded.steps.waited_ns,
+            seed=options.load.seed,
+        )
     visits = _Visits(console, until_s=began_s + 60 * values["minutes"], finds=values["finds"], of=len(states))
     jobs = values["jobs"] or len(os.sched_getaffinity(0))
     action = partial(visit, recorded.settled, crashing)

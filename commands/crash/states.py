@@ -18,7 +18,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from harness.randomness import stream
+from harness.units import NS_PER_MS, NS_PER_US
 from harness.world import ANY_STEP, SYNCING, Losing
+from nemesis.disksteps import ANY_CALL, CALLS, WALL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -27,7 +29,28 @@ if TYPE_CHECKING:
 
 SYNC = "sync"
 EACH = (ANY_STEP, "*")
+MOST_CALLS = {
+    ANY_CALL: 200,
+    WALL: 20,
+}  # one of so many stalls: else it would mostly be one of a thread that a timer wakes
 NUMBER = re.compile(r"\d[0-9a-f]*")  # in names of files
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrawnStall:
+    """When a thread of a node stalls.
+
+    Attributes:
+        after_us: The microseconds of the workload after which calls of the node count.
+        calls: Which calls count: any, or only reads of the wall clock.
+        nth: The number of the call before which its thread stalls, from 1.
+        length_ms: For how many milliseconds it stalls at most.
+    """
+
+    after_us: int
+    calls: str
+    nth: int
+    length_ms: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +60,7 @@ class CrashState:
     Attributes:
         step: The step.
         nth: Its number among the steps of the node since the workload began, from 1; those right before syncs have their own.
+        of_file: Its number among the steps of the node with its call and its file since then.
         losing: What is lost.
         words: What is lost, in words.
         rank: Its place among the states of the step, from 0; those with low ranks show most defects.
@@ -44,10 +68,12 @@ class CrashState:
         first: The loss of power from which the node recovers when it makes the step; None: it does not recover.
         down_s: How long the nodes are without power at least.
         longer_s: How long they are, if nothing succeeded meanwhile, because they had the leader; 0: not longer.
+        stall: When a thread of each node that loses power stalls before; None: none does.
     """
 
     step: DiskStep
     nth: int
+    of_file: int
     losing: Losing
     words: str
     rank: int
@@ -55,6 +81,7 @@ class CrashState:
     first: CrashState | None = None
     down_s: float = 0.0
     longer_s: float = 0.0
+    stall: DrawnStall | None = None
 
     @property
     def kind(self) -> tuple[str, str, str]:
@@ -114,6 +141,7 @@ def enumerate_states(
         since_ns: The nodes whose steps count, and from which time of the world on. None: those of all nodes.
     """
     numbers: dict[tuple[str, bool], int] = {}
+    of_files: Counter[tuple[str, str, str]] = Counter()
     changes: dict[str, list[int]] = {}
     states: list[CrashState] = []
     seen: set[Image] = set()
@@ -129,6 +157,7 @@ def enumerate_states(
             continue
         counted = step.node, step.call == SYNCING
         nth = numbers[counted] = numbers.get(counted, 0) + 1
+        of_files[step.node, step.call, step.file] += 1
         if not step.fits(*at):
             continue
         counting.append(step)
@@ -143,7 +172,16 @@ def enumerate_states(
                 left_out += 1
             else:
                 seen.add(image)
-                states.append(CrashState(step=step, nth=nth, losing=losing, words=words, rank=of_step))
+                states.append(
+                    CrashState(
+                        step=step,
+                        nth=nth,
+                        of_file=of_files[step.node, step.call, step.file],
+                        losing=losing,
+                        words=words,
+                        rank=of_step,
+                    )
+                )
                 of_step += 1
     return Enumerated(steps=counting, states=states, merged=merged, left_out=left_out)
 
@@ -178,6 +216,32 @@ def of_recovery(
     enumerated = enumerate_states(steps, until_ns=until_ns, most=most, one=one, at=at, since_ns=since_ns)
     states = [replace(state, starts=numbers[state.step.node] + 1, first=first) for state in enumerated.states]
     return replace(enumerated, states=states)
+
+
+def with_stalls(
+    states: Sequence[CrashState], *, length_ms: int, tries: int, since_ns: int, seed: int | None
+) -> list[CrashState]:
+    """Returns each state several times, each with another stall of a thread before the step.
+
+    Calls count from at most half of the stall before the step on, so that the thread mostly still stalls at the step.
+
+    Args:
+        states: The states.
+        length_ms: The milliseconds for which a thread stalls at most.
+        tries: How often each state is there.
+        since_ns: The time of the world at which the wait for a step begins.
+        seed: That of the run.
+    """
+    assert seed is not None  # noqa: S101 - `_settled` draws one
+    chance = stream(seed, "crash/stalls")
+
+    def drawn(state: CrashState) -> DrawnStall:
+        after_ns = max(0, state.step.time_ns - since_ns - int(chance.random() * length_ms / 2 * NS_PER_MS))
+        calls = chance.choice(CALLS)
+        nth = 1 + int(chance.random() * MOST_CALLS[calls])
+        return DrawnStall(after_us=after_ns // NS_PER_US, calls=calls, nth=nth, length_ms=length_ms)
+
+    return [replace(state, stall=drawn(state)) for state in states for _ in range(tries)]
 
 
 def in_order(states: Sequence[CrashState], seed: int | None) -> list[CrashState]:

@@ -6,11 +6,12 @@ loss of power with the trigger `disk-step`. So a find is an ordinary run, and `l
 
 from __future__ import annotations
 
+import glob
 from bisect import bisect_right
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NotRequired, TypedDict
 
-from commands.crash.states import EACH, of_recovery
+from commands.crash.states import EACH, DrawnStall, of_recovery
 from harness.errors import InfrastructureError, InputError, LabrysError
 from harness.faults import PlannedFault, Trigger
 from harness.outcome import RunOutcome
@@ -18,6 +19,7 @@ from harness.targets import Named
 from harness.units import NS_PER_S
 from harness.verdict import Verdict
 from harness.world import ANY_STEP, SYNCING
+from nemesis.disksteps import ANY_CALL
 from nemesis.plan import number
 
 if TYPE_CHECKING:
@@ -97,6 +99,7 @@ class Crashing:
         recovery_s: How long a recovery takes: a further loss of power comes within this time after a restart.
         most: The most states of a step.
         at: The kind of the steps that are visited, and a glob pattern of their files.
+        stall_ms: The most milliseconds for which a thread stalls before a step; 0: none does.
     """
 
     hit: str
@@ -105,6 +108,7 @@ class Crashing:
     recovery_s: float = 0.0
     most: int = 1
     at: tuple[str, str] = EACH
+    stall_ms: int = 0
 
     @property
     def one(self) -> bool:
@@ -119,12 +123,13 @@ class Crashing:
         """
         whole_s = settled.options.load.time_limit
         more_s = self.down_s + self.recovery_s
-        limit_s = whole_s - self.down_s - LAST_S - (self.depth - 1) * more_s
+        limit_s = whole_s - self.down_s - LAST_S - self.stall_ms / 1000 - (self.depth - 1) * more_s
         if limit_s <= 0:
             recovery = f", {self.recovery_s:g} s for each recovery" if self.depth > 1 else ""
+            stall = f", {self.stall_ms:g} ms for a stall" if self.stall_ms else ""
             raise InputError(
                 f"a workload of {whole_s:g} s leaves no time for steps, {self.down_s:g} s without power for each loss"
-                f"{recovery}, and {LAST_S:g} s after the last restart; give a longer --time-limit or a shorter --down"
+                f"{recovery}{stall}, and {LAST_S:g} s after the last restart; give a longer --time-limit or a shorter --down"
             )
         return limit_s + before * more_s
 
@@ -166,16 +171,25 @@ class Crashing:
         options: dict[str, Value],
         *,
         call: str = ANY_STEP,
+        file: str = "*",
         starts: int = 0,
         before: int = 0,
         down_s: float = 0.0,
+        stall: DrawnStall | None = None,
     ) -> PlannedFault:
         """Returns the loss of power at a step of a kind, after a number of starts of the node, and of losses of power."""
         down_s = max(down_s, self.down_s)
-        limit_s = self.limit_s(settled, before) + self.down_s - down_s
-        parameters: dict[str, Value] = {"call": call, "file": "*", "n": nth, "on": node}
+        limit_s = self.limit_s(settled, before) + self.stall_ms / 1000 + self.down_s - down_s
+        parameters: dict[str, Value] = {"call": call, "file": file, "n": nth, "on": node}
         if starts:
             parameters["starts"] = starts
+        if stall is not None:
+            parameters |= {
+                "stall": stall.nth,
+                "calls": stall.calls,
+                "after_us": stall.after_us,
+                "stall_ms": stall.length_ms,
+            }
         return PlannedFault(
             id=0,
             kind=KIND,
@@ -200,12 +214,12 @@ class Crashing:
                 self.fault(
                     settled,
                     loss.step.node,
-                    loss.nth,
-                    _losing(loss.losing),
-                    call=SYNCING if loss.step.call == SYNCING else ANY_STEP,
+                    options=_losing(loss.losing),
+                    **_named(loss),
                     starts=loss.starts,
                     before=before,
                     down_s=loss.down_s,
+                    stall=loss.stall,
                 )
                 for before, loss in enumerate(state.losses)
             ],
@@ -223,7 +237,10 @@ def record(settled: Settled, crashing: Crashing) -> Recorded:
 
     with composed(settled) as (_, plan):
         planned = replace(settled, given=plan)
-    watching = crashing.with_faults(planned, [crashing.fault(planned, planned.nodes[0], NEVER, {})])
+    stall = (
+        DrawnStall(after_us=NEVER, calls=ANY_CALL, nth=1, length_ms=crashing.stall_ms) if crashing.stall_ms else None
+    )
+    watching = crashing.with_faults(planned, [crashing.fault(planned, planned.nodes[0], NEVER, {}, stall=stall)])
     trial = attempt(watching)
     if trial.outcome.error is not None:
         raise InfrastructureError(f"the run without a crash broke off: {trial.outcome.error}")
@@ -271,6 +288,19 @@ def _visit(recorded: Settled, crashing: Crashing, state: CrashState) -> Visited:
         at=crashing.at,
     )
     return replace(visited, recovery=recovery)
+
+
+def _named(loss: CrashState) -> _Named:
+    """Returns how a trigger names a step: by its place among all steps, or those of its file if a stall moves other steps."""
+    if loss.stall is None:
+        return {"nth": loss.nth, "call": SYNCING if loss.step.call == SYNCING else ANY_STEP}
+    return {"nth": loss.of_file, "call": loss.step.call, "file": glob.escape(loss.step.file)}
+
+
+class _Named(TypedDict):
+    nth: int
+    call: str
+    file: NotRequired[str]
 
 
 def _losing(losing: Losing) -> dict[str, Value]:

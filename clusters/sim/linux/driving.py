@@ -314,8 +314,12 @@ class Controller:
         """Lets a program stand still right after the n-th step of a node from now on, until `resume`; see `Event`."""
         self._say(f"want {wait} {call} {_digits(pattern)} {nth} {' '.join(nodes)}")
 
+    def stall(self, wait: int, node: str, *, after_ns: int, wall: bool, nth: int, length_ns: int) -> None:
+        """Lets the thread stall that makes the n-th call of a node after a time, unless `wait` is dropped before."""
+        self._say(f"stall {wait} {node} {after_ns} {'wall' if wall else 'any'} {nth - 1} {length_ns}")
+
     def drop(self, wait: int) -> None:
-        """Ends what `want` began."""
+        """Ends what `want` and `stall` began."""
         self._say(f"drop {wait}")
 
     def steps(self) -> list[str]:

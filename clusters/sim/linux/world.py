@@ -49,6 +49,7 @@ if TYPE_CHECKING:
         Pair,
         RareMessage,
         SlowSyncs,
+        Stall,
     )
 
 T = TypeVar("T")
@@ -91,6 +92,7 @@ class LinuxWorld:
     """
 
     real_time: ClassVar[bool] = False
+    stalls: ClassVar[bool] = True
 
     def __init__(self, names: Sequence[str], seed: int, root: Path, threads: Threads) -> None:
         """Describes a world. The controller starts with the first need for it.
@@ -463,12 +465,38 @@ class LinuxWorld:
         """Returns the steps of all disks so far."""
         return DiskSteps() if self._steps is None else self._steps.so_far()
 
-    async def disk_step(self, nodes: AbstractSet[str], *, call: str, pattern: str, nth: int, starts: int) -> DiskStep:
+    async def disk_step(
+        self,
+        nodes: AbstractSet[str],
+        *,
+        call: str,
+        pattern: str,
+        nth: int,
+        starts: int,
+        stall: Stall | None = None,
+    ) -> DiskStep:
         """Waits for a step of the disk of one of these nodes; see `harness.world.World`."""
         if self._steps is None:
             self._steps = ProgramSteps(self.controller)
         future: asyncio.Future[DiskStep] = asyncio.get_running_loop().create_future()
-        return await self._steps.wait(future, self.now_ns, nodes, call=call, pattern=pattern, nth=nth, starts=starts)
+
+        def begin_stall(wait: int) -> None:
+            if stall is not None:
+                for node in sorted(stall.nodes):
+                    self.controller.stall(
+                        wait, node, after_ns=stall.after_ns, wall=stall.wall, nth=stall.nth, length_ns=stall.length_ns
+                    )
+
+        return await self._steps.wait(
+            future,
+            self.now_ns,
+            nodes,
+            call=call,
+            pattern=pattern,
+            nth=nth,
+            starts=starts,
+            on_begin=begin_stall,
+        )
 
     def starts(self, node: str) -> None:
         """A process of a node starts. The node starts with the first one."""

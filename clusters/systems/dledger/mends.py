@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 DROPPED_LOGS: Final = 1  # the finding with which followers drop committed entries and get them again
+DISK_FAILED: Final = 74  # the exit status of a node that ends by the mend of finding 22; EX_IOERR of sysexits(3)
 
 # By the numbers of the findings in clusters/systems/dledger/findings/dledger-0.4.0.md.
 MENDS: Final[Mapping[int, str]] = MappingProxyType(
@@ -34,6 +35,8 @@ MENDS: Final[Mapping[int, str]] = MappingProxyType(
         18: "a node that loses its power keeps the term and the vote",
         19: "an entry gets space on the disk before it is written, so a full disk refuses it",
         20: "a node takes no term and gives no vote that it cannot store",
+        22: "a node whose sync of the log fails ends, and one that starts writes and syncs the end of its log again",
+        23: "a node counts and acknowledges an entry after it has synced the entry",
     }
 )
 PATCHES: Final = Path(__file__).parent / "patches"  # a folder for each version
@@ -47,7 +50,7 @@ DLEDGER: Final = Mends(
 
 # DLedger 0.3.1.2 has these findings too, in the same methods.
 OLD: Final = "0.3.1.2"
-_BOTH: Final = (8, 17, 18, 19, 20)
+_BOTH: Final = (8, 17, 18, 19, 20, 22, 23)
 OLDER: Final = Mends(
     software=f"DLedger {OLD}",
     texts=MappingProxyType({number: MENDS[number] for number in _BOTH}),

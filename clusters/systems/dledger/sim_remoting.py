@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Final
 from clusters.kit.jvm import maven_build
 from clusters.sim.jvm.system import COMPILER, MAVEN, JavaNodes, known_simulator, simulator
 from clusters.sim.jvm.system import JAR as SIMULATOR
+from clusters.sim.machine import FATAL
+from clusters.systems.dledger import mends
 from clusters.systems.dledger.messages import Messages
 from clusters.systems.dledger.remoting import Connection
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from harness.builds import Artifact
     from harness.cluster import Cluster
@@ -64,6 +66,10 @@ class RemotingNodes(JavaNodes):
             NotSent: The node refuses the connection, or does not accept it in time.
         """
         return Connection(*await self.open_stream(host, port, timeout_s), f"{host}:{port}")
+
+    def fatal_log_patterns(self) -> Sequence[str]:
+        """Returns the pattern of the log line of a process that ended by itself, but not of one whose disk failed."""
+        return (rf"^[0-9.]+ {FATAL} (?!it called Runtime\.halt\({mends.DISK_FAILED}\)$)",)
 
     @property
     def remoting_jar(self) -> Path:

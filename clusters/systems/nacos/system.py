@@ -67,6 +67,11 @@ LINES = MappingProxyType(
         "elected": LogLine(
             path=RAFT_LOG, pattern="has become the LEADER", meaning="a node sees that a leader is elected"
         ),
+        "leads": LogLine(
+            path=RAFT_LOG,
+            pattern="has become the LEADER$",  # the line of a follower goes on with what it and the leader are
+            meaning="a node is elected",
+        ),
         "votes": LogLine(path=RAFT_LOG, pattern="leader timeout, start voting", meaning="a node starts an election"),
     }
 )

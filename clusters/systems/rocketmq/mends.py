@@ -22,6 +22,7 @@ MENDS: Final[Mapping[int, str]] = MappingProxyType(
         11: "a controller counts and acknowledges an entry after it has synced the entry",
         12: "a transfer of the leadership ends if the connection to its target fails",
         13: "a controller takes no term and gives no vote that it cannot store",
+        15: "a controller whose sync of the log fails ends, and one that starts writes and syncs the end of its log again",
     }
 )
 CONTROLLER: Final = Mends(
@@ -29,11 +30,13 @@ CONTROLLER: Final = Mends(
     texts=MENDS,
     patches=MappingProxyType(
         {
-            **numbered(Path(__file__).parent / "patches", (9, 11, 12)),
+            **numbered(Path(__file__).parent / "patches", (9, 12)),
             4: OLDER.patches[8],
             6: OLDER.patches[19],
             10: (*OLDER.patches[17], *OLDER.patches[18]),
+            11: OLDER.patches[23],
             13: OLDER.patches[20],
+            15: OLDER.patches[22],
         }
     ),
     sources=MappingProxyType(

@@ -464,6 +464,52 @@ def test_a_program_goes_on_after_a_step(tmp_path: Path) -> None:
         assert (going.data / "renamed").read_bytes() == b"1234"
 
 
+LAPS = """
+import os, time
+log = os.open("log", os.O_CREAT | os.O_WRONLY)
+times = []
+for number in range(40):
+    times.append(time.monotonic())
+    time.sleep(0.02)
+os.fsync(log)
+print(max(later - earlier for earlier, later in zip(times, times[1:])), times[-1] - times[0])
+"""
+
+
+@pytest.mark.parametrize(
+    ("node", "wall", "dropped", "stalls"),
+    [("n1", False, False, True), ("n1", True, False, False), ("n1", False, True, False), ("us", False, False, False)],
+)
+def test_a_thread_stalls_once_at_a_call_until_its_time_is_over(
+    tmp_path: Path, node: str, *, wall: bool, dropped: bool, stalls: bool
+) -> None:
+    """If the wait for the step has ended before, it does not, nor does one of another node.
+
+    This program never reads the wall clock in its loop.
+    """
+    with disk(tmp_path) as stalling:
+        stalling.run.note_steps()
+        stalling.run.want(1, ["n1"], call="sync", pattern="*", nth=2)
+        stalling.run.stall(1, node, after_ns=SECOND_NS // 5, wall=wall, nth=7, length_ns=SECOND_NS // 2)
+        if dropped:
+            stalling.run.drop(1)
+        longest_s, whole_s = map(float, stalling.output(*PYTHON, LAPS).split())
+    assert (longest_s > 0.5) == stalls
+    assert whole_s == pytest.approx(0.78 + 0.5 * stalls, abs=0.05)
+
+
+def test_a_thread_stalls_at_a_read_of_the_wall_clock(tmp_path: Path) -> None:
+    """Other calls do not count then."""
+    reads = LAPS.replace("    time.sleep(0.02)", "    time.time() if number % 10 == 5 else time.sleep(0.02)")
+    with disk(tmp_path) as stalling:
+        stalling.run.note_steps()
+        stalling.run.want(1, ["n1"], call="sync", pattern="*", nth=2)
+        stalling.run.stall(1, "n1", after_ns=SECOND_NS // 4, wall=True, nth=2, length_ns=SECOND_NS // 2)
+        longest_s, whole_s = map(float, stalling.output(*PYTHON, reads).split())
+    assert longest_s > 0.5
+    assert whole_s == pytest.approx(0.78 - 4 * 0.02 + 0.5, abs=0.05)
+
+
 SYNCS = """
 import os, time
 file = os.open("file", os.O_CREAT | os.O_WRONLY)

@@ -10,8 +10,9 @@ import pytest
 from click.testing import CliRunner
 
 import cli
-from commands.crash.states import CrashState, enumerate_states, in_order, of_recovery
+from commands.crash.states import CrashState, enumerate_states, in_order, of_recovery, with_stalls
 from harness.errors import InputError
+from harness.units import NS_PER_MS, NS_PER_S, NS_PER_US
 from harness.world import DiskStep, DiskSteps, Losing, Unsynced
 from tests.examples import SIMULATED
 
@@ -160,6 +161,24 @@ def test_a_node_that_does_not_start_again_has_no_recovery() -> None:
     assert not found.states
 
 
+def test_each_try_of_a_state_has_another_stall_before_its_step() -> None:
+    """The seed draws them. The step keeps its number among those of its file, because a stall moves the others."""
+    made = [replace(step(number, "sync"), time_ns=number * NS_PER_S, others=number) for number in (1, 2, 3)]
+    other = replace(made[1], file="vote")
+    found = states(made[0], other, made[2], most=1)
+    assert [(state.nth, state.of_file) for state in found] == [(1, 1), (2, 1), (3, 2)]
+    drawn = with_stalls(found, length_ms=300, tries=20, since_ns=NS_PER_S // 2, seed=5)
+    assert drawn == with_stalls(found, length_ms=300, tries=20, since_ns=NS_PER_S // 2, seed=5)
+    assert drawn != with_stalls(found, length_ms=300, tries=20, since_ns=NS_PER_S // 2, seed=6)
+    assert len({(state.step.number, state.stall) for state in drawn}) == 60
+    stalls = [(state.step.time_ns, state.stall) for state in drawn if state.stall is not None]
+    assert len(stalls) == 60
+    begun_ns = [time_ns - NS_PER_S // 2 - stall.after_us * NS_PER_US for time_ns, stall in stalls]
+    assert all(0 <= before_ns <= 150 * NS_PER_MS for before_ns in begun_ns)
+    assert max(begun_ns) > 100 * NS_PER_MS > 50 * NS_PER_MS > min(begun_ns)
+    assert {stall.length_ms for _, stall in stalls} == {300}
+
+
 def crash(store: Path, *options: str) -> tuple[int, str]:
     """Runs the command on a simulated system. Returns the exit code and the output."""
     arguments = ["crash", "--system", SIMULATED, "--nodes", "3", "--seed", "5", "--time-limit", "3.5", "--rate", "2"]
@@ -218,6 +237,15 @@ def test_a_kind_of_steps_that_does_not_exist_is_refused(tmp_path: Path) -> None:
     done = CliRunner().invoke(cli.labrys, ["crash", "--at", "sink:*.wal", "--store", str(tmp_path)])
     assert isinstance(done.exception, InputError)
     assert "'sink' is no kind of steps" in str(done.exception)
+
+
+def test_a_system_without_programs_has_no_threads_that_stall(tmp_path: Path) -> None:
+    """The error comes before the first visit."""
+    done = CliRunner().invoke(cli.labrys, ["crash", "--stall-ms", "100", "--jobs", "1", "--store", str(tmp_path)])
+    assert isinstance(done.exception, InputError)
+    assert "only programs in virtual time have such stalls" in str(done.exception)
+    done = CliRunner().invoke(cli.labrys, ["crash", "--tries", "2", "--store", str(tmp_path)])
+    assert "it needs --stall-ms" in str(done.exception)
 
 
 def test_real_nodes_are_refused(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@
 //! takes NODE | sync NODE MEAN | fail KEY NODE FOLDER OPERATION PATTERN FIRST TIMES ERROR | failed KEY | slow KEY NODE MEAN | slowed KEY
 //! link FROM TO LEAST MOST MEAN LATE | cut KEY FROM TO | disturb KEY FROM TO LOSE DUPLICATE DAMAGE DELAY JITTER HURRY RATE QUEUE | mend KEY
 //! probe ID FROM TO BYTES | dropped KEY | offset NODE NANOSECONDS | ahead NODE | speed NODE MILLIONTHS | shows NODE | calls ID | bound NODE PORT
-//! steps | want WAIT CALL PATTERN NTH NODE... | drop WAIT | noted | hear WAIT NTH -TEXT FROM TO... | ignore WAIT
+//! steps | want WAIT CALL PATTERN NTH NODE... | stall WAIT NODE AFTER any|wall CALL LENGTH | drop WAIT | noted | hear WAIT NTH -TEXT FROM TO... | ignore WAIT
 //! connect ID ADDRESS PORT | send ID BYTES | finish ID | close ID | wait TIME | wait - | figures
 //! ```
 //!
@@ -40,6 +40,8 @@
 //! With `steps`, the disks number their changes and syncs. With `want`, a program stands still right after the NTH step of a CALL (or
 //! any) on a file that fits a pattern, on one of some nodes; the event `stands` says it, and `resume` ends that. `noted` is answered
 //! with a line for each step, and a dot: `NODE NUMBER TIME CALL -FILE OTHERS CHANGE...`; see `kernel::steps`.
+//! With `stall`, unless the wait is dropped before, a thread stalls for LENGTH: AFTER so long, CALL more calls of its node go on, of any
+//! kind or reads of the wall clock, and the next one stalls.
 //! With `hear`, the NTH message with bytes of a program that has a text, on one of some links, is the event `passed`, and the nodes'
 //! messages after it are held for a moment. `ignore` ends that.
 //! After `power`, the other ends of the connections of a program hear nothing of its end.
@@ -67,9 +69,9 @@ use std::time::Duration;
 use crate::calls;
 use crate::digest::Digest;
 use crate::kernel::{
-    watch, Awaited, Clock, Disturbance, Event, Failing, Fatal, Kernel, Kind, Losing, Loss, Nanos, Node, NodeId,
-    ObjectId, Outside, Passed, Phase, ProcessId, Run, Settings, Wanted, MICROSECOND, MILLISECOND, MONOTONIC_START,
-    REALTIME_START,
+    watch, Asked, Awaited, Clock, Disturbance, Event, Failing, Fatal, Kernel, Kind, Losing, Loss, Nanos, Node,
+    NodeId, ObjectId, Outside, Passed, Phase, ProcessId, Run, Settings, Wanted, MICROSECOND, MILLISECOND,
+    MONOTONIC_START, REALTIME_START,
 };
 use crate::start::{Root, SharedPages};
 
@@ -494,8 +496,17 @@ impl Driven {
                 let nodes = words.map(|name| self.node(name)).collect::<Run<Vec<_>>>()?;
                 self.kernel.steps.wanted.insert(number, Wanted { nodes, call, pattern, nth, seen: BTreeMap::new() });
             }
+            "stall" => {
+                let (wait, node) = (value(words, line)?, self.node(word(words, line)?)?);
+                let from = self.kernel.now + value::<Nanos>(words, line)?;
+                let wall = word(words, line)? == "wall";
+                let (left, length) = (value(words, line)?, value(words, line)?);
+                self.kernel.stalls.asked.push(Asked { wait, node, from, wall, left, length });
+            }
             "drop" => {
-                self.kernel.steps.wanted.remove(&value(words, line)?);
+                let wait = value(words, line)?;
+                self.kernel.steps.wanted.remove(&wait);
+                self.kernel.stalls.asked.retain(|asked| asked.wait != wait);
             }
             "hear" => {
                 let (number, left) = (value(words, line)?, value(words, line)?);

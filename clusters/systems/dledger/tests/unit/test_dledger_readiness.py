@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
+from clusters.sim.cluster import SimCluster
 from clusters.systems.dledger import nodes
 from clusters.systems.dledger.options import DLedgerOptions
+from clusters.systems.dledger.simulated import SimDLedger
 from clusters.systems.dledger.system import DLedgerSystem
 from harness.cluster import Paper
 from harness.errors import ExitCode, InfrastructureError, InputError
@@ -142,3 +144,12 @@ def test_a_machine_without_maven_and_a_jdk(tmp_path: Path, monkeypatch: pytest.M
     assert "dledger-node 0.4.0 is neither in the cache nor in this installation" in str(raised.value)
     assert "mvn is not on PATH (for building DLedger's node; `apt-get install maven` installs it)" in str(raised.value)
     assert "`apt-get install openjdk-17-jdk-headless` installs it" in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("end", "is_fatal"), [("Runtime.halt(74)", False), ("Runtime.halt(1)", True), ("System.exit(-1)", True)]
+)
+def test_a_simulated_node_may_end_as_its_disk_fails(end: str, is_fatal: bool) -> None:
+    """The mend of finding 22 ends a node with the status 74. Any other end by itself is fatal."""
+    patterns = SimDLedger(SimCluster(("n1",), 1), DLedgerOptions(), "register").fatal_log_patterns()
+    assert bool(re.search("|".join(patterns), f"2.736895 FATAL it called {end}\n")) is is_fatal

@@ -16,6 +16,7 @@ from tests.findings import checked
 FINDINGS = Path(__file__).parents[2] / "findings"
 DROPPED = FINDINGS / "dledger-0.4.0-log-dropped"
 KEPT = FINDINGS / "dledger-0.4.0-kept-entries"
+DEAD = FINDINGS / "dledger-0.4.0-dead-leader"
 STUCK = FINDINGS / "dledger-0.4.0-followers-stuck"
 
 
@@ -52,6 +53,7 @@ def test_where_the_service_ended_no_write_is_acknowledged_and_no_read_is_wrong()
         (DROPPED, ["n1", "n2", "n3", "n4", "n5"], {"kill", "pause"}),
         (STUCK, ["n1", "n2", "n3"], {"partition-leader"}),
         (KEPT, ["n1", "n2", "n3"], {"kill", "partition-leader"}),
+        (DEAD, ["n1", "n2", "n3"], {"kill", "packet-delay"}),
     ],
 )
 def test_the_plan_of_a_finding_can_be_read(finding: Path, nodes: list[str], kinds: set[str]) -> None:

@@ -16,8 +16,8 @@ PATCHES = Path(__file__).parents[3] / "dledger" / "patches"
 
 def test_an_older_library_has_fewer_mends() -> None:
     """A mend is for the versions that have its finding."""
-    assert DLedgerLogOptions(library_version="0.3.1.2", mend="8,17,18,19,20").mend
-    with pytest.raises(InputError, match="one of 8, 17, 18, 19, 20, or all"):
+    assert DLedgerLogOptions(library_version="0.3.1.2", mend="8,17,18,19,20,22,23").mend
+    with pytest.raises(InputError, match="one of 8, 17, 18, 19, 20, 22, 23, or all"):
         DLedgerLogOptions(library_version="0.3.1.2", mend="1")
 
 

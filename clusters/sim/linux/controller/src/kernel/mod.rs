@@ -58,6 +58,7 @@ pub use network::{Disturbance, Message};
 pub use objects::{Kind, Object};
 pub use passing::{Awaited, Passed};
 pub use running::watch;
+pub use stalls::Asked;
 pub use steps::Wanted;
 pub use tcp::Phase;
 pub use time::Clock;
@@ -356,7 +357,7 @@ pub struct Kernel {
     /// The processes that say when their threads work; see `work`.
     workers: BTreeSet<ProcessId>,
     scheduling: Chance,
-    stalls: Stalls,
+    pub stalls: Stalls,
     answering: answering::Answering,
     pub digest: Digest,
     pub counts: Counts,

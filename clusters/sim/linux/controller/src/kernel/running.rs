@@ -172,7 +172,9 @@ impl Kernel {
                     let first = self.processes[self.threads[thread].process].first;
                     self.processes[first].calls += 1;
                     self.deliver();
-                    if let Some(length) = self.stalls.before_call(self.now) {
+                    if let Some(length) =
+                        self.stalls.before_call(self.threads[thread].node, self.now, self.reads_wall_clock(thread))
+                    {
                         self.counts.stalls += 1;
                         let label = self.label(thread);
                         self.digest.line(format_args!("{:>14} {label} stalls for {length} ns", self.now));
@@ -595,6 +597,16 @@ impl Kernel {
         if let Some(pages) = &self.pages {
             let next = self.next_event().unwrap_or(u64::MAX);
             pages.begin(self.now, next.min(self.quantum_ends).min(self.stalls.next()));
+        }
+    }
+
+    /// Returns whether the call that a thread is about to make reads the wall clock.
+    fn reads_wall_clock(&self, thread: ThreadId) -> bool {
+        let registers = &self.threads[thread].registers;
+        match registers.orig_rax as libc::c_long {
+            libc::SYS_clock_gettime => registers.rdi == libc::CLOCK_REALTIME as u64,
+            libc::SYS_gettimeofday | libc::SYS_time => true,
+            _ => false,
         }
     }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import itertools
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,7 @@ from harness.errors import ExitCode
 from harness.op import Invocation, Ok
 from harness.units import NS_PER_MS
 from harness.verdict import Verdict
-from harness.world import Disturbance
+from harness.world import Disturbance, Failing
 from tests.artifacts import built
 from tests.recompiled import assert_compiles_alike
 from tests.simulated_group import CUT
@@ -77,6 +78,7 @@ UP_TO_17_BUT_6 = ",".join(str(number) for number in mends.MENDS if number <= 17 
 BENEATH = 7645491346869235063  # a seed whose run has findings that others hide
 WAITING = 1679315017602471377  # a seed in whose run a follower waits before it uses a snapshot
 LATE = 2  # the key of a fault beside that of a cut
+ENDED = f"it called Runtime.halt({mends.DISK_FAILED})"
 
 
 class Group(DLedgerGroup[SimDLedger]):
@@ -97,9 +99,9 @@ class Group(DLedgerGroup[SimDLedger]):
         for value in itertools.islice(self._values, count):
             await self._done(Invocation(f="write", value=value, key="key"))
 
-    async def read(self) -> object:
-        """Returns the value."""
-        return (await self._done(Invocation(f="read", key="key"))).value
+    async def read(self, key: str = "key") -> object:
+        """Returns the value of a key."""
+        return (await self._done(Invocation(f="read", key=key))).value
 
     async def _done(self, invocation: Invocation) -> Ok:
         for _ in range(200):
@@ -291,6 +293,50 @@ def test_a_loss_of_power_makes_no_second_leader_of_a_term() -> None:
     assert Group("", 1, loses_power=True).run(has_two_leaders_of_a_term)
     idle.close_all()
     assert not Group("18", 1, loses_power=True).run(has_two_leaders_of_a_term)
+
+
+async def loses_what_a_failed_sync_took(group: Group) -> bool:
+    """Finding 22: one sync of each node fails while many writes are not synced; 11 s later, all nodes lose their power."""
+    world, system = group.cluster.world, group.system
+    leader = await group.leader()
+    failing = Failing(call="msync", pattern="data/*", nth=1, times=1, error=errno.EIO)
+    clients = [system.client(number, leader) for number in range(300)]
+    writes = [
+        asyncio.ensure_future(client.invoke(Invocation(f="write", value=number, key=f"key{number}")))
+        for number, client in enumerate(clients)
+    ]
+    await asyncio.sleep(0.003)
+    for node in group.cluster.nodes:
+        world.fail_calls(LATE, node.name, None, failing)
+    acknowledged = [number for number, outcome in enumerate(await asyncio.gather(*writes)) if isinstance(outcome, Ok)]
+    assert acknowledged
+    await asyncio.sleep(1.0)
+    assert {failed.node for failed in world.failed_calls(LATE)} == set(world.machines)
+    world.mend(LATE)
+    for node in group.cluster.nodes:
+        if None in system.process_states(node).values():
+            system.start(node)
+    await asyncio.sleep(10.0)
+    for node in group.cluster.nodes:
+        system.kill(node)
+        world.lose_power(node.name)
+        system.start(node)
+    await system.until_ready(group.cluster.nodes, 30.0)
+    for client in clients:
+        await client.close()
+    return [await group.read(f"key{number}") for number in acknowledged] != acknowledged
+
+
+@pytest.mark.parametrize("seed", [2, 6])
+def test_a_failed_sync_loses_nothing_later(seed: int) -> None:
+    """The released library has finding 22. With the mend, each node ends at the failed sync, and has all writes later."""
+    group = Group("18", seed, loses_power=True)
+    assert group.run(loses_what_a_failed_sync_took)
+    assert not group.lines(ENDED)
+    idle.close_all()
+    group = Group("18,22", seed, loses_power=True)
+    assert not group.run(loses_what_a_failed_sync_took)
+    assert group.lines(ENDED) == len(group.cluster.nodes)
 
 
 async def obeys_a_dead_leader(group: Group) -> bool:

@@ -30,12 +30,20 @@ FULL_DISKS = (
     "disk-full:all", "--fault-on", "4-5", "--fault-off", "0.5-3", "--fault-quiet", "0.5-3", "--time-limit", "8", "--rate", "20",
 )  # fmt: skip
 
+FAILED_SYNCS = (
+    "--cluster", "sim", "--system", "rocketmq-controller", "--workload", "sync-state-set", "--nodes", "3", "--nemesis",
+    "disk-error:all,power-loss:all", "--fault-on", "3-3.5", "--fault-off", "2-3", "--fault-quiet", "2-3", "--fault-options",
+    "disk-error.call=msync,disk-error.file=*data/*,disk-error.times=2000,power-loss.lost=all", "--in-turn", "--rate", "20",
+    "--time-limit", "16",
+)  # fmt: skip
+
 
 @pytest.mark.parametrize(
     ("finding", "words", "seed", "part"),
     [
         pytest.param("6", FULL_DISKS, 6, "recovered", marks=pytest.mark.night),
         ("4", LEFT_OUT, 577543130896587572, "recovered"),
+        pytest.param("15", FAILED_SYNCS, 1, "linearizable", marks=pytest.mark.night),
         pytest.param("9", TWO_FIRST_MASTERS, 1221919709868472333, "linearizable", marks=pytest.mark.night),
     ],
 )
