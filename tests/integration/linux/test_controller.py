@@ -283,8 +283,10 @@ def test_a_loop_that_waits_for_another_thread_takes_time(binary: Path, tmp_path:
 
 @pytest.mark.parametrize(("program", "variables"), [("Waits", JVM_WORK), ("Spins", {})])
 def test_a_loop_of_a_jvm_takes_time(binary: Path, tmp_path: Path, program: str, variables: dict[str, str]) -> None:
-    """No round of it is like another. The first one makes objects: the JVM says when it has made many, at the same places in
-    each run. The second one counts for the compiler until it is compiled.
+    """No round of it is like another.
+
+    The first program makes objects: the JVM says when it has made many, at the same places in each run. In the second one, the
+    interpreter counts until the loop is compiled.
     """
     subprocess.run(["javac", "-d", tmp_path, HERE / f"{program}.java"], check=True)
     os.utime(tmp_path / f"{program}.class", (0, 0))  # a file that is older than the run has its own time
