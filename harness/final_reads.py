@@ -2,7 +2,7 @@
 
 They go through as many nodes as the system allows, because nodes may hold different data. If a node answers reads only
 while it leads, Labrys reads the leader first, and then moves the leadership to each other node in turn. If the leadership
-cannot move, Labrys reads only the leader. If a node answers reads from its own state, Labrys does not read it while it stays out.
+cannot move, Labrys reads only the leader. If nodes answer from their own states, Labrys reads none that stays out.
 """
 
 from __future__ import annotations
