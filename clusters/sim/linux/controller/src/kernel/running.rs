@@ -91,8 +91,8 @@ pub(super) fn quantum(settings: &Settings, chance: &mut Chance) -> Nanos {
 /// Why a wait for a running thread ended.
 enum Ran {
     Stopped(Stop),
-    /// It sleeps in a loop that waits for another thread.
-    Loops,
+    /// It sleeps in a loop that waits for another thread, at the lowest address of the loop.
+    Loops(u64),
 }
 
 impl Kernel {
@@ -154,7 +154,7 @@ impl Kernel {
         let mut signal = 0;
         loop {
             let mut stop = match self.advance(thread, signal)? {
-                Ran::Loops => return Ok(()),
+                Ran::Loops(_) => return Ok(()),
                 Ran::Stopped(stop) => stop,
             };
             if stop == Stop::Call && self.has_new_pages(thread)? {
@@ -258,7 +258,12 @@ impl Kernel {
         };
         self.take_time();
         self.take_answers(thread);
-        if matches!(ran, Ran::Loops) {
+        if let Ran::Loops(lowest) = ran {
+            self.digest.number(lowest); // after what the program has added itself
+            if self.digest.logs() {
+                let label = self.label(thread);
+                self.digest.line(format_args!("{:>14} {label} waits in a loop at {lowest:#x}", self.now));
+            }
             self.counts.loops += 1;
             let loops = &mut self.threads[thread].loops;
             let wakes = self.now + (LOOP_SLEEP << *loops);
@@ -342,18 +347,13 @@ impl Kernel {
     }
 
     /// Steps a thread that stands still. Returns `Loops` if it waits in a loop, and None if it only computes.
-    fn look_for_loop(&mut self, thread: ThreadId) -> Run<Option<Ran>> {
+    fn look_for_loop(&self, thread: ThreadId) -> Run<Option<Ran>> {
         let lowest = match self.step_through_loop(thread)? {
             Steps::Loop(lowest) => lowest,
             Steps::Computes => return Ok(None),
             Steps::Stopped(stop) => return Ok(Some(Ran::Stopped(stop))),
         };
-        self.digest.number(lowest);
-        if self.digest.logs() {
-            let label = self.label(thread);
-            self.digest.line(format_args!("{:>14} {label} waits in a loop at {lowest:#x}", self.now));
-        }
-        Ok(Some(Ran::Loops))
+        Ok(Some(Ran::Loops(lowest)))
     }
 
     /// Handles the call before which a thread stands. Returns whether the thread goes on now.
