@@ -160,7 +160,29 @@ static void read_often(void) {
     printf(" at %lu\n", now());
 }
 
+static volatile int is_set;
+
+static void *set_later(void *nothing) {
+    struct timespec pause = {0, 3000000};
+    nanosleep(&pause, NULL);
+    is_set = 1;
+    return nothing;
+}
+
+static void spin(void) {
+    for (int round = 0; round < 2; round++) {
+        pthread_t thread;
+        is_set = 0;
+        pthread_create(&thread, NULL, set_later, NULL);
+        for (int place = 0; place < 5; place++) call(wakes, (uint64_t)&others[place], FUTEX_WAKE_PRIVATE, 1, 0);
+        while (!is_set) continue;
+        pthread_join(thread, NULL);
+    }
+    printf(" at %lu\n", now());
+}
+
 static void all(void) {
+    spin();
     sleep_often();
     wake_often();
     look_often();

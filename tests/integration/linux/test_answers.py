@@ -48,6 +48,7 @@ def test_a_call_that_a_program_answers_is_as_one_that_stops(
     assert {name: ended.figures[name] for name in ended.figures.keys() - apart} == {
         name: stopped.figures[name] for name in stopped.figures.keys() - apart
     }
+    assert ended.figures["loops"] > 0
     assert stopped.figures["answered"] == 0
     assert ended.figures["answered"] > 5000
     assert ended.figures["stops"] + ended.figures["answered"] == stopped.figures["stops"]

@@ -136,9 +136,13 @@ pub(super) fn step(tid: libc::pid_t, before: &Registers) -> Run<Result<Registers
         return Ok(Err(stop));
     }
     let mut registers = tracee::registers(tid)?;
-    if registers.eflags & STEP_FLAG != 0 {
-        // The kernel takes the flag for the program's own after an instruction that restores flags.
+    // The kernel takes the flag for the program's own after an instruction that restores flags, and a call leaves flags in `r11`.
+    let shown = if stop == Stop::Call { registers.eflags | registers.r11 } else { registers.eflags };
+    if shown & STEP_FLAG != 0 {
         registers.eflags &= !STEP_FLAG;
+        if stop == Stop::Call {
+            registers.r11 &= !STEP_FLAG;
+        }
         tracee::set_registers(tid, &registers)?;
     }
     if stop != Stop::Signal(libc::SIGTRAP) {
