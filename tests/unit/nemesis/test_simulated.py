@@ -20,7 +20,10 @@ from nemesis.simulated.network import Delay
 from tests.trials import TOY, trial
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
+
+    from commands.run.trial import Trial
 
 OF_REAL_NODES = {"thread-stall"}  # `all` never has it, and `--stalls` does the same in the simulator
 # The toy has no kernel, and does not say what it does after an error of its disk.
@@ -39,6 +42,26 @@ NAMED = {
     "wipe": "n1",  # the only node with a file
 }
 OPTIONS = {"file-copy": "file-copy.chunk_bytes=1", "file-rollback": "file-rollback.back=1"}  # the file is short
+
+
+def planned(kind: str, node: str, start_s: float, end_s: float) -> dict[str, Any]:
+    """Returns a fault of a plan, without its id."""
+    return {"kind": kind, "target": [node], "start_s": start_s, "end_s": end_s, "options": {}}
+
+
+def carried_out(folder: Path, faults: Sequence[dict[str, Any]]) -> Trial:
+    """Carries out a run of the toy with these faults."""
+    plan = {
+        "format": "labrys-plan",
+        "version": 3,
+        "nodes": ["n1", "n2", "n3", "n4", "n5"],
+        "seed": 1,
+        "time_limit_s": 8.0,
+        "faults": [{"id": number, **fault} for number, fault in enumerate(faults)],
+    }
+    file = folder / "plan.json"
+    file.write_text(json.dumps(plan), encoding="utf-8")
+    return trial(*TOY[2:], "--plan", str(file))
 
 
 def test_kinds_that_need_a_kernel_are_left_out_with_a_reason() -> None:
@@ -96,27 +119,11 @@ def test_a_fault_of_a_second_is_proven(aim: str, options: str) -> None:
 
 def test_a_cut_that_ends_during_a_proof_contradicts_nothing(tmp_path: Path) -> None:
     """The other partition has dropped probes, though it is over when they are counted."""
-    faults = [
-        {
-            "id": number,
-            "kind": "partition-random-node",
-            "target": [node],
-            "start_s": start_s,
-            "end_s": end_s,
-            "options": {},
-        }
-        for number, (node, start_s, end_s) in enumerate([("n1", 1.5, 2.02), ("n3", 2.0, 3.0)])
+    cuts = [
+        planned("partition-random-node", "n1", 1.5, 2.02),
+        planned("partition-random-node", "n3", 2.0, 3.0),
     ]
-    plan = {
-        "format": "labrys-plan",
-        "version": 3,
-        "nodes": ["n1", "n2", "n3", "n4", "n5"],
-        "seed": 1,
-        "time_limit_s": 8.0,
-    }
-    file = tmp_path / "plan.json"
-    file.write_text(json.dumps({**plan, "faults": faults}), encoding="utf-8")
-    for record in trial(*TOY[2:], "--plan", str(file)).result.faults:
+    for record in carried_out(tmp_path, cuts).result.faults:
         assert record.proof is not None
         assert record.proof.effective, record.proof.reason
 
@@ -155,18 +162,7 @@ def test_single_links_need_the_switch_between_real_nodes() -> None:
 
 def test_the_end_of_a_full_disk_leaves_killed_processes_alone(tmp_path: Path) -> None:
     """Another fault has killed the process, and starts it again at its own end."""
-    kill = {"id": 0, "kind": "kill", "target": ["n2"], "start_s": 1.0, "end_s": 5.0, "options": {}}
-    full = {"id": 1, "kind": "disk-full", "target": ["n2"], "start_s": 2.0, "end_s": 3.0, "options": {}}
-    plan = {
-        "format": "labrys-plan",
-        "version": 3,
-        "nodes": ["n1", "n2", "n3", "n4", "n5"],
-        "seed": 1,
-        "time_limit_s": 8.0,
-    }
-    file = tmp_path / "plan.json"
-    file.write_text(json.dumps({**plan, "faults": [kill, full]}), encoding="utf-8")
-    result = trial(*TOY[2:], "--plan", str(file))
+    result = carried_out(tmp_path, [planned("kill", "n2", 1.0, 5.0), planned("disk-full", "n2", 2.0, 3.0)])
     assert [(record.planned.kind, record.error) for record in result.result.faults] == [
         ("kill", None),
         ("disk-full", None),
