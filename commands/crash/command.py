@@ -61,7 +61,7 @@ OF_RUN: Final = frozenset({choosing.SYSTEM, choosing.WORKLOAD, "fault", "bin"}) 
 @with_options(*RUN)
 @click.option(
     "--of", "run", type=RunName(), default=None, metavar="RUN",
-    help="The run whose steps are visited, with its options; without it, the options say what runs.",
+    help="The run whose steps are visited, with its seed, options and faults; without it, the options say what runs.",
 )  # fmt: skip
 @click.option(
     "--hit", type=Choice(HITS), default=ONE, show_default=True,
@@ -87,11 +87,11 @@ OF_RUN: Final = frozenset({choosing.SYSTEM, choosing.WORKLOAD, "fault", "bin"}) 
 )  # fmt: skip
 @click.option(
     "--stall-ms", type=Whole(0, MAX_STALL_MS), default=0, show_default=True,
-    help="Let a thread of each node that loses power stall before the step, so long at most; only programs by seed. 0: none.",
+    help="The longest stall of a thread before the step, on each node that loses power; only programs by seed. 0: none.",
 )  # fmt: skip
 @click.option(
     "--tries", type=Whole(1, 100_000), default=1, show_default=True,
-    help="With --stall-ms: visit each state so often.",
+    help="With --stall-ms: how often each state is visited.",
 )  # fmt: skip
 @click.option("--minutes", type=Number(0, 100_000, above=True), default=10.0, show_default=True, help="The time limit.")
 @click.option(

@@ -29,10 +29,8 @@ if TYPE_CHECKING:
 
 SYNC = "sync"
 EACH = (ANY_STEP, "*")
-MOST_CALLS = {
-    ANY_CALL: 200,
-    WALL: 20,
-}  # one of so many stalls: else it would mostly be one of a thread that a timer wakes
+# The call that stalls is one of so many: the first one would mostly be of a thread that a timer wakes.
+MOST_CALLS = {ANY_CALL: 200, WALL: 20}
 NUMBER = re.compile(r"\d[0-9a-f]*")  # in names of files
 
 

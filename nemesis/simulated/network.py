@@ -190,7 +190,7 @@ class Delay(Disturbed):
 
     def seen(self, arrived: Sequence[Arrival], sent: int) -> tuple[bool, str]:  # noqa: ARG002 - all arrive
         """Requires at least half of the mean delay. With a large jitter, the median of 100 delays can be near 0 by chance."""
-        wanted_ms = mean_ms(float(self.fault.options["delay_ms"]), float(self.fault.options["jitter_ms"]))
+        wanted_ms = _clipped_mean(float(self.fault.options["delay_ms"]), float(self.fault.options["jitter_ms"]))
         took_ms = statistics.fmean(arrival.delay_ns for arrival in arrived) / NS_PER_MS if arrived else 0.0
         text = f"sent probes that took {took_ms:.3g} ms on average" if arrived else "sent probes that did not arrive"
         return took_ms >= wanted_ms / 2, f"{text}, expected {wanted_ms:.3g} ms"
@@ -237,12 +237,12 @@ class Reorder(Disturbed):
         return 0 < late < len(arrived), f"sent {sent} probes, of which {late} came late, and the others overtook them"
 
 
-def mean_ms(delay_ms: float, jitter_ms: float) -> float:
-    """Returns the mean of a normal distribution whose negative values become 0, with this mean and deviation before that."""
-    if not jitter_ms:
-        return delay_ms
+def _clipped_mean(mean: float, deviation: float) -> float:
+    """Returns the mean of a normal distribution after its negative values became 0."""
+    if not deviation:
+        return mean
     normal = statistics.NormalDist()
-    return delay_ms * normal.cdf(delay_ms / jitter_ms) + jitter_ms * normal.pdf(delay_ms / jitter_ms)
+    return mean * normal.cdf(mean / deviation) + deviation * normal.pdf(mean / deviation)
 
 
 def _median_ms(arrived: Sequence[Arrival]) -> float | None:

@@ -320,7 +320,7 @@ def lag(statuses: Sequence[NodeStatus], named: Collection[str | None]) -> Mappin
             if status.role != "leader":
                 lacking[status.node] = "is no master, though the sentinels name it"
         elif status.role == "leader":
-            lacking[status.node] = f"is a master, and the sentinels name {', '.join(map(str, named))}"
+            lacking[status.node] = f"is a master, and the sentinels name {', '.join(sorted(map(str, named)))}"
         elif details.get("link") != "connected":
             lacking[status.node] = "is a replica that is not connected to its master"
         elif not any(master.node == status.leader and status.node in listed(master) for master in masters):
