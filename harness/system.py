@@ -219,7 +219,11 @@ class System(abc.ABC):
         return nodes_by_role(cls.made(cast("Cluster", Paper(nodes)), options, workload, workload_options))
 
     def versions(self) -> Mapping[str, str]:
-        """Returns the versions of the tested software, e.g. `{"my-store": "0.4.0"}`."""
+        """Returns the versions of the tested software, e.g. `{"my-store": "0.4.0"}`.
+
+        A run calls it before `install`. So a system can download its packages here, e.g. by `harness.packages`; in the
+        simulator, `install` has no network.
+        """
         return {}
 
     @abc.abstractmethod

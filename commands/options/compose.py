@@ -199,7 +199,10 @@ def composed(
         if (builder := subjects.builder_of(subjects.placed(options))) is not None:
             with measured.during(ph.BUILD):
                 artifact = builder(say)
-        yield compose(settled, cluster, artifact)
+        test, plan = compose(settled, cluster, artifact)
+        with measured.during(ph.BUILD):
+            _versions_of(test.system)  # may download packages, which a run of programs in virtual time cannot
+        yield test, plan
 
 
 def compose(settled: Settled, cluster: Cluster, artifact: Artifact | None = None) -> tuple[Test, Plan]:

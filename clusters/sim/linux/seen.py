@@ -25,7 +25,7 @@ NEWER: Final = (
 )  # fmt: skip
 # A JVM interprets a loop until its compiler is done. If a thread waits in such a loop for another one, the compiler never runs,
 # because threads take turns at calls. So a thread waits for the compiler.
-JVM: Final = "-XX:-BackgroundCompilation"
+JVM: Final = "-XX:-BackgroundCompilation -XX:CompileThresholdScaling=10"
 VARIABLES: Final = {
     "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
     "HOME": "/root",

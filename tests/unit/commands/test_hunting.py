@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 import cli
+from clusters.sim.cluster import SimCluster
 from commands.hunt.draws import (
     MAX_KINDS,
     SIMULATED_LIMITS_S,
@@ -38,6 +39,7 @@ from nemesis.targets import ALL, LEADER, MAJORITY, TRIGGER
 from nemesis.triggers import Subject, for_hunts
 from tests.catches.hunts import Hunt
 from tests.examples import DEFAULT
+from tests.toy_register import ToyRegisters
 from tests.trials import TOY, trial
 
 if TYPE_CHECKING:
@@ -52,6 +54,25 @@ pytestmark = pytest.mark.usefixtures("without_plots")
 NEW_LEADER, RARE = (Trigger(name=name, limit_s=0.0) for name in ("new-leader", "rare-message"))
 KINDS = ("bridge", "kill", "packet-loss", "pause", "power-loss")
 SPACE = Space(kinds=KINDS)
+
+
+def test_a_run_of_a_hunt_asks_for_the_versions_before_it_enters_the_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A system downloads its packages for that. Programs in virtual time have no network, and nor has the thread of the run."""
+    order: list[str] = []
+
+    def versions(_: ToyRegisters) -> dict[str, str]:
+        order.append("versions")
+        return {}
+
+    @contextmanager
+    def entered(_: SimCluster) -> Iterator[None]:
+        order.append("entered")
+        yield
+
+    monkeypatch.setattr(ToyRegisters, "versions", versions)
+    monkeypatch.setattr(SimCluster, "entered", entered)
+    trial(*TOY)
+    assert order == ["versions", "entered"]
 
 
 def drawn(chooser: Chooser, count: int) -> list[tuple[int, tuple[str, ...]]]:
