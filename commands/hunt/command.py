@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import time
 from collections import Counter
 from dataclasses import dataclass
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from commands.hunt.draws import Chooser, Draw
     from commands.hunt.runs import CarryOut, HuntRun
     from commands.run.session import Session
+    from harness.verdict import Part
 
 # The defaults of a hunt: a simulated system, and short runs with short faults. On real nodes, runs are those of `labrys test`.
 DEFAULTS: Mapping[str, Any] = {
@@ -55,6 +57,8 @@ SIMULATED_MINUTES, REAL_MINUTES = 10.0, 60.0
 ROUND = 32  # simulated runs that are drawn together, whatever the number of processes
 PROGRESS_S = 5.0  # between two lines of progress in the simulator
 MAX_ERRORS = 3  # runs in a row that break off
+MAX_REASONS = 5  # why runs are unknown
+NUMBER = re.compile(r"\d+(\.\d+)?")
 
 
 @click.command("hunt", cls=ChoosingCommand)
@@ -131,7 +135,7 @@ def hunt(ctx: click.Context, /, **values: Any) -> None:
     began_s = time.monotonic()
     with _carrying_out(shared, budget, console) as carry_out:
         tried, interrupted = _Hunt(shared, budget, console).run(chooser, carry_out)
-    _print_counts(console, tried, time.monotonic() - began_s, with_interval=given)
+    _print_counts(console, shared, tried, time.monotonic() - began_s, with_interval=given)
     invalid = [run for run in tried if run.ended == INVALID]
     for run in invalid:
         echo(f"{run.draw.seed}\t{','.join(run.outcome.invalid)}\t{shared.settled(run.draw).reproduce}")
@@ -216,7 +220,26 @@ def _options(ctx: click.Context, values: Mapping[str, Any]) -> RunOptions:
     return options
 
 
-def _print_counts(console: Console, tried: Sequence[HuntRun], seconds: float, *, with_interval: bool) -> None:
+def _reasons(tried: Sequence[HuntRun]) -> Sequence[tuple[int, HuntRun, Part]]:
+    """Returns the most frequent reasons why runs are unknown: of each, how many runs have it, and the first of them.
+
+    Reasons of one part that differ in numbers alone are one. A run has the reason of its first part that is unknown.
+    """
+    first: dict[tuple[str, str], tuple[HuntRun, Part]] = {}
+    counts: Counter[tuple[str, str]] = Counter()
+    for run in tried:
+        undecided = (part for part in run.outcome.parts if part.decides and part.verdict is Verdict.UNKNOWN)
+        part = next(undecided, None) if run.ended == UNKNOWN else None
+        if part is not None:
+            reason = part.name, NUMBER.sub("#", part.reason)
+            first.setdefault(reason, (run, part))
+            counts[reason] += 1
+    return [(count, *first[reason]) for reason, count in counts.most_common(MAX_REASONS)]
+
+
+def _print_counts(
+    console: Console, shared: HuntOptions, tried: Sequence[HuntRun], seconds: float, *, with_interval: bool
+) -> None:
     """Prints the number of runs with each outcome, and the share of invalid runs with its confidence interval."""
     from harness.suites.proportions import interval
 
@@ -230,6 +253,11 @@ def _print_counts(console: Console, tried: Sequence[HuntRun], seconds: float, *,
     why = Counter(name for run in tried if run.ended == UNKNOWN for name in run.outcome.undecided)
     if why:  # a run that a person ended has no parts
         console.print(f"unknown runs by part: {', '.join(f'{name} {number}' for name, number in why.most_common())}")
+    for count, run, part in _reasons(tried):
+        console.print(
+            f"  {count} × {part.name}: {one_line(part.reason)}\n    {shared.settled(run.draw).reproduce}",
+            soft_wrap=True,
+        )
     if tried and counts[REFUSED] == len(tried):
         console.print(f"no run has a plan: {one_line(tried[0].outcome.reason)}", soft_wrap=True)
     judged = len(tried) - counts[REFUSED] - counts[BROKEN]

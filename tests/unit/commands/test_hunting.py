@@ -405,7 +405,7 @@ def test_a_run_that_breaks_off_is_named(tmp_path: Path, capsys: pytest.CaptureFi
 def test_runs_that_break_off_do_not_mask_a_find(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The hunt ends after three of them in a row. It prints the invalid run and the unknown part; its exit code is 1."""
+    """The hunt ends after three of them in a row. It prints the invalid run and why a run is unknown; its exit code is 1."""
     bad = RunOutcome.of([Part(name="recovered", verdict=Verdict.INVALID, reason="No.")])
     broken = RunOutcome(judged=None, error="no node")
     vain = RunOutcome.of([Part(name="progress", verdict=Verdict.UNKNOWN, reason="Nothing.")])
@@ -420,8 +420,35 @@ def test_runs_that_break_off_do_not_mask_a_find(
     assert cli.invoke(["hunt", *words, "--seed", "1", "--runs", "6", "--finds", "2"]) == 1
     output = capsys.readouterr()
     assert "5 runs in " in output.err
-    assert "unknown runs by part: progress 1\n" in output.err
+    assert "unknown runs by part: progress 1\n  1 × progress: Nothing.\n    labrys test --seed" in output.err
     assert "\trecovered\tlabrys test --seed" in output.out
+
+
+def test_a_hunt_tells_its_most_frequent_reasons_of_unknown_runs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Reasons that differ in numbers alone are one, and a valid part has none."""
+
+    def outcome(number: int) -> RunOutcome:
+        reason = "No operation in 3 s." if number == 3 else f"Kill {number} is not proven."
+        parts = [
+            Part(name="recovered", verdict=Verdict.VALID, reason="Yes."),
+            Part(name="x", verdict=Verdict.UNKNOWN, reason=reason),
+        ]
+        return RunOutcome.of(parts)
+
+    @contextmanager
+    def carrying_out(*_: object, **__: object) -> Iterator[CarryOut]:
+        yield lambda draws: (HuntRun(draw=draw, outcome=outcome(draw.number)) for draw in draws)
+
+    monkeypatch.setattr("commands.hunt.command.in_simulator", carrying_out)
+    words = [*TOY, "--nemesis", "pause:n2", "--fault-on", "1", "--fault-off", "1"]
+    assert cli.invoke(["hunt", *words, "--seed", "1", "--runs", "6"]) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert [line for line in lines if " × " in line] == [
+        "  5 × x: Kill 0 is not proven.",
+        "  1 × x: No operation in 3 s.",
+    ]
 
 
 def test_a_hunt_on_real_nodes_has_one_run_at_a_time() -> None:
