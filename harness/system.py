@@ -221,8 +221,7 @@ class System(abc.ABC):
     def versions(self) -> Mapping[str, str]:
         """Returns the versions of the tested software, e.g. `{"my-store": "0.4.0"}`.
 
-        A run calls it before `install`. So a system can download its packages here, e.g. by `harness.packages`; in the
-        simulator, `install` has no network.
+        A run calls it before `install`, which has no network in the simulator: packages are downloaded here.
         """
         return {}
 
