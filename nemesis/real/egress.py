@@ -241,10 +241,16 @@ class DelayOnNodes(EgressOnNodes):
         return f"netem delay {self.options['delay_ms']:g}ms{varies}"
 
     def seen(self, before: Sample, during: Sample) -> tuple[bool, str]:
-        """Requires that connections take longer by at least half of the delay."""
-        late = during.median_ms is not None and before.median_ms is not None
-        grown = late and (during.median_ms or 0.0) - (before.median_ms or 0.0) >= float(self.options["delay_ms"]) / 2
-        return bool(grown), f"connects in {_shown(during)}, before in {_shown(before)}"
+        """Requires at least half of the expected connections that take longer by half of the delay.
+
+        With a large jitter, the median of some connections can be small by chance. Others take long by chance.
+        """
+        delay_ms, jitter_ms = float(self.options["delay_ms"]), float(self.options["jitter_ms"])
+        share = 1 - statistics.NormalDist(delay_ms, jitter_ms).cdf(delay_ms / 2) if jitter_ms else 1.0
+        limit_ms, made = (before.median_ms or 0.0) + delay_ms / 2, len(during.connect_ms)
+        late = sum(time_ms >= limit_ms for time_ms in during.connect_ms)
+        grown = before.median_ms is not None and late > 0 and late >= made * share / 2
+        return grown, f"connects in {_shown(during)}, before in {_shown(before)}; {late} of {made} connections are late"
 
 
 class DuplicateOnNodes(EgressOnNodes):

@@ -13,10 +13,10 @@ from harness.targets import Named
 from nemesis import grudges, packet_rules, pagecache
 from nemesis.errors import FaultError
 from nemesis.evidence import parse_listeners
-from nemesis.faults.egress import Reorder
+from nemesis.faults.egress import Delay, Reorder
 from nemesis.probes import Answer, Probe, parse_probes
 from nemesis.real import shaping
-from nemesis.real.egress import ReorderOnNodes, Sample
+from nemesis.real.egress import DelayOnNodes, ReorderOnNodes, Sample
 from nemesis.real.partition import Evidence, in_the_end, judge
 
 if TYPE_CHECKING:
@@ -201,6 +201,27 @@ def test_a_reorder_needs_packets_ahead_and_late_connections(during: Sample, effe
     field: Any = None
     actor = ReorderOnNodes(Reorder(planned=planned, targets=("n1",), field=field))
     assert actor.seen(sample([1.0] * 16, 0), during)[0] is effective
+
+
+@pytest.mark.parametrize(
+    ("jitter_ms", "during_ms", "effective"),
+    [
+        (0.0, [21.0] * 16, True),
+        (0.0, [1.0] * 9 + [21.0] * 7, False),
+        (40.0, [1.0] * 9 + [45.0] * 7, True),  # of a normal distribution of 20 ms with 40 ms, 69 % are late
+        (40.0, [1.0] * 13 + [1021.0] * 3, False),  # connections that were made again
+        (0.0, [], False),
+    ],
+)
+def test_a_delay_needs_half_of_the_late_connections(
+    jitter_ms: float, during_ms: list[float], *, effective: bool
+) -> None:
+    """The median of connections is no proof: with a large jitter, it is small by chance."""
+    options: dict[str, Any] = {"delay_ms": 20.0, "jitter_ms": jitter_ms}
+    planned = PlannedFault(id=0, kind="packet-delay", target=Named(("n1",)), start_s=0, end_s=9, options=options)
+    field: Any = None
+    actor = DelayOnNodes(Delay(planned=planned, targets=("n1",), field=field))
+    assert actor.seen(sample([1.0] * 16, 0), sample(during_ms, 0))[0] is effective
 
 
 def test_a_cache_is_cold_when_most_of_the_data_left_it() -> None:
