@@ -80,11 +80,13 @@ class Settings:
         tick_ms: Milliseconds of a tick; sessions last at most `SESSION_TICKS` ticks.
         snapshot_count: The approximate number of changes between snapshots.
         force_sync: Whether a server syncs its log to the disk before it acknowledges a change.
+        trust_empty_snapshot: Whether a server starts that has a log and no snapshot.
     """
 
     tick_ms: int = 200
     snapshot_count: int = 10_000
     force_sync: bool = True
+    trust_empty_snapshot: bool = False
 
 
 class ZooKeeperServers(jvm.JvmGroup):
@@ -140,6 +142,7 @@ class ZooKeeperServers(jvm.JvmGroup):
             "preAllocSize": 1024,
             "snapCount": self.settings.snapshot_count,
             "forceSync": "yes" if self.settings.force_sync else "no",
+            **({"snapshot.trust.empty": "true"} if self.settings.trust_empty_snapshot else {}),
         } | {f"server.{self._number(other)}": f"{other.address}:{PEER_PORT}:{ELECTION_PORT}" for other in self.nodes}
         return "".join(f"{key}={value}\n" for key, value in lines.items())
 

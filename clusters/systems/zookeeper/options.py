@@ -46,6 +46,10 @@ class ZooKeeperOptions:
         help="Whether a node syncs its log to the disk before it acknowledges a change; without it, a power loss of all nodes "
         "loses acknowledged writes.",
     )
+    trust_empty_snapshot: bool = option(
+        default=False,
+        help="Whether a node starts that has a log and no snapshot (finding 1).",
+    )
     fencing: bool = option(
         default=True,
         help="Whether an acquire of a lock returns the number of the holder's child, as a fencing token.",

@@ -67,7 +67,10 @@ class ZooKeeperSystem(ZooKeeperServers, jvm.JvmSystem):
         super().__init__(cluster, options, workload)
         self._options = options
         self.settings = Settings(
-            tick_ms=options.tick_ms, snapshot_count=options.snapshot_count, force_sync=options.force_sync
+            tick_ms=options.tick_ms,
+            snapshot_count=options.snapshot_count,
+            force_sync=options.force_sync,
+            trust_empty_snapshot=options.trust_empty_snapshot,
         )
         self._clients = itertools.count(1)
 
