@@ -94,6 +94,7 @@ def compare_pairs(
                 differences += (
                     lines if equal == seed - 1 else lines[:1]
                 )  # the first one of a system has its first difference
+            print(f"· {system}: {equal} of {seed} pairs are equal", file=sys.stderr, flush=True)
             key = " ".join((system, *options))
             now[key] = Did(execution=did.execution, versions=did.versions | around)
             if (before := earlier.get(key)) is None:

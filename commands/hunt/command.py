@@ -255,7 +255,7 @@ def _print_counts(
         console.print(f"unknown runs by part: {', '.join(f'{name} {number}' for name, number in why.most_common())}")
     for count, run, part in _reasons(tried):
         console.print(
-            f"  {count} × {part.name}: {one_line(part.reason)}\n    {shared.settled(run.draw).reproduce}",
+            f"  {part.name} in {counted(count, 'run')}: {one_line(part.reason)}\n    {shared.settled(run.draw).reproduce}",
             soft_wrap=True,
         )
     if tried and counts[REFUSED] == len(tried):

@@ -420,7 +420,7 @@ def test_runs_that_break_off_do_not_mask_a_find(
     assert cli.invoke(["hunt", *words, "--seed", "1", "--runs", "6", "--finds", "2"]) == 1
     output = capsys.readouterr()
     assert "5 runs in " in output.err
-    assert "unknown runs by part: progress 1\n  1 × progress: Nothing.\n    labrys test --seed" in output.err
+    assert "unknown runs by part: progress 1\n  progress in 1 run: Nothing.\n    labrys test --seed" in output.err
     assert "\trecovered\tlabrys test --seed" in output.out
 
 
@@ -445,9 +445,9 @@ def test_a_hunt_tells_its_most_frequent_reasons_of_unknown_runs(
     words = [*TOY, "--nemesis", "pause:n2", "--fault-on", "1", "--fault-off", "1"]
     assert cli.invoke(["hunt", *words, "--seed", "1", "--runs", "6"]) == 2
     lines = capsys.readouterr().err.splitlines()
-    assert [line for line in lines if " × " in line] == [
-        "  5 × x: Kill 0 is not proven.",
-        "  1 × x: No operation in 3 s.",
+    assert [line for line in lines if line.startswith("  x in ")] == [
+        "  x in 5 runs: Kill 0 is not proven.",
+        "  x in 1 run: No operation in 3 s.",
     ]
 
 
