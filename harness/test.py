@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from harness.blame import Blamable, blamed, blaming
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from harness.cluster import Cluster
     from harness.faults import PlannedFault, RunNemesis
@@ -39,6 +39,7 @@ class Test:
         final_reads_timeout_s: The time limit for the final reads through one node.
         lead_timeout_s: The time limit for a node to become the leader, if its final reads need that.
         damaging: The kinds of faults that damage data for good. A node that they hit need not come back.
+        versions: The versions of the tested software. The system is asked before the run, as it may download packages for that.
     """
 
     __test__ = False  # not a test class of pytest
@@ -58,6 +59,7 @@ class Test:
     final_reads_timeout_s: float = 60.0
     lead_timeout_s: float = 15.0
     damaging: Collection[str] = frozenset()
+    versions: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def plugins(self) -> tuple[Blamable, Blamable]:

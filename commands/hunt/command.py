@@ -57,7 +57,7 @@ SIMULATED_MINUTES, REAL_MINUTES = 10.0, 60.0
 ROUND = 32  # simulated runs that are drawn together, whatever the number of processes
 PROGRESS_S = 5.0  # between two lines of progress in the simulator
 MAX_ERRORS = 3  # runs in a row that break off
-MAX_REASONS = 5  # why runs are unknown
+MAX_REASONS = 5  # that a hunt tells why runs are unknown
 NUMBER = re.compile(r"\d+(\.\d+)?")
 
 
@@ -221,7 +221,7 @@ def _options(ctx: click.Context, values: Mapping[str, Any]) -> RunOptions:
 
 
 def _reasons(tried: Sequence[HuntRun]) -> Sequence[tuple[int, HuntRun, Part]]:
-    """Returns the most frequent reasons why runs are unknown: of each, how many runs have it, and the first of them.
+    """Returns why runs are unknown, the most frequent reason first: how many runs have it, and the first run with its part.
 
     Reasons of one part that differ in numbers alone are one. A run has the reason of its first part that is unknown.
     """
@@ -234,13 +234,13 @@ def _reasons(tried: Sequence[HuntRun]) -> Sequence[tuple[int, HuntRun, Part]]:
             reason = part.name, NUMBER.sub("#", part.reason)
             first.setdefault(reason, (run, part))
             counts[reason] += 1
-    return [(count, *first[reason]) for reason, count in counts.most_common(MAX_REASONS)]
+    return [(count, *first[reason]) for reason, count in counts.most_common()]
 
 
 def _print_counts(
     console: Console, shared: HuntOptions, tried: Sequence[HuntRun], seconds: float, *, with_interval: bool
 ) -> None:
-    """Prints the number of runs with each outcome, and the share of invalid runs with its confidence interval."""
+    """Prints the number of runs with each outcome, why runs are unknown, and the share of invalid runs with its interval."""
     from harness.suites.proportions import interval
 
     counts = Counter(run.ended for run in tried)
@@ -253,11 +253,14 @@ def _print_counts(
     why = Counter(name for run in tried if run.ended == UNKNOWN for name in run.outcome.undecided)
     if why:  # a run that a person ended has no parts
         console.print(f"unknown runs by part: {', '.join(f'{name} {number}' for name, number in why.most_common())}")
-    for count, run, part in _reasons(tried):
+    reasons = _reasons(tried)
+    for count, run, part in reasons[:MAX_REASONS]:
         console.print(
             f"  {part.name} in {counted(count, 'run')}: {one_line(part.reason)}\n    {shared.settled(run.draw).reproduce}",
             soft_wrap=True,
         )
+    if reasons[MAX_REASONS:]:
+        console.print(f"  {counted(len(reasons) - MAX_REASONS, 'other reason')}")
     if tried and counts[REFUSED] == len(tried):
         console.print(f"no run has a plan: {one_line(tried[0].outcome.reason)}", soft_wrap=True)
     judged = len(tried) - counts[REFUSED] - counts[BROKEN]

@@ -199,10 +199,7 @@ def composed(
         if (builder := subjects.builder_of(subjects.placed(options))) is not None:
             with measured.during(ph.BUILD):
                 artifact = builder(say)
-        test, plan = compose(settled, cluster, artifact)
-        with measured.during(ph.BUILD):
-            _versions_of(test.system)  # may download packages, which a run of programs in virtual time cannot
-        yield test, plan
+        yield compose(settled, cluster, artifact)
 
 
 def compose(settled: Settled, cluster: Cluster, artifact: Artifact | None = None) -> tuple[Test, Plan]:
@@ -247,6 +244,7 @@ def _composed(settled: Settled, cluster: Cluster, system: System) -> tuple[Test,
         final_reads_timeout_s=load.final_reads_timeout,
         lead_timeout_s=load.lead_timeout,
         damaging=nemesis.planning.damaging(plan),
+        versions=_versions_of(system),
     )
     return test, plan
 
@@ -282,7 +280,7 @@ def info_of(settled: Settled, test: Test, plan: Plan) -> TestInfo:
             "labrys": _own_version(),
             "python": platform.python_version(),
             **({} if built is None else {built.name: built.short}),
-            **_versions_of(system),  # last: a release says more than the digest of a build with the same name
+            **test.versions,  # last: a release says more than the digest of a build with the same name
         },
         artifact=built,
         options=stored_options(options.values()),

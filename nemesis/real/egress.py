@@ -217,6 +217,12 @@ def _ns(time_ms: Value) -> int:
     return round(float(time_ms) * NS_PER_MS)
 
 
+def _late(before: Sample, during: Sample, delay_ms: float) -> int:
+    """Returns how many connections took longer than before by at least half of a delay."""
+    limit_ms = (before.median_ms or 0.0) + delay_ms / 2
+    return sum(time_ms >= limit_ms for time_ms in during.connect_ms)
+
+
 def _shown(sample: Sample) -> str:
     return "no connection" if sample.median_ms is None else f"{sample.median_ms:.1f} ms"
 
@@ -241,14 +247,13 @@ class DelayOnNodes(EgressOnNodes):
         return f"netem delay {self.options['delay_ms']:g}ms{varies}"
 
     def seen(self, before: Sample, during: Sample) -> tuple[bool, str]:
-        """Requires at least half of the expected connections that take longer by half of the delay.
+        """Requires at least half of the late connections that the delay and its jitter let expect.
 
-        With a large jitter, the median of some connections can be small by chance. Others take long by chance.
+        With a large jitter, the median of a few connections can be near 0 by chance. One retransmission makes their mean large.
         """
         delay_ms, jitter_ms = float(self.options["delay_ms"]), float(self.options["jitter_ms"])
         share = 1 - statistics.NormalDist(delay_ms, jitter_ms).cdf(delay_ms / 2) if jitter_ms else 1.0
-        limit_ms, made = (before.median_ms or 0.0) + delay_ms / 2, len(during.connect_ms)
-        late = sum(time_ms >= limit_ms for time_ms in during.connect_ms)
+        late, made = _late(before, during, delay_ms), len(during.connect_ms)
         grown = before.median_ms is not None and late > 0 and late >= made * share / 2
         return grown, f"connects in {_shown(during)}, before in {_shown(before)}; {late} of {made} connections are late"
 
@@ -319,8 +324,7 @@ class ReorderOnNodes(EgressOnNodes):
 
     def seen(self, before: Sample, during: Sample) -> tuple[bool, str]:
         """Requires both delayed connections and packets ahead of others."""
-        limit_ms = (before.median_ms or 0.0) + float(self.options["delay_ms"]) / 2
-        late = sum(time_ms >= limit_ms for time_ms in during.connect_ms)
+        late = _late(before, during, float(self.options["delay_ms"]))
         text = (
             f"sent {during.ahead} packets ahead of others, and made {late} of {len(during.connect_ms)} connections late"
         )

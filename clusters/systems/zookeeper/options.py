@@ -48,7 +48,7 @@ class ZooKeeperOptions:
     )
     trust_empty_snapshot: bool = option(
         default=False,
-        help="Whether a node starts that has a log and no snapshot (finding 1).",
+        help="Whether a node starts that has a log and no snapshot. Without it, an early power loss can end a node for good.",
     )
     fencing: bool = option(
         default=True,

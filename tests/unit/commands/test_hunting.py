@@ -451,6 +451,27 @@ def test_a_hunt_tells_its_most_frequent_reasons_of_unknown_runs(
     ]
 
 
+def test_a_hunt_says_how_many_reasons_it_does_not_tell(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It tells five of them."""
+
+    @contextmanager
+    def carrying_out(*_: object, **__: object) -> Iterator[CarryOut]:
+        def run(draw: Draw) -> HuntRun:
+            part = Part(name="x", verdict=Verdict.UNKNOWN, reason=f"No {'abcdefg'[draw.number]}.")
+            return HuntRun(draw=draw, outcome=RunOutcome.of([part]))
+
+        yield lambda draws: map(run, draws)
+
+    monkeypatch.setattr("commands.hunt.command.in_simulator", carrying_out)
+    words = [*TOY, "--nemesis", "pause:n2", "--fault-on", "1", "--fault-off", "1"]
+    assert cli.invoke(["hunt", *words, "--seed", "1", "--runs", "7"]) == 2
+    output = capsys.readouterr().err
+    assert output.count("  x in 1 run: No ") == 5
+    assert "  2 other reasons\n" in output
+
+
 def test_a_hunt_on_real_nodes_has_one_run_at_a_time() -> None:
     """It refuses `--jobs`."""
     with pytest.raises(InputError, match="--jobs is for the simulator"):

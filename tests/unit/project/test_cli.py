@@ -620,8 +620,7 @@ def test_what_broke_a_run_off_does_not_mask_an_invalid_verdict(
     cluster = SimpleNamespace(nodes=(), capabilities=dict)
     monkeypatch.setattr(clusters.options, "open_cluster", lambda *_, **__: contextlib.nullcontext(cluster))
     monkeypatch.setattr(subjects, "builder_of", lambda _: None)
-    composed = SimpleNamespace(system=SimpleNamespace(name="t", versions=dict))
-    monkeypatch.setattr("commands.options.compose.compose", lambda *_: (composed, None))
+    monkeypatch.setattr("commands.options.compose.compose", lambda *_: (None, None))
     monkeypatch.setattr("commands.run.session.info_of", lambda *_: SimpleNamespace(left_out={}, name="t"))
     monkeypatch.setattr("nemesis.planfile.to_json", lambda _: "")
     session = Session(
