@@ -1,20 +1,24 @@
 //! The digest of an execution, and its log. Two runs of a seed must have equal digests; two logs show where they differ first.
 
+use std::cell::RefCell;
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
+use std::rc::Rc;
 
 const SECOND: u64 = 1_000_000_000;
 const MOST_SHOWN: usize = 96; // bytes of data in a line of the log
 
 /// The digest of all that happened so far. It finds differences; it is no protection against an adversary.
+#[derive(Clone)]
 pub struct Digest {
     low: u64,
     high: u64,
     /// A part of the digest at the end of each virtual second so far.
     seconds: Vec<u32>,
-    log: Option<BufWriter<File>>,
+    /// Copies of a run write into the same one.
+    log: Option<Rc<RefCell<BufWriter<File>>>>,
 }
 
 impl Digest {
@@ -25,7 +29,7 @@ impl Digest {
             low: 0x243F_6A88_85A3_08D3,
             high: 0x1319_8A2E_0370_7344,
             seconds: Vec::new(),
-            log: log.map(|file| BufWriter::with_capacity(1 << 20, file)),
+            log: log.map(|file| Rc::new(RefCell::new(BufWriter::with_capacity(1 << 20, file)))),
         })
     }
 
@@ -74,9 +78,9 @@ impl Digest {
     /// Adds a line to the log, if there is one. The line ends with a part of the digest so far.
     pub fn line(&mut self, line: std::fmt::Arguments<'_>) {
         let mark = self.low & 0xffff_ffff;
-        if let Some(log) = &mut self.log {
+        if let Some(log) = &self.log {
             // A log that cannot be written ends with the error of `flush`.
-            let _ = writeln!(log, "{line} #{mark:08x}");
+            let _ = writeln!(log.borrow_mut(), "{line} #{mark:08x}");
         }
     }
 
@@ -98,7 +102,7 @@ impl Digest {
 
     /// Writes what is left of the log.
     pub fn flush(&mut self) -> io::Result<()> {
-        self.log.as_mut().map_or(Ok(()), Write::flush)
+        self.log.as_ref().map_or(Ok(()), |log| log.borrow_mut().flush())
     }
 
     /// Returns the digest in hexadecimal digits.

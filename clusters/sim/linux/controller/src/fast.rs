@@ -105,6 +105,7 @@ pub struct Answers {
 }
 
 /// The pages, as the controller sees them.
+#[derive(Clone)]
 pub struct Fast {
     memory: *mut u64,
     /// The slots of the places that jump, by the address after the call and its number.

@@ -11,6 +11,7 @@ mod fast;
 mod inside;
 mod kernel;
 mod machine;
+mod original;
 mod outside;
 mod start;
 mod tracee;

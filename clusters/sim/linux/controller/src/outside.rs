@@ -18,6 +18,7 @@
 //! link FROM TO LEAST MOST MEAN LATE | cut KEY FROM TO | disturb KEY FROM TO LOSE DUPLICATE DAMAGE DELAY JITTER HURRY RATE QUEUE | mend KEY
 //! probe ID FROM TO BYTES | dropped KEY | offset NODE NANOSECONDS | ahead NODE | speed NODE MILLIONTHS | shows NODE | calls ID | bound NODE PORT
 //! steps | want WAIT CALL PATTERN NTH NODE... | stall WAIT NODE AFTER any|wall CALL LENGTH | drop WAIT | noted | hear WAIT NTH -TEXT FROM TO... | ignore WAIT
+//! seed N | originals | copy | back
 //! connect ID ADDRESS PORT | send ID BYTES | finish ID | close ID | wait TIME | wait - | figures
 //! ```
 //!
@@ -44,6 +45,9 @@
 //! kind or reads of the wall clock, and the next one stalls.
 //! With `hear`, the NTH message with bytes of a program that has a text, on one of some links, is the event `passed`, and the nodes'
 //! messages after it are held for a moment. `ignore` ends that.
+//! With `seed`, all that follows draws by another seed. After `originals`, all programs stand for good, and the run goes on in copies
+//! of them: `copy` begins one, and `back` ends it with all that it has changed. `originals` is answered with `done`, or with why the
+//! programs cannot be copied, in digits.
 //! After `power`, the other ends of the connections of a program hear nothing of its end.
 //! `wait` is answered with `at TIME`, an event a line, and a dot:
 //!
@@ -63,6 +67,7 @@ use std::fmt::Write as _;
 use std::io::{self, BufRead, Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -70,7 +75,7 @@ use crate::calls;
 use crate::digest::Digest;
 use crate::kernel::{
     watch, Asked, Awaited, Clock, Disturbance, Event, Failing, Fatal, Kernel, Kind, Losing, Loss, Nanos, Node,
-    NodeId, ObjectId, Outside, Passed, Phase, ProcessId, Run, Settings, Wanted, MICROSECOND, MILLISECOND,
+    NodeId, ObjectId, Outside, Passed, Phase, ProcessId, Run, Settings, Template, Wanted, MICROSECOND, MILLISECOND,
     MONOTONIC_START, REALTIME_START,
 };
 use crate::start::{Root, SharedPages};
@@ -85,7 +90,7 @@ const DONE: &str = "done\n";
 const MOST_LINE: usize = 64 << 20;
 
 /// What the program outside knows of one of its connections.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Told {
     id: u64,
     connected: bool,
@@ -134,8 +139,7 @@ pub fn serve() -> Run<()> {
         }
         parts.take(&line)?;
     }
-    let mut run =
-        Driven { kernel: parts.build()?, objects: HashMap::new(), told: BTreeMap::new(), programs: BTreeMap::new() };
+    let mut run = Driven { kernel: parts.build()?, known: Known::default(), originals: None };
     writeln!(output, "ready")?;
     output.flush()?;
     watch(run.kernel.settings.look);
@@ -254,7 +258,7 @@ impl Parts {
             })
             .collect();
         let Some(node) = nodes.len().checked_sub(1) else { return Err(Fatal("a run needs a node".into())) };
-        let mut kernel = Kernel::new(self.settings, root, Some(pages), nodes, digest);
+        let mut kernel = Kernel::new(self.settings, root, Some(Rc::new(pages)), nodes, digest);
         kernel.outside = Some(Outside { node, ..Outside::default() });
         Ok(kernel)
     }
@@ -275,13 +279,21 @@ fn pin(processor: usize) -> Run<()> {
     }
 }
 
-/// A run that goes on.
-struct Driven {
-    kernel: Kernel,
+/// What the numbers of the program outside stand for.
+#[derive(Clone, Default)]
+struct Known {
     objects: HashMap<u64, ObjectId>,
     told: BTreeMap<ObjectId, Told>,
     /// The programs whose end the program outside has not heard of, by their numbers.
     programs: BTreeMap<u64, ProcessId>,
+}
+
+/// A run that goes on.
+struct Driven {
+    kernel: Kernel,
+    known: Known,
+    /// What its copies begin with, once there are any.
+    originals: Option<(Template, Known)>,
 }
 
 impl Driven {
@@ -307,18 +319,18 @@ impl Driven {
             "send" => {
                 let id: u64 = value(&mut words, line)?;
                 let bytes = bytes_of(word(&mut words, line)?)?;
-                if let Some(object) = self.objects.get(&id) {
+                if let Some(object) = self.known.objects.get(&id) {
                     kernel.outside_sends(*object, &bytes);
                 }
             }
             "finish" => {
-                if let Some(object) = self.objects.get(&value(&mut words, line)?) {
+                if let Some(object) = self.known.objects.get(&value(&mut words, line)?) {
                     kernel.outside_finishes(*object);
                 }
             }
             "close" => {
-                if let Some(object) = self.objects.remove(&value(&mut words, line)?) {
-                    self.told.remove(&object);
+                if let Some(object) = self.known.objects.remove(&value(&mut words, line)?) {
+                    self.known.told.remove(&object);
                     kernel.outside_closes(object);
                 }
             }
@@ -331,10 +343,32 @@ impl Driven {
                 let ends = stream.map(|_| self.kernel.outside_talks(node));
                 let first = self.kernel.start(node, arguments, folder, output, ends.map(|(_, inner)| inner))?;
                 if let (Some(id), Some((outer, _))) = (stream, ends) {
-                    self.objects.insert(id, outer);
-                    self.told.insert(outer, Told { id, connected: true, ended: false });
+                    self.known.objects.insert(id, outer);
+                    self.known.told.insert(outer, Told { id, connected: true, ended: false });
                 }
-                self.programs.insert(id, first);
+                self.known.programs.insert(id, first);
+                return Ok(Some(DONE.into()));
+            }
+            "originals" => {
+                let answer = match kernel.become_template()? {
+                    Ok(template) => {
+                        self.originals = Some((template, self.known.clone()));
+                        DONE.into()
+                    }
+                    Err(refusal) => format!("{}\n", digits_of(refusal.as_bytes())),
+                };
+                return Ok(Some(answer));
+            }
+            "copy" | "back" => {
+                let Some((template, known)) = &self.originals else {
+                    return Err(Fatal("a copy needs originals".into()));
+                };
+                if command == "copy" {
+                    *kernel = template.copy()?;
+                } else {
+                    std::mem::replace(kernel, template.kernel()).end_copy(template)?;
+                }
+                self.known = known.clone();
                 return Ok(Some(DONE.into()));
             }
             "dropped" => {
@@ -411,7 +445,7 @@ impl Driven {
                 return Ok(Some(format!("{}\n", u8::from(self.kernel.takes_file(node)?))));
             }
             "calls" => {
-                let first = self.programs.get(&value(&mut words, line)?);
+                let first = self.known.programs.get(&value(&mut words, line)?);
                 return Ok(Some(format!("{}\n", first.map_or(0, |first| kernel.processes[*first].calls))));
             }
             "bound" => {
@@ -435,7 +469,7 @@ impl Driven {
         match command {
             "kill" | "pause" | "resume" | "power" => {
                 let id: u64 = value(words, line)?;
-                let Some(&first) = self.programs.get(&id) else { return Ok(()) }; // it has ended by itself
+                let Some(&first) = self.known.programs.get(&id) else { return Ok(()) }; // it has ended by itself
                 match command {
                     "kill" => self.kernel.kill_program(first)?,
                     "power" => self.kernel.lose_power(first)?,
@@ -486,6 +520,7 @@ impl Driven {
                 let node = self.node(word(words, line)?)?;
                 self.kernel.set_offset(node, value(words, line)?);
             }
+            "seed" => self.kernel.reseed(value(words, line)?),
             "steps" => self.kernel.steps.notes = true,
             "want" => {
                 let number = value(words, line)?;
@@ -564,8 +599,8 @@ impl Driven {
 
     fn connect(&mut self, id: u64, address: SocketAddrV4) {
         let object = self.kernel.outside_connects(address);
-        self.objects.insert(id, object);
-        self.told.insert(object, Told { id, ..Told::default() });
+        self.known.objects.insert(id, object);
+        self.known.told.insert(object, Told { id, ..Told::default() });
     }
 
     /// Runs the simulation until there is something to tell, or until a time.
@@ -600,7 +635,7 @@ impl Driven {
             std::mem::take(&mut outside.changed)
         });
         for object in changed {
-            let Some(told) = self.told.get_mut(&object) else { continue };
+            let Some(told) = self.known.told.get_mut(&object) else { continue };
             let id = told.id;
             let Kind::Stream(stream) = &mut self.kernel.objects[object].kind else { continue };
             let bytes: Vec<u8> = stream.received.drain(..).collect();
@@ -633,12 +668,12 @@ impl Driven {
             let _ = writeln!(events, "passed {wait} {from} {to} {}", digits_of(&bytes));
         }
         for (wanted, place, first) in std::mem::take(&mut self.kernel.steps.reached) {
-            let program = self.programs.iter().find(|(_, of)| **of == first).map_or(0, |(id, _)| *id);
+            let program = self.known.programs.iter().find(|(_, of)| **of == first).map_or(0, |(id, _)| *id);
             let _ =
                 writeln!(events, "stands {wanted} {program} {}", self.kernel.told(&self.kernel.steps.noted[place]));
         }
         let processes = &mut self.kernel.processes;
-        self.programs.retain(|id, first| {
+        self.known.programs.retain(|id, first| {
             let ended = &mut processes[*first];
             if !ended.is_alive {
                 ended.is_reaped = true;
@@ -653,7 +688,7 @@ impl Driven {
         self.kernel.digest.flush()?;
         let (digest, trace) = (self.kernel.digest.text(), self.kernel.digest.trace());
         let counts = &self.kernel.counts;
-        let reads = self.kernel.pages.as_ref().map_or(0, SharedPages::reads);
+        let reads = self.kernel.pages.as_ref().map_or(0, |pages| pages.reads());
         let total: u64 = counts.calls.values().sum();
         let mut answer = format!(
             "digest {digest}\ntrace {trace}\ntime {}\ncalls {total}\nstops {}\nanswered {}\nswitches {}\nclock-reads {reads}\ncounter-reads {}\nsignals {}\n\

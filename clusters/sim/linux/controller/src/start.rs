@@ -12,6 +12,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::ptr;
+use std::rc::Rc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use libc::{c_char, c_ulong, c_void, pid_t, sock_filter};
@@ -35,6 +36,8 @@ const VDSO: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/vdso.so"));
 
 /// The mount of `/proc` for the programs, which each node shows, and what stands there for that of the machine.
 const PROCESSES: &str = ".processes";
+/// The same for the copies of programs.
+const COPIES: &str = ".copies";
 const SIMULATED: &str = ".machine";
 
 /// The limits of a program, whatever those of the host are; see getrlimit(2).
@@ -58,16 +61,17 @@ const LIMITS: &[(libc::__rlimit_resource_t, u64)] = &[
 ];
 
 /// Where the nodes' files are.
+#[derive(Clone)]
 pub struct Root {
     path: PathBuf,
     /// `/proc` of the host, with the ids by which the controller knows the threads.
-    proc: OwnedFd,
+    proc: Rc<OwnedFd>,
     /// The devices of the nodes' files: that of their roots, and those of the volumes.
     pub devices: Vec<u64>,
     /// The real time at which the run began, in seconds: files of the run are not older.
     pub began_s: i64,
     /// The first process of the programs' namespace.
-    init: pid_t,
+    init: Rc<Init>,
 }
 
 pub fn check(result: i32, what: &str) -> io::Result<i32> {
@@ -116,12 +120,7 @@ fn write(path: &Path, content: &str) -> io::Result<()> {
 ///
 /// The first process is of the host: its root folder, its variables and its program are.
 fn hide_machine(processes: &Path, simulated: &Path) -> io::Result<()> {
-    for (name, content) in MACHINE {
-        write(&simulated.join("proc").join(name), content)?;
-    }
     let (empty, nothing) = (simulated.join("empty"), simulated.join("nothing"));
-    write(&empty, "")?;
-    fs::create_dir(&nothing)?;
     for entry in fs::read_dir(processes)? {
         let entry = entry?;
         let kind = entry.file_type()?;
@@ -141,12 +140,21 @@ fn hide_machine(processes: &Path, simulated: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// Makes what stands in `/proc` for that of the machine.
+fn simulate_machine(simulated: &Path) -> io::Result<()> {
+    for (name, content) in MACHINE {
+        write(&simulated.join("proc").join(name), content)?;
+    }
+    write(&simulated.join("empty"), "")?;
+    fs::create_dir(simulated.join("nothing"))
+}
+
 impl Root {
     /// Enters namespaces of their own, and makes a file system for the nodes at an existing folder.
     ///
     /// Nothing of it is seen outside of this process and its children, and all of it ends with them.
     pub fn new(path: &Path) -> io::Result<Self> {
-        let proc = OwnedFd::from(File::open("/proc")?);
+        let proc = Rc::new(OwnedFd::from(File::open("/proc")?));
         // SAFETY: it sets the mask of this process, which the programs inherit.
         unsafe { libc::umask(0o022) };
         let began_s = SystemTime::now().duration_since(UNIX_EPOCH).map_err(io::Error::other)?.as_secs() as i64 - 1;
@@ -159,8 +167,10 @@ impl Root {
         let device = fs::metadata(path)?.dev();
         let processes = path.join(PROCESSES);
         fs::create_dir(&processes)?;
-        let init = first_process(&processes)?;
-        hide_machine(&processes, &path.join(SIMULATED))?;
+        let init = Rc::new(Init(first_process(&processes, None)?));
+        let simulated = path.join(SIMULATED);
+        simulate_machine(&simulated)?;
+        hide_machine(&processes, &simulated)?;
         Ok(Self { path: path.to_owned(), proc, devices: vec![device], began_s, init })
     }
 
@@ -232,6 +242,67 @@ impl Root {
         Ok(())
     }
 
+    /// Returns the last id that the namespace of the programs has given to a process or a thread.
+    pub fn last_number(&self) -> io::Result<pid_t> {
+        let mut gate = [0; 2];
+        // SAFETY: the child calls functions that are safe after a fork only.
+        unsafe {
+            check(libc::pipe2(gate.as_mut_ptr(), libc::O_CLOEXEC), "pipe")?;
+            let child = check(libc::fork(), "fork")?;
+            if child == 0 {
+                let own = libc::getpid();
+                libc::_exit((libc::write(gate[1], (&raw const own).cast(), size_of::<pid_t>()) < 0).into());
+            }
+            libc::close(gate[1]);
+            let number = read_number(gate[0]);
+            wait_for(child);
+            number.map(|number| number - 1).ok_or_else(|| io::Error::other("a child of the controller did not tell its id"))
+        }
+    }
+
+    /// Makes the folder that copies of the programs need.
+    pub fn prepare_copies(&self) -> io::Result<()> {
+        fs::create_dir(self.path.join(COPIES))
+    }
+
+    /// Makes a namespace of processes for a copy of the programs, below theirs: `last` is the last id that it counts as given.
+    pub fn enter_copy(&mut self, last: pid_t) -> io::Result<()> {
+        let processes = self.path.join(COPIES);
+        self.init = Rc::new(Init(first_process(&processes, Some(last))?));
+        hide_machine(&processes, &self.path.join(SIMULATED))?;
+        self.start_here()
+    }
+
+    /// Shows the processes of a copy in the `/proc` of the nodes, in place of the originals.
+    pub fn show_copy<'a>(&self, nodes: impl Iterator<Item = &'a str>) -> io::Result<()> {
+        for node in nodes {
+            show(&self.path.join(COPIES), &self.folder_of(node).join("proc"), false)?;
+        }
+        Ok(())
+    }
+
+    /// Takes back what `enter_copy` and `show_copy` did, when all its programs have ended. `before` is what there was before it.
+    pub fn leave_copy<'a>(&mut self, nodes: impl Iterator<Item = &'a str>, before: &Self) -> io::Result<()> {
+        for node in nodes {
+            unmount(&self.folder_of(node).join("proc"))?;
+        }
+        unmount(&self.path.join(COPIES))?;
+        self.clone_from(before);
+        self.start_here()
+    }
+
+    /// Lets programs start in the namespace of processes that this has.
+    fn start_here(&self) -> io::Result<()> {
+        let space = File::open(format!("/proc/{}/ns/pid", self.init.0))?;
+        // SAFETY: the descriptor is open.
+        check(unsafe { libc::setns(space.as_raw_fd(), libc::CLONE_NEWPID) }, "enter a namespace of processes").map(drop)
+    }
+
+    /// Returns the id of the first process of the programs' namespace.
+    pub fn first_process(&self) -> pid_t {
+        self.init.0
+    }
+
     /// Reads a file of a thread below `/proc` of the host, e.g. `status`.
     pub fn read_of(&self, tid: pid_t, name: &str) -> io::Result<String> {
         let path = self.path_of(tid, name);
@@ -245,50 +316,115 @@ impl Root {
     }
 }
 
-impl Drop for Root {
+/// The first process of a namespace of processes, which ends with it.
+struct Init(pid_t);
+
+impl Drop for Init {
     fn drop(&mut self) {
-        // SAFETY: it is a child of this process, which nobody else waits for.
+        // It ends when somebody has waited for all others of its namespace, which end too.
+        // SAFETY: it is a child of this process.
         unsafe {
-            libc::kill(self.init, libc::SIGKILL);
-            libc::waitpid(self.init, ptr::null_mut(), libc::__WALL);
+            libc::kill(self.0, libc::SIGKILL);
+            loop {
+                let ended = libc::waitpid(-1, ptr::null_mut(), libc::__WALL);
+                let is_over = ended < 0 && io::Error::last_os_error().kind() != io::ErrorKind::Interrupted;
+                if ended == self.0 || is_over {
+                    break;
+                }
+            }
         }
     }
 }
 
+/// Waits for the end of a child, whatever signals the controller gets.
+unsafe fn wait_for(child: pid_t) {
+    while libc::waitpid(child, ptr::null_mut(), libc::__WALL) < 0
+        && io::Error::last_os_error().kind() == io::ErrorKind::Interrupted
+    {}
+}
+
+/// Reads a number from a pipe, and closes it; None if nobody writes it.
+unsafe fn read_number(gate: RawFd) -> Option<pid_t> {
+    let mut number: pid_t = 0;
+    let read = loop {
+        let read = libc::read(gate, (&raw mut number).cast(), size_of::<pid_t>());
+        if read >= 0 || io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
+            break read;
+        }
+    };
+    libc::close(gate);
+    (read > 0).then_some(number)
+}
+
+/// Unmounts what is mounted at a path, and below it.
+pub fn unmount(path: &Path) -> io::Result<()> {
+    let target = text(path);
+    // SAFETY: the text outlives the call.
+    let result = unsafe { libc::umount2(target.as_ptr(), libc::MNT_DETACH) };
+    check(result, &format!("unmount {}", path.display())).map(drop)
+}
+
 /// Starts the first process of the new namespace of process ids. It waits until it is killed, and takes orphans.
 ///
-/// Only a process of this namespace can mount its `/proc`.
-fn first_process(processes: &Path) -> io::Result<pid_t> {
+/// Only a process of this namespace can mount its `/proc`. With `last`, the namespace is a new one below that of the programs, which
+/// counts this number as the last that it has given.
+fn first_process(processes: &Path, last: Option<pid_t>) -> io::Result<pid_t> {
     let target = text(processes);
+    let last = last.map(|last| last.to_string());
     let mut gate = [0; 2];
-    // SAFETY: the child calls functions that are safe after a fork only.
+    // SAFETY: the children call functions that are safe after a fork only.
     unsafe {
         check(libc::pipe2(gate.as_mut_ptr(), libc::O_CLOEXEC), "pipe")?;
-        let pid = check(libc::fork(), "fork")?;
-        if pid == 0 {
-            let kind = c"proc".as_ptr();
-            let is_mounted = libc::mount(kind, target.as_ptr(), kind, 0, ptr::null()) == 0;
-            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-            libc::close(gate[0]);
-            if libc::write(gate[1], [u8::from(is_mounted)].as_ptr().cast(), 1) < 1 {
-                libc::_exit(1); // the controller ended before it was heard of
+        let child = check(libc::fork(), "fork")?;
+        if child == 0 {
+            if last.is_some() {
+                // Its child is one of the controller too.
+                let made = if libc::unshare(libc::CLONE_NEWPID) < 0 {
+                    -1
+                } else {
+                    libc::syscall(libc::SYS_clone, libc::CLONE_PARENT, 0, 0, 0, 0)
+                };
+                if made != 0 {
+                    libc::_exit((made < 0).into());
+                }
             }
-            libc::signal(libc::SIGCHLD, libc::SIG_IGN);
-            libc::signal(libc::SIGINT, libc::SIG_IGN);
-            libc::signal(libc::SIGTERM, libc::SIG_IGN);
-            libc::close_range(0, u32::MAX, 0);
-            loop {
-                libc::pause();
-            }
+            be_first(&target, last.as_deref(), gate[1]);
         }
-        let mut is_mounted = 0_u8;
-        libc::read(gate[0], (&raw mut is_mounted).cast(), 1);
-        libc::close(gate[0]);
         libc::close(gate[1]);
-        if is_mounted == 0 {
-            return Err(io::Error::other(format!("/proc could not be mounted at {}", processes.display())));
+        if last.is_some() {
+            wait_for(child);
         }
-        Ok(pid)
+        read_number(gate[0])
+            .ok_or_else(|| io::Error::other(format!("/proc could not be mounted at {}", processes.display())))
+    }
+}
+
+/// Is the first process: tells the controller its id there, and waits.
+unsafe fn be_first(processes: &CStr, last: Option<&str>, gate: RawFd) -> ! {
+    let kind = c"proc".as_ptr();
+    if libc::mount(kind, processes.as_ptr(), kind, 0, ptr::null()) < 0 {
+        libc::_exit(1);
+    }
+    if let Some(last) = last {
+        let given = libc::open(c"/proc/sys/kernel/ns_last_pid".as_ptr(), libc::O_WRONLY);
+        if libc::write(given, last.as_ptr().cast(), last.len()) < 1 {
+            libc::_exit(1);
+        }
+    }
+    libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+    // `/proc` of the host has the ids by which the controller knows processes.
+    let mut own = [0_u8; 16];
+    libc::readlink(c"/proc/self".as_ptr(), own.as_mut_ptr().cast(), own.len() - 1);
+    let pid: pid_t = own.iter().take_while(|byte| byte.is_ascii_digit()).fold(0, |pid, digit| 10 * pid + pid_t::from(digit - b'0'));
+    if libc::write(gate, (&raw const pid).cast(), size_of::<pid_t>()) < 1 {
+        libc::_exit(1); // the controller ended before it was heard of
+    }
+    libc::signal(libc::SIGCHLD, libc::SIG_IGN);
+    libc::signal(libc::SIGINT, libc::SIG_IGN);
+    libc::signal(libc::SIGTERM, libc::SIG_IGN);
+    libc::close_range(0, u32::MAX, 0);
+    loop {
+        libc::pause();
     }
 }
 
@@ -345,6 +481,18 @@ impl SharedPages {
     fn get(&self, place: usize) -> u64 {
         // SAFETY: as for `set`.
         unsafe { self.memory.add(place).read_volatile() }
+    }
+
+    /// Returns all that the pages have.
+    pub fn content(&self) -> Vec<u64> {
+        let words = PAGE as usize / 8 * (1 + self.nodes + fast::PAGES);
+        // SAFETY: as for `set`.
+        (0..words).map(|place| unsafe { self.memory.add(place).read_volatile() }).collect()
+    }
+
+    /// Puts back what `content` has returned.
+    pub fn restore(&self, content: &[u64]) {
+        content.iter().enumerate().for_each(|(place, word)| self.set(place, *word));
     }
 
     /// A thread runs: it may read the clock up to a time.

@@ -72,19 +72,41 @@ pub fn registers(tid: pid_t) -> io::Result<Registers> {
     Ok(registers)
 }
 
+const XSTATE: usize = 0x202; // NT_X86_XSTATE of the kernel
+
 /// Returns the registers of vectors and of floating point of a stopped thread, as XSAVE lays them out.
 pub fn vector_registers(tid: pid_t) -> io::Result<Vec<u8>> {
-    const XSTATE: usize = 0x202; // NT_X86_XSTATE of the kernel
     const MOST: usize = 16 << 10;
-    const HEADER: std::ops::Range<usize> = 512..576; // which parts are in use: it depends on when the kernel saved them
     let mut bytes = vec![0_u8; MOST];
     let mut there = iovec { iov_base: bytes.as_mut_ptr().cast::<c_void>(), iov_len: MOST };
     request(libc::PTRACE_GETREGSET, tid, XSTATE, (&raw mut there) as usize)?;
     bytes.truncate(there.iov_len);
+    Ok(bytes)
+}
+
+/// Returns these registers without what depends on when the kernel saved them: which parts are in use.
+pub fn values_of_vectors(tid: pid_t) -> io::Result<Vec<u8>> {
+    const HEADER: std::ops::Range<usize> = 512..576;
+    let mut bytes = vector_registers(tid)?;
     if let Some(header) = bytes.get_mut(HEADER) {
         header.fill(0);
     }
     Ok(bytes)
+}
+
+/// Sets what `vector_registers` returns.
+pub fn set_vector_registers(tid: pid_t, bytes: &[u8]) -> io::Result<()> {
+    let here = iovec { iov_base: bytes.as_ptr().cast_mut().cast::<c_void>(), iov_len: bytes.len() };
+    request(libc::PTRACE_SETREGSET, tid, XSTATE, (&raw const here) as usize).map(drop)
+}
+
+/// Returns whether a stopped thread stands before a system call: the kernel makes this call when the thread runs.
+pub fn stands_before_call(tid: pid_t) -> io::Result<bool> {
+    const GET_CALL: u32 = 0x420e; // PTRACE_GET_SYSCALL_INFO of the kernel, and the kind of a stop by the filter
+    const BY_FILTER: u8 = 3;
+    let mut information = [0_u8; 88];
+    request(GET_CALL, tid, information.len(), information.as_mut_ptr() as usize)?;
+    Ok(information[0] == BY_FILTER && registers(tid)?.orig_rax as i64 >= 0)
 }
 
 /// Sets the registers of a stopped thread.
@@ -112,17 +134,30 @@ pub fn as_bus_error(tid: pid_t) -> io::Result<()> {
     request(libc::PTRACE_SETSIGINFO, tid, 0, (&raw mut information) as usize).map(drop)
 }
 
+/// The mask with which a thread gets no signal but those of `call_in`.
+pub const UNDISTURBED: u64 = !(1 << (libc::SIGTRAP - 1));
+const MASK_SIZE: usize = mem::size_of::<u64>();
+
+/// Returns the signals that wait while a stopped thread runs.
+pub fn mask(tid: pid_t) -> io::Result<u64> {
+    const GET_MASK: u32 = 0x420a; // PTRACE_GETSIGMASK of the kernel
+    let mut mask = 0_u64;
+    request(GET_MASK, tid, MASK_SIZE, (&raw mut mask) as usize)?;
+    Ok(mask)
+}
+
+/// Sets the signals that wait while a stopped thread runs.
+pub fn set_mask(tid: pid_t, mask: u64) -> io::Result<()> {
+    const SET_MASK: u32 = 0x420b; // PTRACE_SETSIGMASK of the kernel
+    request(SET_MASK, tid, MASK_SIZE, (&raw const mask) as usize).map(drop)
+}
+
 /// Acts while a stopped thread gets no signal but those of `call_in`: they wait.
 pub fn undisturbed<T>(tid: pid_t, act: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
-    const GET_MASK: u32 = 0x420a; // PTRACE_GETSIGMASK of the kernel, as the next one
-    const SET_MASK: u32 = 0x420b;
-    const SIZE: usize = mem::size_of::<u64>();
-    let mut mask = 0_u64;
-    request(GET_MASK, tid, SIZE, (&raw mut mask) as usize)?;
-    let others = !(1_u64 << (libc::SIGTRAP - 1));
-    request(SET_MASK, tid, SIZE, (&raw const others) as usize)?;
+    let before = mask(tid)?;
+    set_mask(tid, UNDISTURBED)?;
     let result = act();
-    request(SET_MASK, tid, SIZE, (&raw const mask) as usize)?;
+    set_mask(tid, before)?;
     result
 }
 
@@ -149,6 +184,16 @@ pub fn clean_signal(tid: pid_t) -> io::Result<()> {
         _ => return Ok(()),
     }
     request(libc::PTRACE_SETSIGINFO, tid, 0, (&raw mut information) as usize).map(drop)
+}
+
+/// Lets a thread make the call again before which it stood with these registers.
+pub fn stand_before_call(tid: pid_t, at_call: &Registers) -> io::Result<()> {
+    const SIZE: u64 = 2; // bytes of the instruction of a system call
+    let mut registers = *at_call;
+    registers.rax = registers.orig_rax;
+    registers.orig_rax = u64::MAX;
+    registers.rip -= SIZE;
+    set_registers(tid, &registers)
 }
 
 /// Lets a stopped thread run, with a signal or 0. A thread that was killed meanwhile is no error: `wait` tells its end.
@@ -323,23 +368,33 @@ pub fn to_first_instruction(tid: pid_t) -> io::Result<()> {
 /// Runs one system call in a thread that stands at its first instruction; returns the result.
 pub fn call_in(tid: pid_t, number: i64, arguments: [u64; 6]) -> io::Result<i64> {
     let before = registers(tid)?;
-    let result = with_code(tid, before.rip, &[0x0f, 0x05, 0xcc], || {
-        let mut registers = before;
+    let (result, _) = call_at(tid, before.rip, number, arguments)?;
+    set_registers(tid, &before)?;
+    Ok(result)
+}
+
+/// Runs one system call in a stopped thread, at the address of three bytes of its code. It stands there then.
+///
+/// A call before which it stands is not made. Returns the result, and the thread or the process that the call has made.
+pub fn call_at(tid: pid_t, address: u64, number: i64, arguments: [u64; 6]) -> io::Result<(i64, Option<pid_t>)> {
+    with_code(tid, address, &[0x0f, 0x05, 0xcc], || {
+        let mut registers = registers(tid)?;
+        registers.rip = address;
         registers.rax = number as u64;
         registers.orig_rax = u64::MAX;
         [registers.rdi, registers.rsi, registers.rdx, registers.r10, registers.r8, registers.r9] = arguments;
         set_registers(tid, &registers)?;
+        let mut made = None;
         loop {
             resume(tid, Until::Stops, 0)?;
             match wait_on(tid)? {
-                Stop::Signal(libc::SIGTRAP) => return Ok(self::registers(tid)?.rax as i64),
+                Stop::Signal(libc::SIGTRAP) => return Ok((self::registers(tid)?.rax as i64, made)),
+                Stop::Made(child, _) => made = Some(child),
                 Stop::Ended(_) => return Err(io::Error::other("the program ended in a call of the controller")),
                 _ => {}
             }
         }
-    })?;
-    set_registers(tid, &before)?;
-    Ok(result)
+    })
 }
 
 /// Changes eight bytes of the code of a stopped thread. It stays as it is where it cannot be changed, as in a shared mapping.

@@ -7,7 +7,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::{chown, lchown, symlink, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use crate::start::{mount, show, text, PAGE};
+use crate::start::{mount, show, text, unmount, PAGE};
 
 /// The folder beside those of the nodes that has the volumes. No program sees it.
 const VOLUMES: &str = ".volumes";
@@ -20,6 +20,7 @@ const PROBE: &str = ".labrys-room";
 pub const USUAL: u64 = (8 << 30) / PAGE;
 
 /// A volume.
+#[derive(Clone)]
 pub struct Volume {
     /// The folder of data, as the controller sees the files of the node.
     pub folder: PathBuf,
@@ -128,6 +129,26 @@ impl Volume {
         };
         fs::remove_file(path)?;
         Ok(takes)
+    }
+
+    /// Returns the folder of its file system that has all its files.
+    pub fn place(&self) -> &Path {
+        &self.place
+    }
+
+    /// Has the room that another state of it had.
+    pub fn limit_as(&self, other: &Self) -> io::Result<()> {
+        if self.limit == other.limit {
+            return Ok(());
+        }
+        self.limit_to(other.limit.unwrap_or(USUAL))
+    }
+
+    /// Ends it, with its files.
+    pub fn end(&self) -> io::Result<()> {
+        unmount(&self.folder)?;
+        unmount(&self.place)?;
+        fs::remove_dir(&self.place)
     }
 
     /// Returns where a path of a node is by a path that no program can change; None if it is not on this volume.

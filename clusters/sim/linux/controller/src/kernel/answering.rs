@@ -19,6 +19,7 @@ use crate::tracee::Registers;
 const FEW_QUANTA: usize = 8;
 
 /// What the controller knows about calls that programs answer.
+#[derive(Clone)]
 pub(super) struct Answering {
     /// None: all calls stop.
     fast: Option<Fast>,

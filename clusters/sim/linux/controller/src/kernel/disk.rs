@@ -13,6 +13,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use super::pages::{Changes, Image};
 use crate::chance::Chance;
@@ -30,6 +31,7 @@ const TORN: f64 = 0.5;
 pub type Key = (u64, u64);
 
 /// A change of a file, as what undoes it.
+#[derive(Clone)]
 struct Write {
     change: u64,
     offset: u64,
@@ -95,6 +97,7 @@ impl Redo {
 }
 
 /// A change that is not durable: its number, whether it is one of names, and the path of its file.
+#[derive(Clone)]
 pub struct Unsynced {
     pub number: u64,
     pub names: bool,
@@ -114,16 +117,18 @@ pub enum Losing {
 }
 
 /// A file with changes that are not durable, or with an image.
+#[derive(Clone)]
 struct Dirty {
     /// Where it was when it was first changed.
     path: PathBuf,
-    file: File,
+    file: Rc<File>,
     writes: Vec<Write>,
     /// What is durable, if a program can write the file through memory.
     image: Option<Image>,
 }
 
 /// A change of names, as what undoes it.
+#[derive(Clone)]
 pub enum Named {
     Made(PathBuf),
     Renamed { from: PathBuf, to: PathBuf, replaced: Option<PathBuf> },
@@ -207,6 +212,7 @@ impl Synced<'_> {
 }
 
 /// A sync that has begun: what it makes durable at its end.
+#[derive(Clone)]
 pub struct Begun {
     /// The number of the last change before it.
     last: u64,
@@ -219,6 +225,7 @@ pub struct Begun {
 }
 
 /// What is not durable on the disk of a node.
+#[derive(Clone)]
 pub struct Disk {
     /// How long syncs take.
     pub chance: Chance,
@@ -250,11 +257,16 @@ pub struct Loss {
     pub bytes: u64,
 }
 
+/// Returns what the draws of the disk of a node are for.
+pub fn purpose(node: &str) -> String {
+    format!("disk of {node}")
+}
+
 impl Disk {
     /// Makes the disk of a node.
     pub fn new(seed: u64, node: &str) -> Self {
         Self {
-            chance: Chance::new(seed, &format!("disk of {node}")),
+            chance: Chance::new(seed, &purpose(node)),
             volumes: Vec::new(),
             folders: Vec::new(),
             is_full: false,
@@ -308,7 +320,7 @@ impl Disk {
             std::collections::btree_map::Entry::Occupied(entry) => entry.into_mut(),
             std::collections::btree_map::Entry::Vacant(entry) => {
                 let file = OpenOptions::new().read(true).write(true).open(opened)?;
-                entry.insert(Dirty { path: path.to_owned(), file, writes: Vec::new(), image: None })
+                entry.insert(Dirty { path: path.to_owned(), file: Rc::new(file), writes: Vec::new(), image: None })
             }
         };
         Ok(Some((dirty, metadata.len())))

@@ -55,6 +55,7 @@ impl std::str::FromStr for Operation {
 }
 
 /// Calls that fail, by the rule of a fault.
+#[derive(Clone)]
 pub struct Failing {
     pub operation: Operation,
     /// A pattern of names, or of paths below the folder of the volume; see fnmatch(3).
@@ -66,6 +67,7 @@ pub struct Failing {
 }
 
 /// A rule on the disk of a node.
+#[derive(Clone)]
 pub struct Rule {
     key: Key,
     /// Where the volume has its data.
@@ -109,6 +111,7 @@ pub(super) fn fits(pattern: &CString, path: &Path) -> bool {
 }
 
 /// A call that failed by a rule.
+#[derive(Clone)]
 pub struct Failure {
     pub key: Key,
     pub node: NodeId,
@@ -123,6 +126,7 @@ pub struct Failure {
 }
 
 /// A sync that goes on and will fail: its error, and what to note then.
+#[derive(Clone)]
 pub struct Refused {
     pub error: c_int,
     /// The files that are not written, by the paths of the volume. Of a sync of some files: all of them.

@@ -28,11 +28,23 @@ const CHUNK: usize = 1 << 16;
 const PATH_IN_MAPS: usize = 73; // its column, of the kernel
 const UUID: &str = "/proc/sys/kernel/random/uuid"; // proc(5)
 const ENTRY_INODE: usize = 0; // the offsets in struct linux_dirent64; see getdents(2)
+const ENTRY_PLACE: usize = 8;
 const ENTRY_LENGTH: usize = 16;
 const LEAST_ENTRY: usize = 19;
 
 fn put(bytes: &mut [u8], offset: usize, number: u64) {
     bytes[offset..offset + 8].copy_from_slice(&number.to_le_bytes());
+}
+
+/// Returns entries of a folder without their places in it, which depend on how often names came into the folder.
+fn without_places(mut bytes: Vec<u8>) -> Vec<u8> {
+    let mut place = 0;
+    while place + LEAST_ENTRY <= bytes.len() {
+        put(&mut bytes, place + ENTRY_PLACE, 0);
+        let length = [bytes[place + ENTRY_LENGTH], bytes[place + ENTRY_LENGTH + 1]];
+        place += usize::from(u16::from_le_bytes(length)).max(LEAST_ENTRY);
+    }
+    bytes
 }
 
 impl Kernel {
@@ -292,16 +304,21 @@ impl Kernel {
         let path = self.root.path_of(tid, &format!("fd/{descriptor}"));
         let device = std::fs::metadata(path).ok().map(|folder| folder.dev());
         let Some(mut bytes) = tracee::read(tid, address, count) else { return };
-        if device.is_some_and(|device| device >> 8 == 0 && !self.root.is_own(device)) {
+        if let Some(device) = device.filter(|device| device >> 8 == 0) {
+            let is_own = self.root.is_own(device);
             let mut place = 0;
             while place + LEAST_ENTRY <= count {
-                put(&mut bytes, place + ENTRY_INODE, FOREIGN_INODE);
+                let number = tracee::u64_at(&bytes, place + ENTRY_INODE);
+                let seen = if is_own { self.numbers.seen(device, number) } else { FOREIGN_INODE };
+                put(&mut bytes, place + ENTRY_INODE, seen);
                 let length = [bytes[place + ENTRY_LENGTH], bytes[place + ENTRY_LENGTH + 1]];
                 place += usize::from(u16::from_le_bytes(length)).max(LEAST_ENTRY);
             }
             tracee::write(tid, address, &bytes);
+            self.digest.bytes(&without_places(bytes));
+        } else {
+            self.digest.bytes(&bytes);
         }
-        self.digest.bytes(&bytes);
     }
 
     /// Makes what a program has read of a link the same in each run: namespaces, sockets and pipes have numbers of the host.
@@ -352,6 +369,11 @@ impl Kernel {
             put(bytes, MODIFIED, SECOND);
             put(bytes, MODIFIED + 8, 0);
         }
+        if is_own {
+            let number = tracee::u64_at(bytes, 8);
+            put(bytes, 16, self.numbers.names(device, number, tracee::u64_at(bytes, 16)));
+            put(bytes, 8, self.numbers.seen(device, number));
+        }
         if device >> 8 == 0 {
             if !is_own && object.is_none() {
                 put(bytes, 8, FOREIGN_INODE);
@@ -373,7 +395,13 @@ impl Kernel {
             }
         }
         if tracee::u32_at(bytes, 136) == 0 {
-            if !self.root.is_own(tracee::u32_at(bytes, 140).into()) {
+            let device = tracee::u32_at(bytes, 140).into();
+            if self.root.is_own(device) {
+                let number = tracee::u64_at(bytes, 32);
+                let names = self.numbers.names(device, number, tracee::u32_at(bytes, 16).into());
+                bytes[16..20].copy_from_slice(&(names as u32).to_le_bytes());
+                put(bytes, 32, self.numbers.seen(device, number));
+            } else {
                 put(bytes, 32, FOREIGN_INODE);
                 bytes[16..20].copy_from_slice(&1_u32.to_le_bytes());
                 put(bytes, MODIFIED, SECOND);

@@ -96,7 +96,7 @@ impl Kernel {
     /// A thread stands before a call. Withholds pages from its process, or gives them back, and lets it come to its next stop.
     pub(super) fn withhold_before_call(&mut self, thread: ThreadId) -> Run<Stop> {
         let tid = self.threads[thread].tid;
-        Self::stand_before_call(tid, &tracee::registers(tid)?)?;
+        tracee::stand_before_call(tid, &tracee::registers(tid)?)?;
         self.withhold(thread)?;
         tracee::resume(tid, Until::Stops, 0)?;
         Ok(tracee::wait_on(tid)?)

@@ -23,6 +23,7 @@ const WORD: u64 = 8;
 const MOST_CODE: usize = 15; // bytes of an instruction of x86-64
 
 /// What ends the steps of a thread.
+#[derive(Clone)]
 pub(super) enum Steps {
     /// It waits in a loop, and stands at its lowest address.
     Loop(u64),
@@ -124,7 +125,7 @@ fn fingerprint(tid: libc::pid_t, registers: &Registers) -> Run<Option<u64>> {
         Effect::Unknown => return Ok(None),
     }
     state(registers).hash(&mut print);
-    tracee::vector_registers(tid)?.hash(&mut print);
+    tracee::values_of_vectors(tid)?.hash(&mut print);
     Ok(Some(print.finish()))
 }
 

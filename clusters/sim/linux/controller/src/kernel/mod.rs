@@ -4,6 +4,7 @@
 //! that happens depends on the seed and the programs alone.
 
 mod answering;
+mod copies;
 mod disk;
 mod dispatch;
 mod epoll;
@@ -42,20 +43,24 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap, VecDeque};
 use std::net::Ipv4Addr;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::time::Duration;
 
 use libc::pid_t;
 
 use crate::chance::Chance;
 use crate::digest::Digest;
+use crate::original::Numbers;
 use crate::start::{Root, SharedPages};
 use crate::tracee::Registers;
 
+pub use copies::Template;
 pub use disk::Losing;
 pub use disk::Loss;
 pub use errors::{Failing, Failure};
 pub use network::{Disturbance, Message};
 pub use objects::{Kind, Object};
+pub use pages::Image;
 pub use passing::{Awaited, Passed};
 pub use running::watch;
 pub use stalls::Asked;
@@ -177,6 +182,7 @@ pub enum Resume {
 }
 
 /// A thread of a program.
+#[derive(Clone)]
 pub struct Thread {
     pub tid: pid_t,
     /// Its id in the namespace of the programs.
@@ -232,6 +238,7 @@ pub struct Descriptor {
 }
 
 /// A process of a program.
+#[derive(Clone)]
 pub struct Process {
     pub pid: pid_t,
     /// Its id in the namespace of the programs.
@@ -259,6 +266,7 @@ pub struct Process {
 }
 
 /// A machine of the simulation.
+#[derive(Clone)]
 pub struct Node {
     pub name: String,
     pub address: Ipv4Addr,
@@ -268,7 +276,7 @@ pub struct Node {
     pub clock_offset: i64,
     pub is_down: bool,
     /// Its shared memory of System V, since its first program.
-    pub shared_memory: Option<OwnedFd>,
+    pub shared_memory: Option<Rc<OwnedFd>>,
     pub next_port: u16,
     /// When the last message came to it.
     pub heard: Nanos,
@@ -281,6 +289,7 @@ pub struct Node {
 }
 
 /// Something at a time.
+#[derive(Clone)]
 pub enum Event {
     Timeout {
         thread: ThreadId,
@@ -323,10 +332,11 @@ pub enum Event {
 }
 
 /// All of a run.
+#[derive(Clone)]
 pub struct Kernel {
     pub settings: Settings,
     pub root: Root,
-    pub pages: Option<SharedPages>,
+    pub pages: Option<Rc<SharedPages>>,
     pub now: Nanos,
     order: u64,
     queue: BinaryHeap<Reverse<(Nanos, u64)>>,
@@ -352,6 +362,8 @@ pub struct Kernel {
     pub steps: steps::Steps,
     /// How many volumes there are.
     volumes: usize,
+    /// How the numbers of files lead to those that programs see.
+    numbers: Numbers,
     /// How many files programs have removed, for the names under which they stay.
     removed: u64,
     /// The processes that say when their threads work; see `work`.
@@ -367,7 +379,7 @@ pub struct Kernel {
 }
 
 /// The node of the program outside, and what it has to hear about.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Outside {
     pub node: NodeId,
     pub turn: u64,
@@ -386,7 +398,7 @@ impl Outside {
 }
 
 /// Figures of a run.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Counts {
     pub calls: BTreeMap<i64, u64>,
     pub stops: u64,
@@ -402,7 +414,7 @@ pub struct Counts {
 
 impl Kernel {
     /// Makes a simulation without programs.
-    pub fn new(settings: Settings, root: Root, pages: Option<SharedPages>, nodes: Vec<Node>, digest: Digest) -> Self {
+    pub fn new(settings: Settings, root: Root, pages: Option<Rc<SharedPages>>, nodes: Vec<Node>, digest: Digest) -> Self {
         let seed = settings.seed;
         Self {
             links: network::Links::new(seed, nodes.len()),
@@ -412,11 +424,12 @@ impl Kernel {
             slow: Vec::new(),
             steps: steps::Steps::default(),
             volumes: 0,
+            numbers: Numbers::default(),
             removed: 0,
             workers: BTreeSet::new(),
             scheduling: Chance::new(seed, "threads"),
             stalls: Stalls::new(seed, settings.stalls),
-            answering: answering::Answering::new(pages.as_ref(), &settings, &digest),
+            answering: answering::Answering::new(pages.as_deref(), &settings, &digest),
             settings,
             root,
             pages,

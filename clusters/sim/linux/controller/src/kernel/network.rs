@@ -162,6 +162,7 @@ impl Message {
 }
 
 /// A probe that has arrived.
+#[derive(Clone)]
 pub struct Probed {
     pub id: u64,
     pub delay: Nanos,
@@ -169,6 +170,7 @@ pub struct Probed {
 }
 
 /// A message that cannot arrive until a cut is healed or a node is on again.
+#[derive(Clone)]
 struct Held {
     from: NodeId,
     to: NodeId,
@@ -178,7 +180,7 @@ struct Held {
 }
 
 /// The order of the messages that an end of a stream sends: one that comes early waits for those before it, as in TCP.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Order {
     sent: u64,
     taken_in: u64,
@@ -207,6 +209,7 @@ impl Order {
 }
 
 /// All links.
+#[derive(Clone)]
 pub struct Links {
     of: Vec<Vec<Link>>,
     held: Vec<Held>,
@@ -238,6 +241,11 @@ impl Links {
             probed: Vec::new(),
             busy: BTreeMap::new(),
         }
+    }
+
+    /// Draws by another seed from now on.
+    pub fn reseed(&mut self, seed: u64) {
+        self.chance = Chance::new(seed, "network");
     }
 
     pub fn link(&mut self, from: NodeId, to: NodeId) -> &mut Link {

@@ -19,6 +19,7 @@ pub const ALWAYS: u32 = FAILED | HUNG_UP;
 pub const PIPE_SIZE: usize = 65_536;
 
 /// What an epoll watches of a descriptor.
+#[derive(Clone)]
 pub struct Interest {
     /// With `ALWAYS`; none after a one-shot.
     pub events: u32,
@@ -27,6 +28,7 @@ pub struct Interest {
 }
 
 /// The kinds of objects.
+#[derive(Clone)]
 pub enum Kind {
     Stream(Box<Stream>),
     Datagrams(Box<Datagrams>),
@@ -65,6 +67,7 @@ pub enum Kind {
 }
 
 /// An object.
+#[derive(Clone)]
 pub struct Object {
     pub kind: Kind,
     pub node: NodeId,

@@ -19,7 +19,7 @@ use crate::start::PAGE;
 const AT_ONCE: u64 = 256; // pages that are read together
 
 /// What is durable of a file.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Image {
     size: u64,
     /// The pages that are not zero, by their number.
@@ -29,7 +29,7 @@ pub struct Image {
 }
 
 /// What a file has at a time that its image lacks.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Changes {
     size: u64,
     /// The content of each page that differs; of one that is zero, nothing.
@@ -169,6 +169,11 @@ impl Image {
     pub fn touch(&mut self, range: &Range<u64>) {
         let pages = range.start / PAGE..range.end.div_ceil(PAGE);
         self.failed.retain(|number, _| !pages.contains(number));
+    }
+
+    /// Puts a file back to what it was.
+    pub fn put_back(&self, file: &File) -> io::Result<()> {
+        self.restore(file, 0.0, &mut Chance::new(0, "nothing survives")).map(drop)
     }
 
     /// Puts a file back to what is durable, but for pages that survive, each with a probability.

@@ -8,6 +8,7 @@ use super::{Nanos, NodeId, MILLISECOND};
 const HELD: Nanos = 5 * MILLISECOND;
 
 /// A wait.
+#[derive(Clone)]
 pub struct Awaited {
     pub links: BTreeSet<(NodeId, NodeId)>,
     /// How many messages are still to come.
@@ -27,6 +28,7 @@ impl Awaited {
 }
 
 /// A message that ended a wait.
+#[derive(Clone)]
 pub struct Passed {
     pub wait: u64,
     pub from: NodeId,
@@ -35,7 +37,7 @@ pub struct Passed {
 }
 
 /// The waits of a run.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Passing {
     pub awaited: BTreeMap<u64, Awaited>,
     pub passed: Vec<Passed>,

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
+use std::rc::Rc;
 
 use libc::{c_int, pid_t};
 
@@ -25,6 +26,11 @@ const AT_RANDOM: u64 = 25;
 const AT_RSEQ_FEATURE_SIZE: u64 = 27;
 const AT_RSEQ_ALIGN: u64 = 28;
 const AT_SYSINFO_EHDR: u64 = 33;
+
+/// Returns what the draws of a process are for.
+pub(super) fn purpose(process: ProcessId) -> String {
+    format!("process {process}")
+}
 
 impl Kernel {
     /// Starts a program on a node; it runs when the scheduler picks it.
@@ -49,11 +55,11 @@ impl Kernel {
             environment: self.nodes[node].environment.clone(),
             trace_all: self.settings.trace_all,
             talks: talks.is_some(),
-            shared_memory: self.nodes[node].shared_memory.as_ref().map(AsRawFd::as_raw_fd),
+            shared_memory: self.nodes[node].shared_memory.as_ref().map(|space| space.as_raw_fd()),
         };
-        let pid = start::start(&program, self.pages.as_ref())?;
+        let pid = start::start(&program, self.pages.as_deref())?;
         if self.nodes[node].shared_memory.is_none() {
-            self.nodes[node].shared_memory = Some(File::open(self.root.path_of(pid, "ns/ipc"))?.into());
+            self.nodes[node].shared_memory = Some(Rc::new(File::open(self.root.path_of(pid, "ns/ipc"))?.into()));
         }
         let process = self.add_process(pid, node, program.arguments[0].clone(), None, None);
         if let Some(object) = talks {
@@ -96,7 +102,7 @@ impl Kernel {
             is_paused: false,
             calls: 0,
             threads: Vec::new(),
-            chance: Chance::new(self.settings.seed, &format!("process {process}")),
+            chance: Chance::new(self.settings.seed, &purpose(process)),
             memory_of,
             memory: parent.map_or_else(Memory::default, |parent| self.processes[parent].memory.clone()),
         });

@@ -27,7 +27,6 @@ const LOOKS: u32 = 2; // in the time of the first look: how often a timer lets t
 const MOST_COMPUTING: Duration = Duration::from_secs(120);
 const LOOP_SLEEP: u64 = 50 * MICROSECOND; // twice as long after each sleep in the same loop
 const MOST_LOOPS: u32 = 6;
-const CALL_SIZE: u64 = 2; // bytes of the instruction of a system call
 const SHARED_MEMORY_TIMES: u64 = 56; // their offset in a shmid_ds
 const COUNTER_READ: u64 = 20; // ns of virtual time
 
@@ -313,7 +312,7 @@ impl Kernel {
     /// A thread stands before a call while it was asked to stop. Lets it stop for that, and come to its call again: else the kernel
     /// would break the call off.
     fn come_again(tid: libc::pid_t) -> Run<Stop> {
-        Self::stand_before_call(tid, &tracee::registers(tid)?)?;
+        tracee::stand_before_call(tid, &tracee::registers(tid)?)?;
         loop {
             tracee::resume(tid, Until::Stops, 0)?;
             match tracee::wait_on(tid)? {
@@ -321,15 +320,6 @@ impl Kernel {
                 stop => return Ok(stop),
             }
         }
-    }
-
-    /// Lets a thread make the call again that it had with these registers.
-    pub(super) fn stand_before_call(tid: libc::pid_t, at_call: &Registers) -> Run<()> {
-        let mut registers = *at_call;
-        registers.rax = registers.orig_rax;
-        registers.orig_rax = u64::MAX;
-        registers.rip -= CALL_SIZE;
-        Ok(tracee::set_registers(tid, &registers)?)
     }
 
     fn computes_for_long(&self, thread: ThreadId) -> Fatal {
@@ -447,7 +437,7 @@ impl Kernel {
         let number = before.orig_rax as libc::c_long;
         if after == After::Locked && result == -i64::from(libc::EAGAIN) && waits_for_lock(&before) {
             self.block(thread, Wait::Lock, None);
-            return Self::stand_before_call(tid, &before).map(|()| false);
+            return Ok(tracee::stand_before_call(tid, &before).map(|()| false)?);
         }
         if MAY_UNLOCK.contains(&number) {
             self.wake_for_locks();

@@ -44,7 +44,7 @@ impl Signals {
 }
 
 /// What a thread knows of signals that it has not got yet.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Coming {
     /// One may be there.
     pub is_signalled: bool,
@@ -55,7 +55,7 @@ pub struct Coming {
 }
 
 /// The timer of a process that sends SIGALRM.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Alarm {
     /// When it ends; zero: it does not run.
     next: Nanos,

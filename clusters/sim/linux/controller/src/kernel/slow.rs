@@ -4,6 +4,7 @@ use super::network::Key;
 use super::{Kernel, Nanos, NodeId, State, ThreadId, Wait};
 
 /// A rule on the disk of a node, and the syncs that have begun since.
+#[derive(Clone)]
 pub struct Slow {
     pub key: Key,
     pub node: NodeId,

@@ -8,6 +8,7 @@ const SHORTEST: Nanos = MILLISECOND;
 const MOST_CALLS: u64 = 1000;
 
 /// A stall that somebody asks for who waits for a step of a disk.
+#[derive(Clone)]
 pub struct Asked {
     pub wait: u64,
     pub node: NodeId,
@@ -21,6 +22,7 @@ pub struct Asked {
 }
 
 /// Draws when a thread stalls, and for how long.
+#[derive(Clone)]
 pub struct Stalls {
     chance: Chance,
     rate: f64,
@@ -36,6 +38,12 @@ impl Stalls {
         let mut stalls = Self { chance, rate, drawn: Nanos::MAX, calls: 0, asked: Vec::new() };
         stalls.plan(0);
         stalls
+    }
+
+    /// Draws by another seed from now on.
+    pub fn reseed(&mut self, seed: u64, now: Nanos) {
+        self.chance = Chance::new(seed, "stalls");
+        self.plan(now);
     }
 
     /// Draws the next time. From then on, the thread stalls that makes the n-th call: else it would mostly be a thread that a timer wakes.

@@ -16,6 +16,7 @@ use super::{Kernel, Nanos, NodeId, ProcessId, ThreadId};
 pub const SYNCING: &str = "syncing";
 
 /// A step.
+#[derive(Clone)]
 pub struct Step {
     pub node: NodeId,
     /// Its number among the steps of the node.
@@ -31,12 +32,14 @@ pub struct Step {
 }
 
 /// A step of which the call has not ended.
+#[derive(Clone)]
 pub struct Making {
     pub call: &'static str,
     pub path: PathBuf,
 }
 
 /// The n-th step of a kind, on a file, of one of some nodes.
+#[derive(Clone)]
 pub struct Wanted {
     pub nodes: Vec<NodeId>,
     /// None: any but the moments before the ends of syncs.
@@ -61,7 +64,7 @@ impl Wanted {
 }
 
 /// The steps of a run.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Steps {
     /// Whether the disks note their steps.
     pub notes: bool,

@@ -32,6 +32,7 @@ pub enum Phase {
 
 /// A TCP socket, or one of a pair.
 #[allow(clippy::struct_excessive_bools)] // each is a fact of its own, as in TCP
+#[derive(Clone)]
 pub struct Stream {
     pub phase: Phase,
     pub family: c_int,

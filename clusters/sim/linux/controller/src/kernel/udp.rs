@@ -12,7 +12,7 @@ use super::unix::{End, MOST_WAITING, ROOM};
 use super::{Kernel, NodeId, ObjectId};
 
 /// A socket of datagrams: UDP, or a Unix socket.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Datagrams {
     pub family: c_int,
     pub unix: End,
