@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from clusters.sim.threads import PAGE_FAULTS, PREEMPT, STALLS, Threads
-from harness.console.parameters import Choice
+from harness.console.parameters import MAX_SEED, Choice
 from harness.declare import Topic, option
 from harness.errors import InputError
 from harness.slowness import NORMAL, nodes_slower_by
@@ -98,6 +98,13 @@ class ClusterOptions:
         hunted=(STALLS, 0.3, 3.0),
     )
 
+    start_seed: int | None = option(
+        None,
+        "With --cluster sim and programs: the nodes start as in the run of this seed, and go on by --seed when the system "
+        "serves. Runs that differ only in --seed and in their faults then have the same start.",
+        low=0,
+        high=MAX_SEED,
+    )
     trace_all: bool = option(
         False,  # noqa: FBT003 - it takes no keyword
         "With --cluster sim and programs: each system call stops its thread and is in the digest, also one without a part in "
@@ -272,7 +279,8 @@ def _opened(cluster: ClusterOptions, where: PlaceOptions, seed: int, *, by_progr
     if by_programs:
         from clusters.sim.linux.cluster import LinuxCluster  # noqa: PLC0415 - `--help` needs no world
 
-        opened = LinuxCluster(_names(cluster, where), seed, threads=cluster.threads)
+        start_seed = seed if cluster.start_seed is None else cluster.start_seed
+        opened = LinuxCluster(_names(cluster, where), start_seed, threads=cluster.threads)
     elif cluster.cluster_kind == SIMULATED:
         from clusters.sim.cluster import SimCluster  # noqa: PLC0415 - `--help` needs no world
 

@@ -68,7 +68,7 @@ class Left:
 
     def _new(self, processes: set[Process]) -> set[Process]:
         new = processes - self._before
-        own = {process for process in new if _is_own(process.pid)}
+        own = {process for process in processes if _is_own(process.pid)}  # also one that began before
         return new.difference(own, *(below(process.pid) for process in own))
 
 

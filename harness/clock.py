@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import selectors
+import signal
 import time
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -140,6 +141,10 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         """Handles signals in its next turn."""
         self._jumping.looks = True
 
+    def hear_signals(self) -> None:
+        """Hears of the signals of this process, after a fork that asyncio may have taken notice of."""
+        signal.set_wakeup_fd(self._csock.fileno())  # type: ignore[attr-defined]  # as the base class does
+
     def give_up(self) -> None:
         """Cancels all tasks, and runs them to their ends without other events. A task that still waits then is left.
 
@@ -174,6 +179,12 @@ def run_virtual(main: Coroutine[Any, Any, T], events: Events | None = None, *, l
         raise
     finally:
         loop.close()
+
+
+def own_loop_after_fork(loop: VirtualLoop) -> None:
+    """Lets a process go on with the loop in which it was forked (fork(2)): asyncio has a running loop for one process only."""
+    asyncio._set_running_loop(loop)  # noqa: SLF001 - asyncio documents it for those who make loops
+    loop.hear_signals()
 
 
 def in_virtual_time() -> bool:

@@ -21,7 +21,7 @@ import contextlib
 import logging
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from harness import phases as ph
 from harness import readiness
@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from harness.replicas import Replicas
     from harness.switch import ConnectionNote
     from harness.test import Test
-    from harness.world import Execution
+    from harness.world import Execution, ProgramWorld
 
     Recorded = Callable[["RunResult"], None]
 
@@ -133,6 +133,21 @@ MAYBE_FAKETIME = (
 )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Continued:
+    """As what a run goes on whose nodes have started by another seed.
+
+    Attributes:
+        test: The test, with the cluster and the system that run.
+        history: Records its operations.
+        logs_dir: The folder for its logs.
+    """
+
+    test: Test
+    history: Recorder
+    logs_dir: Path
+
+
 class Observer(Protocol):
     """Shows the progress of a run. The run's loop calls its methods, which must not block."""
 
@@ -157,6 +172,7 @@ def run(
     observer: Observer,
     phases: Phases | None = None,
     recorded: Recorded | None = None,
+    started: Callable[[], Continued] | None = None,
 ) -> RunResult:
     """Runs a test once.
 
@@ -171,6 +187,8 @@ def run(
         phases: Measures the phases.
         recorded: Is called when no operation follows any more, with the outcome so far, if the run comes to its final reads.
             The run then compares the replicas, collects the logs and stops. It must not block.
+        started: Is called when the system of a test with a `start_seed` serves. It returns as what the run goes on, in this
+            process or in a copy of it (fork(2)).
 
     Returns:
         The outcome. An error after the set-up is in `RunResult.error`, and is not raised.
@@ -189,6 +207,7 @@ def run(
         observer=observer,
         phases=Phases() if phases is None else phases,
         recorded=recorded,
+        started=started,
     )
     world = world_of(test.cluster)
     with test.cluster.entered(), test.blaming():
@@ -230,7 +249,9 @@ class _Run:
         observer: Observer,
         phases: Phases,
         recorded: Recorded | None,
+        started: Callable[[], Continued] | None = None,
     ) -> None:
+        self.started = started
         self.phases = phases
         self.recorded = recorded
         self.test = test
@@ -323,7 +344,7 @@ class _Run:
         with self.phases.during(ph.INSTALL):
             await self.test.nemesis.heal()
             await asyncio.to_thread(on_all, nodes, install)
-            await self.test.nemesis.prepare(self.test.plan)
+            await self._prepare()
         self._leave_if_stopped()
         self.observer.phase(f"starting {system.name}")
         try:
@@ -339,6 +360,24 @@ class _Run:
             raise
         self.result.ready_s = self.clock.now_s()
         await asyncio.to_thread(self.left.note)
+        if self.test.start_seed is not None:
+            await self._go_on()
+
+    async def _prepare(self) -> None:
+        """Prepares the nodes for the plan. Nodes that start by a seed of their own start in the same way for each plan."""
+        world = world_of(self.test.cluster)
+        if self.test.start_seed is None:
+            await self.test.nemesis.prepare(self.test.plan)
+        elif world is not None:
+            world.prepare_loss()
+
+    async def _go_on(self) -> None:
+        """Goes on by the seed of the run."""
+        if self.started is not None:
+            continued = self.started()
+            self.test, self.history, self.logs_dir = continued.test, continued.history, continued.logs_dir
+        cast("ProgramWorld", world_of(self.test.cluster)).become(self.test.seed)
+        await self.test.nemesis.prepare(self.test.plan)
 
     async def _until_ready(self, waiting: Coroutine[Any, Any, None]) -> None:
         """Waits until a service serves. An interruption ends the wait and the run."""

@@ -39,6 +39,8 @@ class Test:
         final_reads_timeout_s: The time limit for the final reads through one node.
         lead_timeout_s: The time limit for a node to become the leader, if its final reads need that.
         damaging: The kinds of faults that damage data for good. A node that they hit need not come back.
+        start_seed: The seed by which the nodes start in a world; they go on by that of the run when the system serves. None: they
+            start by that of the run.
         versions: The versions of the tested software. The system is asked before the run, as it may download packages for that.
     """
 
@@ -59,6 +61,7 @@ class Test:
     final_reads_timeout_s: float = 60.0
     lead_timeout_s: float = 15.0
     damaging: Collection[str] = frozenset()
+    start_seed: int | None = None
     versions: Mapping[str, str] = field(default_factory=dict)
 
     @property

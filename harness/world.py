@@ -533,6 +533,10 @@ class ProgramWorld(CallWorld, DriftWorld, Protocol):
         """Returns the syncs under this rule so far, by node; none after `mend`."""
         ...
 
+    def become(self, seed: int) -> None:
+        """Goes on as the run of another seed, whose nodes have started as those of this one."""
+        ...
+
     async def probe_with(
         self, pairs: Iterable[Pair], *, size: int, count: int, wait_s: float
     ) -> Mapping[Pair, Sequence[Arrival]]:

@@ -24,6 +24,7 @@ from commands.run.test import run_once, run_test
 from harness.console import sources as opt
 from harness.console.parameters import Number, Whole
 from harness.console.plain import counted, counted_of, one_line
+from harness.console.plain import name as plain_name
 from harness.console.plugins import PLACE_SEPARATOR
 from harness.console.terminal import echo, open_console
 from harness.declare import with_option, with_options
@@ -76,6 +77,14 @@ NUMBER = re.compile(r"\d+(\.\d+)?")
     type=Whole(1, 1024),
     default=None,
     help="In the simulator: the number of processes that run at the same time.  [default: the number of processors]",
+)
+@click.option(
+    "--copies",
+    type=Whole(1, 10_000),
+    default=1,
+    show_default=True,
+    help="In the simulator, with programs: start the nodes once for so many runs. Each of these runs goes on in a copy of the "
+    "nodes, with the same settings, and has its own faults and seed.",
 )
 @click.option(
     "--spark", metavar="MASTER", default=None,
@@ -131,7 +140,7 @@ def hunt(ctx: click.Context, /, **values: Any) -> None:
     shared, space, told = prepare(shared, among, triggers)
     for sentence in told:
         console.print(sentence, soft_wrap=True)
-    chooser = Chooser(space, seed=shared.options.seed, guided=values["guided"])
+    chooser = Chooser(space, seed=shared.options.seed, guided=values["guided"], copies=budget.copies)
     began_s = time.monotonic()
     with _carrying_out(shared, budget, console) as carry_out:
         tried, interrupted = _Hunt(shared, budget, console).run(chooser, carry_out)
@@ -170,6 +179,7 @@ class _Budget:
         finds: The number of invalid runs that ends the hunt.
         jobs: The number of processes.
         spark: The master of the Spark cluster whose executors run; None for this machine.
+        copies: How many runs share a start.
     """
 
     runs: int
@@ -177,6 +187,12 @@ class _Budget:
     finds: int
     jobs: int
     spark: str | None
+    copies: int
+
+    @property
+    def round(self) -> int:
+        """The number of simulated runs that are drawn together: whole starts, and at least two if runs share them."""
+        return ROUND if self.copies == 1 else self.copies * max(2, -(-ROUND // self.copies))
 
     @classmethod
     def of(cls, values: Mapping[str, Any], *, simulated: bool) -> _Budget:
@@ -187,6 +203,7 @@ class _Budget:
             finds=values["finds"],
             jobs=values["jobs"] or len(os.sched_getaffinity(0)),
             spark=values["spark"],
+            copies=values["copies"],
         )
 
 
@@ -214,6 +231,14 @@ def _options(ctx: click.Context, values: Mapping[str, Any]) -> RunOptions:
                 raise InputError(
                     f"--spark needs a {what} of an installed package, not {value}: executors find it by its name"
                 )
+    if values["copies"] > 1:
+        if values["spark"] is not None:
+            raise InputError("--copies is for the processes of this machine, and --spark runs on executors; give one of them")
+        if not subjects.by_programs(options):
+            raise InputError(
+                "--copies needs programs in virtual time, e.g. --cluster sim --system redis; the processes of "
+                f"{plain_name(options.system.name)} are none here"
+            )
     if options.load.seed is None:
         options = options.seeded(fresh_seed())
     subjects.check(options)
@@ -308,7 +333,9 @@ def _carrying_out(shared: HuntOptions, budget: _Budget, console: Console) -> Ite
             with on_executors(shared.simulated(), master=budget.spark, runs=budget.runs, kinds=kinds) as carry_out:
                 yield carry_out
             return
-        with in_simulator(shared.simulated(), runs=budget.runs, jobs=budget.jobs, kinds=kinds) as carry_out:
+        with in_simulator(
+            shared.simulated(), runs=budget.runs, jobs=budget.jobs, kinds=kinds, copies=budget.copies
+        ) as carry_out:
             yield carry_out
         return
 
@@ -343,7 +370,7 @@ class _Hunt:
         most = self._budget.runs
         try:
             while len(self._tried) < most:
-                draws = [chooser.draw() for _ in range(min(ROUND if self._simulated else 1, most - len(self._tried)))]
+                draws = [chooser.draw() for _ in range(min(self._budget.round if self._simulated else 1, most - len(self._tried)))]
                 for run in carry_out(draws):
                     self._tried.append(run)
                     new = chooser.learn(run.draw, run.behaviour)

@@ -121,6 +121,7 @@ class Draw:
         settings: The other drawn options of the run, by parameter name.
         triggers: The trigger of the kind that has one.
         limit_s: The longest time in seconds for which a fault waits for its trigger.
+        start_seed: The seed of the start of its nodes, which it shares with other runs; None: it has its own start.
     """
 
     number: int
@@ -134,13 +135,16 @@ class Draw:
     settings: Mapping[str, Value] = field(default_factory=dict)
     triggers: Mapping[str, Trigger] = field(default_factory=dict)
     limit_s: float = 0.0
+    start_seed: int | None = None
 
     @property
     def options(self) -> dict[str, Any]:
-        """Returns the drawn values of options, by parameter name; none if all runs of the hunt have given faults."""
+        """Returns the drawn values of options, by parameter name; if all runs have given faults, at most that of the start."""
+        start = {} if self.start_seed is None else {"start_seed": self.start_seed}
         if not self.kinds:
-            return {}
+            return start
         return {
+            **start,
             "nemesis": Request(tuple(Asked(kind=kind, aim=self.targets.get(kind)) for kind in self.kinds)),
             "fault_options": KindOptions(self.fault_options),
             "fault_on": ByKind(self.fault_on),
@@ -162,14 +166,16 @@ class Draw:
 class Chooser:
     """Draws the runs of a hunt. The same root seed and the same features give the same runs."""
 
-    def __init__(self, space: Space, *, seed: int, guided: bool) -> None:
+    def __init__(self, space: Space, *, seed: int, guided: bool, copies: int = 1) -> None:
         """Makes it.
 
         Args:
             space: The values to draw from.
             seed: The root seed of the hunt.
             guided: Whether half of the runs are changes of runs with new features.
+            copies: How many runs share a start, and with it their settings.
         """
+        self._copies = copies
         self._space = space
         self._kinds = tuple(space.kinds)
         self._seed = seed
@@ -188,10 +194,11 @@ class Chooser:
         """Draws the next run."""
         number, self._number = self._number, self._number + 1
         random = stream(self._seed, f"hunt/{number}")
+        start = self._start(number)
         seed = random.getrandbits(SEED_BITS)
         if not self._kinds:
-            return Draw(number=number, seed=seed)
-        fresh = self._fresh(random, number=number, seed=seed)
+            return replace(start, seed=seed)
+        fresh = self._fresh(random, replace(start, seed=seed))
         # With a stream of its own, so that runs draw the rest as without triggers.
         fresh = self._with_triggers(fresh, stream(self._seed, f"hunt/{number}/triggers"))
         if not self._guided or not self._kept or random.random() >= CHANGED_SHARE:
@@ -199,17 +206,28 @@ class Chooser:
         _, _, kept = max(random.sample(self._kept, min(CANDIDATES, len(self._kept))))
         return self._changed(kept, fresh, random)
 
-    def _fresh(self, random: Random, *, number: int, seed: int) -> Draw:
+    def _start(self, number: int) -> Draw:
+        """Returns what a run shares with the others of its start."""
+        draw = Draw(number=number, seed=0)
+        if self._copies == 1:
+            return draw
+        random = stream(self._seed, f"hunt/start/{number // self._copies}")
+        return replace(draw, start_seed=random.getrandbits(SEED_BITS), settings=self._settings(random))
+
+    def _settings(self, random: Random) -> Mapping[str, Value]:
+        return {name: random.choice(values) for name, values in self._space.settings.items()}
+
+    def _fresh(self, random: Random, start: Draw) -> Draw:
         fault_on, fault_off = random.choice(self._space.rhythms)
         rate = random.choice(self._space.rates)
         count = random.randint(1, min(MAX_KINDS, len(self._kinds)))
         kinds = self._with_needed([*dict.fromkeys(random.choices(self._kinds, k=count))], random)
         return replace(
-            self._with_kinds(Draw(number=number, seed=seed), kinds, random),
+            self._with_kinds(start, kinds, random),
             fault_on=fault_on,
             fault_off=fault_off,
             rate=rate,
-            settings={name: random.choice(values) for name, values in self._space.settings.items()},
+            settings=self._settings(random) if self._copies == 1 else start.settings,
         )
 
     def _with_needed(self, kinds: list[str], random: Random) -> list[str]:
@@ -256,9 +274,12 @@ class Chooser:
 
     def _changed(self, kept: Draw, fresh: Draw, random: Random) -> Draw:
         """Returns a kept run with one change, and with the number and the seed of a fresh one."""
-        base = replace(kept, number=fresh.number, seed=fresh.seed)
+        base = replace(kept, number=fresh.number, seed=fresh.seed, start_seed=fresh.start_seed)
         triggers = ("triggers",) if self._space.triggers else ()
-        what = random.choice(("kinds", "kinds", "rhythm", "rate", *triggers, *base.settings))
+        settings: tuple[str, ...] = (*base.settings,)
+        if self._copies > 1:
+            base, settings = replace(base, settings=fresh.settings), ()
+        what = random.choice(("kinds", "kinds", "rhythm", "rate", *triggers, *settings))
         if what == "rhythm":
             return replace(base, fault_on=fresh.fault_on, fault_off=fresh.fault_off)
         if what == "rate":

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 from clusters.sim.jvm import idle
@@ -16,6 +17,7 @@ from commands.hunt.draws import Behaviour, behaviour_of
 from harness.errors import InputError, InterruptedEarly, LabrysError
 from harness.outcome import RunOutcome
 from harness.pool import Pool
+from nemesis.choices import DRAWING
 from nemesis.kinds import use
 
 if TYPE_CHECKING:
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from commands.hunt.draws import Draw
     from commands.options.compose import Settled
     from commands.run.session import Session
+    from commands.run.trial import Trial
 
     OptionsOf = Callable[[Draw], tuple[Settled, Mapping[str, Any]]]
     CarryOut = Callable[[Sequence[Draw]], Iterator["HuntRun"]]
@@ -67,7 +70,9 @@ class HuntRun:
 
 
 @contextlib.contextmanager
-def in_simulator(options_of: OptionsOf, *, runs: int, jobs: int, kinds: str | None) -> Iterator[CarryOut]:
+def in_simulator(
+    options_of: OptionsOf, *, runs: int, jobs: int, kinds: str | None, copies: int = 1
+) -> Iterator[CarryOut]:
     """Yields a function that carries out simulated runs, and yields their outcomes in order.
 
     Args:
@@ -75,7 +80,12 @@ def in_simulator(options_of: OptionsOf, *, runs: int, jobs: int, kinds: str | No
         runs: The most runs.
         jobs: The number of processes; one needs no pool.
         kinds: The place of kinds of faults of the user's own; None if there is none.
+        copies: How many runs share a start.
     """
+    if copies > 1:
+        with _sharing(options_of, jobs=jobs, kinds=kinds, copies=copies) as carry_out:
+            yield carry_out
+        return
     if jobs == 1:
         idle.expect(runs)
         yield lambda draws: map(_simulated, draws, map(options_of, draws))
@@ -116,13 +126,50 @@ def _begin(kinds: str | None, runs: int) -> None:
         use(kinds)
 
 
+@contextlib.contextmanager
+def _sharing(options_of: OptionsOf, *, jobs: int, kinds: str | None, copies: int) -> Iterator[CarryOut]:
+    """Yields a function that carries out simulated runs, of which some share their start."""
+
+    def groups(draws: Sequence[Draw]) -> list[Sequence[Draw]]:
+        return [draws[place : place + copies] for place in range(0, len(draws), copies)]
+
+    def options(draws: Sequence[Draw]) -> list[Sequence[tuple[Settled, Mapping[str, Any]]]]:
+        return [[*map(options_of, group)] for group in groups(draws)]
+
+    if jobs == 1:
+        yield lambda draws: chain.from_iterable(map(_copied, groups(draws), options(draws)))
+        return
+    with Pool(jobs, _begin, kinds, 0) as pool:
+        yield lambda draws: chain.from_iterable(pool.map(_copied_list, groups(draws), options(draws)))
+
+
+def _copied_list(draws: Sequence[Draw], options: Sequence[tuple[Settled, Mapping[str, Any]]]) -> list[HuntRun]:
+    """Carries out runs that share a start, in a process of the pool."""
+    return [*_copied(draws, options)]
+
+
+def _copied(draws: Sequence[Draw], options: Sequence[tuple[Settled, Mapping[str, Any]]]) -> Iterator[HuntRun]:
+    """Carries out runs that share a start."""
+    from commands.run.copying import attempts
+
+    base, own = options[0]
+    start = base.having({name: value for name, value in own.items() if name not in DRAWING})
+    runs = [base.having(own) for base, own in options]
+    return attempts(start, runs, lambda number, attempt: _told(draws[number], attempt))
+
+
 def _simulated(draw: Draw, options: tuple[Settled, Mapping[str, Any]]) -> HuntRun:
     """Carries out one simulated run."""
     from commands.run.trial import attempt
 
     base, own = options
+    return _told(draw, lambda: attempt(base.having(own)))
+
+
+def _told(draw: Draw, attempt: Callable[[], Trial]) -> HuntRun:
+    """Returns what a hunt hears of a simulated run."""
     try:
-        trial = attempt(base.having(own))
+        trial = attempt()
     except InterruptedEarly:
         return _interrupted(draw)
     except LabrysError as error:

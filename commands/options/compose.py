@@ -23,7 +23,7 @@ from harness.blame import Blamable, blaming
 from harness.console.documents import shown
 from harness.console.plain import name as plain_name
 from harness.console.terminal import echo
-from harness.errors import PluginError
+from harness.errors import InputError, PluginError
 from harness.phases import Phases
 from harness.randomness import fresh_seed
 from harness.suites.thresholds import Threshold, read_threshold, refuse_unknown_functions
@@ -128,6 +128,11 @@ def _fitted(options: RunOptions, sources: Sources, *, assume_nodes: bool) -> tup
     )
     options = replace(options, cluster=cluster)
     subjects.check(options)
+    if options.cluster.start_seed is not None and not subjects.by_programs(options):
+        raise InputError(
+            f"--start-seed needs programs in virtual time, e.g. --cluster sim --system redis; the processes of "
+            f"{plain_name(options.system.name)} are none here"
+        )
     options, more = subjects.without_threads(options)
     lines = [*lines, *more]
     thresholds_of(options)
@@ -217,6 +222,20 @@ def compose(settled: Settled, cluster: Cluster, artifact: Artifact | None = None
         return _composed(settled, cluster, subjects.system_of(cluster, settled.options, artifact))
 
 
+def recomposed(settled: Settled, test: Test) -> Test:
+    """Composes a test with other options on the cluster and the system of another one.
+
+    Args:
+        settled: The options. Those of the cluster and of the system are as in the other test.
+        test: The other test.
+
+    Raises:
+        InputError: The nodes cannot take the plan, or an option is not valid.
+    """
+    with settled.options.blaming():
+        return _composed(settled, test.cluster, test.system)[0]
+
+
 def _composed(settled: Settled, cluster: Cluster, system: System) -> tuple[Test, Plan]:
     from harness.test import Test
     from nemesis.conductor import Conductor
@@ -244,6 +263,7 @@ def _composed(settled: Settled, cluster: Cluster, system: System) -> tuple[Test,
         final_reads_timeout_s=load.final_reads_timeout,
         lead_timeout_s=load.lead_timeout,
         damaging=nemesis.planning.damaging(plan),
+        start_seed=options.cluster.start_seed,
         versions=_versions_of(system),
     )
     return test, plan

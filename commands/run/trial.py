@@ -137,9 +137,18 @@ def attempt(settled: Settled, *, history: Recorder | None = None) -> Trial:
         KeyboardInterrupt: A person ended the run.
     """
     with _uncollected(), carried_out(settled, lambda _: Unobserved(), history=history) as (test, result, operations):
-        if result.interrupted:
-            raise KeyboardInterrupt  # a caller with many runs must stop here
-        outcome = RunOutcome.of(parts.of_run(test, result, operations), error=result.error)
-        world = world_of(test.cluster)
-        steps = DiskSteps() if world is None else world.disk_steps()
+        return judged(test, result, operations)
+
+
+def judged(test: Test, result: RunResult, operations: Sequence[Operation]) -> Trial:
+    """Judges a simulated run that was carried out, before its cluster is closed.
+
+    Raises:
+        KeyboardInterrupt: A person ended the run.
+    """
+    if result.interrupted:
+        raise KeyboardInterrupt  # a caller with many runs must stop here
+    outcome = RunOutcome.of(parts.of_run(test, result, operations), error=result.error)
+    world = world_of(test.cluster)
+    steps = DiskSteps() if world is None else world.disk_steps()
     return Trial(outcome=outcome, seed=test.seed, plan=test.plan, operations=operations, result=result, steps=steps)

@@ -306,6 +306,28 @@ class Controller:
         files, changed, lost = map(int, self._line().split(" "))
         return Lost(files=files, changed=changed, bytes=lost)
 
+    def reseed(self, seed: int) -> None:
+        """Draws by another seed from now on."""
+        self._say(f"seed {seed}")
+
+    def become_originals(self) -> None:
+        """Lets all programs stand for good, so that the run goes on in copies of them, one after the other.
+
+        Raises:
+            InfrastructureError: A program cannot be copied.
+        """
+        self._say("originals")
+        if (answer := self._line()) != DONE:
+            raise InfrastructureError(f"the programs cannot be copied: {_text(answer)}")
+
+    def copy(self) -> None:
+        """Begins a copy of the originals. The one before has ended."""
+        self._do("copy")
+
+    def back(self) -> None:
+        """Ends a copy, with all that it has changed."""
+        self._do("back")
+
     def note_steps(self) -> None:
         """Lets the disks note their steps from now on."""
         self._say("steps")

@@ -154,6 +154,13 @@ class LinuxWorld:
                 self._started.note_steps()
         return self._started
 
+    def become(self, seed: int) -> None:
+        """Goes on as the run of another seed: with its links and disks, and all that is drawn from now on."""
+        self.seed = seed
+        self.controller.reseed(seed)
+        self._set_links(self.controller)
+        self._set_disks(self.controller)
+
     def log_calls(self, path: Path) -> None:
         """Lets the controller write each call and each decision to a file.
 

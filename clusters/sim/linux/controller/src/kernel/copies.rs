@@ -239,7 +239,7 @@ impl Kernel {
                 let words: Vec<_> = line.split_whitespace().collect();
                 let [addresses, rights, _, device, _, ref path @ ..] = words[..] else { continue };
                 let is_pages = addresses.starts_with("6fff000") || path.first().is_some_and(|path| path.starts_with("/memfd:time"));
-                if rights.ends_with('s') && !is_pages && !is_own(device) {
+                if rights.ends_with('s') && rights.contains('w') && !is_pages && !is_own(device) {
                     return Ok(Some(format!("{what} shares memory that is no file of its node: {}", path.join(" "))));
                 }
             }
