@@ -51,12 +51,29 @@ struct Open {
     flags: c_int,
 }
 
-/// A lock of a file that a process has.
+/// Who has a lock of a file.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Owner {
+    /// The process: fcntl(2).
+    Process,
+    /// The opened file, by fcntl(2) or by flock(2).
+    Opened,
+    OpenedWhole,
+}
+
+/// A lock of a file that a process, or a file that it has opened, has.
 struct Lock {
     process: ProcessId,
     descriptor: i32,
-    /// A `struct flock`.
-    what: Vec<u8>,
+    owner: Owner,
+    /// F_RDLCK or F_WRLCK.
+    kind: c_int,
+    start: i64,
+    /// The number of bytes; zero: to the end.
+    length: i64,
+    /// Of the opened file.
+    flags: c_int,
+    place: i64,
 }
 
 /// What copies begin with.
@@ -109,6 +126,58 @@ fn make(by: pid_t, flags: c_int, number: pid_t, tls: u64, clear_tid: u64) -> io:
     let made = made.ok_or_else(|| io::Error::other("a copy of a thread was not seen"))?;
     tracee::wait_on(made)?; // its first stop
     Ok(made)
+}
+
+impl Lock {
+    /// Reads a line of a file below `fdinfo`; see proc(5).
+    fn of(line: &str, process: ProcessId, descriptor: i32, flags: c_int, place: i64) -> Option<Self> {
+        let words: Vec<_> = line.split_whitespace().collect();
+        let [_, owner, _, kind, _, _, first, last] = words[..] else { return None };
+        let owner = match owner {
+            "POSIX" => Owner::Process,
+            "OFDLCK" => Owner::Opened,
+            "FLOCK" => Owner::OpenedWhole,
+            _ => return None,
+        };
+        let start: i64 = first.parse().unwrap_or(0);
+        let length = last.parse::<i64>().map_or(0, |last| last - start + 1);
+        let kind = if kind == "WRITE" { libc::F_WRLCK } else { libc::F_RDLCK };
+        Some(Self { process, descriptor, owner, kind, start, length, flags, place })
+    }
+
+    /// Takes the lock, or gives it back, by a process.
+    fn set(&self, tid: pid_t, is_held: bool) -> io::Result<()> {
+        let descriptor = self.descriptor as u64;
+        if self.owner == Owner::OpenedWhole {
+            let how = match (is_held, self.kind) {
+                (false, _) => libc::LOCK_UN,
+                (true, libc::F_WRLCK) => libc::LOCK_EX,
+                (true, _) => libc::LOCK_SH,
+            };
+            return call(tid, libc::SYS_flock, [descriptor, (how | libc::LOCK_NB) as u64, 0, 0, 0, 0]).map(drop);
+        }
+        let kind = if is_held { self.kind } else { libc::F_UNLCK };
+        let command = if self.owner == Owner::Process { libc::F_SETLK } else { libc::F_OFD_SETLK };
+        put(tid, ARGUMENTS, [kind as u64, self.start as u64, self.length as u64, 0])?; // `struct flock`, from the start of the file
+        call(tid, libc::SYS_fcntl, [descriptor, command as u64, ARGUMENTS, 0, 0, 0]).map(drop)
+    }
+
+    /// Takes the lock in a copy of the process.
+    fn take_again(&self, tid: pid_t) -> io::Result<()> {
+        if self.owner != Owner::Process {
+            // The original has the same file open, and the lock would outlive the copy.
+            let mut path = format!("/proc/self/fd/{}", self.descriptor).into_bytes();
+            path.push(0);
+            put_bytes(tid, TEXT, &path)?;
+            let flags = (self.flags & !(libc::O_CREAT | libc::O_EXCL | libc::O_TRUNC)) as u64;
+            let new = call(tid, libc::SYS_openat, [libc::AT_FDCWD as u64, TEXT, flags, 0, 0, 0])? as u64;
+            let closes_at_exec = (self.flags & libc::O_CLOEXEC) as u64;
+            call(tid, libc::SYS_dup3, [new, self.descriptor as u64, closes_at_exec, 0, 0, 0])?;
+            call(tid, libc::SYS_close, [new, 0, 0, 0, 0, 0])?;
+            call(tid, libc::SYS_lseek, [self.descriptor as u64, self.place as u64, libc::SEEK_SET as u64, 0, 0, 0])?;
+        }
+        self.set(tid, true)
+    }
 }
 
 impl Standing {
@@ -275,24 +344,15 @@ impl Kernel {
                 OwnedFd::from_raw_fd(crate::start::check(copied, "pidfd_getfd")?)
             };
             let flags = i32::from_str_radix(&field("flags:"), 8).unwrap_or(0);
-            open.push(Open { file, place: field("pos:").parse().unwrap_or(0), flags });
+            let place = field("pos:").parse().unwrap_or(0);
+            open.push(Open { file, place, flags });
             for line in information.lines().filter_map(|line| line.strip_prefix("lock:")) {
-                let words: Vec<_> = line.split_whitespace().collect();
-                let [_, "POSIX", _, kind, _, of, first, last] = words[..] else { continue };
-                let start: i64 = first.parse().unwrap_or(0);
-                if !held.insert((of.to_owned(), start)) {
-                    continue; // another descriptor of the same file
+                // A lock is at each descriptor of its file.
+                let Some(lock) = Lock::of(line, process, number, flags, place) else { continue };
+                if held.insert(line.to_owned()) {
+                    lock.set(pid, false)?;
+                    locks.push(lock);
                 }
-                let length: i64 = last.parse::<i64>().map_or(0, |last| last - start + 1);
-                let kind = if kind == "WRITE" { libc::F_WRLCK } else { libc::F_RDLCK };
-                let mut what = vec![0_u8; 32]; // l_type, l_whence, l_start, l_len
-                what[..2].copy_from_slice(&(libc::F_UNLCK as i16).to_le_bytes());
-                what[8..16].copy_from_slice(&start.to_le_bytes());
-                what[16..24].copy_from_slice(&length.to_le_bytes());
-                put_bytes(pid, ARGUMENTS, &what)?;
-                call(pid, libc::SYS_fcntl, [number as u64, libc::F_SETLK as u64, ARGUMENTS, 0, 0, 0])?;
-                what[..2].copy_from_slice(&(kind as i16).to_le_bytes());
-                locks.push(Lock { process, descriptor: number, what });
             }
         }
         Ok(())
@@ -311,8 +371,7 @@ impl Kernel {
         self.processes[process].pid = pid;
         call(pid, libc::SYS_setsid, [0; 6])?;
         for lock in template.locks.iter().filter(|lock| lock.process == process) {
-            put_bytes(pid, ARGUMENTS, &lock.what)?;
-            call(pid, libc::SYS_fcntl, [lock.descriptor as u64, libc::F_SETLK as u64, ARGUMENTS, 0, 0, 0])?;
+            lock.take_again(pid)?;
         }
         let threads: Vec<_> = self.threads_of(process).collect();
         for thread in &threads {

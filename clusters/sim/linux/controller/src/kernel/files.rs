@@ -11,6 +11,7 @@ use super::streams::MOST_AT_ONCE;
 use super::work::WORK;
 use super::{Kernel, ObjectId, ThreadId, Wait, REALTIME_START, SECOND};
 use crate::machine;
+use crate::start::PAGE;
 use crate::tracee::{self, Registers};
 use crate::volume::USUAL;
 
@@ -28,12 +29,18 @@ const CHUNK: usize = 1 << 16;
 const PATH_IN_MAPS: usize = 73; // its column, of the kernel
 const UUID: &str = "/proc/sys/kernel/random/uuid"; // proc(5)
 const ENTRY_INODE: usize = 0; // the offsets in struct linux_dirent64; see getdents(2)
+const BLOCK: u64 = 512; // what stat counts in
 const ENTRY_PLACE: usize = 8;
 const ENTRY_LENGTH: usize = 16;
 const LEAST_ENTRY: usize = 19;
 
 fn put(bytes: &mut [u8], offset: usize, number: u64) {
     bytes[offset..offset + 8].copy_from_slice(&number.to_le_bytes());
+}
+
+/// Returns the blocks of a file of a size. How many pages a file in memory has depends on when the kernel needed one.
+fn blocks_of(size: u64) -> u64 {
+    size.div_ceil(PAGE) * (PAGE / BLOCK)
 }
 
 /// Returns entries of a folder without their places in it, which depend on how often names came into the folder.
@@ -373,6 +380,7 @@ impl Kernel {
             let number = tracee::u64_at(bytes, 8);
             put(bytes, 16, self.numbers.names(device, number, tracee::u64_at(bytes, 16)));
             put(bytes, 8, self.numbers.seen(device, number));
+            put(bytes, 64, blocks_of(tracee::u64_at(bytes, 48)));
         }
         if device >> 8 == 0 {
             if !is_own && object.is_none() {
@@ -401,6 +409,7 @@ impl Kernel {
                 let names = self.numbers.names(device, number, tracee::u32_at(bytes, 16).into());
                 bytes[16..20].copy_from_slice(&(names as u32).to_le_bytes());
                 put(bytes, 32, self.numbers.seen(device, number));
+                put(bytes, 48, blocks_of(tracee::u64_at(bytes, 40)));
             } else {
                 put(bytes, 32, FOREIGN_INODE);
                 bytes[16..20].copy_from_slice(&1_u32.to_le_bytes());
