@@ -20,7 +20,7 @@ from clusters.sim.linux.seen import JVM_WORK, VARIABLES, seen
 from harness.errors import InfrastructureError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from clusters.sim.linux.driving import Figures
 
@@ -42,6 +42,19 @@ def compiled(source: str, folder: Path) -> Path:
     program = folder / Path(source).stem
     subprocess.run(["cc", "-O1", "-pthread", "-o", program, HERE / source], check=True)
     return program
+
+
+def java_program(
+    name: str, words: Sequence[str], variables: Mapping[str, str], folder: Path
+) -> tuple[list[str], list[Path]]:
+    """Compiles a program in Java. Returns its command line, and what it must see besides `/usr`."""
+    subprocess.run(["javac", "-d", folder, HERE / f"{name}.java"], check=True)
+    own = folder / f"{name}.class"
+    os.utime(own, (0, 0))  # a file that is older than the run has its own time
+    settings = [f"{key}={value}" for key, value in (VARIABLES | variables).items()]
+    program = str(Path(shutil.which("java") or "").resolve())
+    shown = [*(path for path in seen()[0] if not path.is_relative_to("/usr")), own]
+    return ["/usr/bin/env", *settings, program, *JVM_FLAGS, "-cp", str(folder), name, *words], shown
 
 
 def simulated(
@@ -288,13 +301,7 @@ def test_a_loop_of_a_jvm_takes_time(binary: Path, tmp_path: Path, words: list[st
     The first loop makes objects: the JVM says when it has made many, at the same places in each run. In the second one, the
     interpreter counts until the loop is compiled.
     """
-    subprocess.run(["javac", "-d", tmp_path, HERE / "Waits.java"], check=True)
-    os.utime(tmp_path / "Waits.class", (0, 0))  # a file that is older than the run has its own time
-    java = seen()[0]
-    settings = [f"{name}={value}" for name, value in (VARIABLES | variables).items()]
-    program = str(Path(shutil.which("java") or "").resolve())
-    words = ["/usr/bin/env", *settings, program, *JVM_FLAGS, "-cp", str(tmp_path), "Waits", *words]
-    shown = [*(path for path in java if not path.is_relative_to("/usr")), tmp_path / "Waits.class"]
+    words, shown = java_program("Waits", words, variables, tmp_path)
     (text, code, ended), again = (
         simulated(binary, tmp_path, words, shown=shown, look_us=look_us) for look_us in (None, 2000)
     )

@@ -11,6 +11,7 @@
 use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
 
 use libc::{c_int, pid_t};
 
@@ -46,6 +47,10 @@ struct Standing {
 
 /// A descriptor of an original that leads to a file.
 struct Open {
+    process: ProcessId,
+    descriptor: i32,
+    /// Where it leads to.
+    path: PathBuf,
     file: OwnedFd,
     place: i64,
     flags: c_int,
@@ -71,9 +76,6 @@ struct Lock {
     start: i64,
     /// The number of bytes; zero: to the end.
     length: i64,
-    /// Of the opened file.
-    flags: c_int,
-    place: i64,
 }
 
 /// What copies begin with.
@@ -130,7 +132,7 @@ fn make(by: pid_t, flags: c_int, number: pid_t, tls: u64, clear_tid: u64) -> io:
 
 impl Lock {
     /// Reads a line of a file below `fdinfo`; see proc(5).
-    fn of(line: &str, process: ProcessId, descriptor: i32, flags: c_int, place: i64) -> Option<Self> {
+    fn of(line: &str, process: ProcessId, descriptor: i32) -> Option<Self> {
         let words: Vec<_> = line.split_whitespace().collect();
         let [_, owner, _, kind, _, _, first, last] = words[..] else { return None };
         let owner = match owner {
@@ -142,7 +144,7 @@ impl Lock {
         let start: i64 = first.parse().unwrap_or(0);
         let length = last.parse::<i64>().map_or(0, |last| last - start + 1);
         let kind = if kind == "WRITE" { libc::F_WRLCK } else { libc::F_RDLCK };
-        Some(Self { process, descriptor, owner, kind, start, length, flags, place })
+        Some(Self { process, descriptor, owner, kind, start, length })
     }
 
     /// Takes the lock, or gives it back, by a process.
@@ -161,22 +163,20 @@ impl Lock {
         put(tid, ARGUMENTS, [kind as u64, self.start as u64, self.length as u64, 0])?; // `struct flock`, from the start of the file
         call(tid, libc::SYS_fcntl, [descriptor, command as u64, ARGUMENTS, 0, 0, 0]).map(drop)
     }
+}
 
-    /// Takes the lock in a copy of the process.
-    fn take_again(&self, tid: pid_t) -> io::Result<()> {
-        if self.owner != Owner::Process {
-            // The original has the same file open, and the lock would outlive the copy.
-            let mut path = format!("/proc/self/fd/{}", self.descriptor).into_bytes();
-            path.push(0);
-            put_bytes(tid, TEXT, &path)?;
-            let flags = (self.flags & !(libc::O_CREAT | libc::O_EXCL | libc::O_TRUNC)) as u64;
-            let new = call(tid, libc::SYS_openat, [libc::AT_FDCWD as u64, TEXT, flags, 0, 0, 0])? as u64;
-            let closes_at_exec = (self.flags & libc::O_CLOEXEC) as u64;
-            call(tid, libc::SYS_dup3, [new, self.descriptor as u64, closes_at_exec, 0, 0, 0])?;
-            call(tid, libc::SYS_close, [new, 0, 0, 0, 0, 0])?;
-            call(tid, libc::SYS_lseek, [self.descriptor as u64, self.place as u64, libc::SEEK_SET as u64, 0, 0, 0])?;
-        }
-        self.set(tid, true)
+impl Open {
+    /// Lets a copy of the process have the file open for itself.
+    fn open_again(&self, tid: pid_t, path: &Path) -> io::Result<()> {
+        let mut text = path.as_os_str().as_encoded_bytes().to_vec();
+        text.push(0);
+        put_bytes(tid, TEXT, &text)?;
+        let descriptor = self.descriptor as u64;
+        let flags = self.flags & !(libc::O_CREAT | libc::O_EXCL | libc::O_TRUNC);
+        let new = call(tid, libc::SYS_openat, [libc::AT_FDCWD as u64, TEXT, flags as u64, 0, 0, 0])? as u64;
+        call(tid, libc::SYS_dup3, [new, descriptor, (self.flags & libc::O_CLOEXEC) as u64, 0, 0, 0])?;
+        call(tid, libc::SYS_close, [new, 0, 0, 0, 0, 0])?;
+        call(tid, libc::SYS_lseek, [descriptor, self.place as u64, libc::SEEK_SET as u64, 0, 0, 0]).map(drop)
     }
 }
 
@@ -306,8 +306,8 @@ impl Kernel {
             };
             for line in self.root.read_of(of.pid, "maps")?.lines() {
                 let words: Vec<_> = line.split_whitespace().collect();
-                let [addresses, rights, _, device, _, ref path @ ..] = words[..] else { continue };
-                let is_pages = addresses.starts_with("6fff000") || path.first().is_some_and(|path| path.starts_with("/memfd:time"));
+                let [_, rights, _, device, _, ref path @ ..] = words[..] else { continue };
+                let is_pages = path.first().is_some_and(|path| path.starts_with("/memfd:time"));
                 if rights.ends_with('s') && rights.contains('w') && !is_pages && !is_own(device) {
                     return Ok(Some(format!("{what} shares memory that is no file of its node: {}", path.join(" "))));
                 }
@@ -345,10 +345,11 @@ impl Kernel {
             };
             let flags = i32::from_str_radix(&field("flags:"), 8).unwrap_or(0);
             let place = field("pos:").parse().unwrap_or(0);
-            open.push(Open { file, place, flags });
+            let path = fs::read_link(self.root.path_of(pid, &format!("fd/{number}")))?;
+            open.push(Open { process, descriptor: number, path, file, place, flags });
             for line in information.lines().filter_map(|line| line.strip_prefix("lock:")) {
                 // A lock is at each descriptor of its file.
-                let Some(lock) = Lock::of(line, process, number, flags, place) else { continue };
+                let Some(lock) = Lock::of(line, process, number) else { continue };
                 if held.insert(line.to_owned()) {
                     lock.set(pid, false)?;
                     locks.push(lock);
@@ -370,8 +371,23 @@ impl Kernel {
         let pid = make(original, libc::CLONE_PARENT, self.processes[process].number, 0, 0)?;
         self.processes[process].pid = pid;
         call(pid, libc::SYS_setsid, [0; 6])?;
+        for open in template.open.iter().filter(|open| open.process == process) {
+            let now = fs::read_link(self.root.path_of(original, &format!("fd/{}", open.descriptor)))?;
+            let is_locked = |lock: &Lock| {
+                lock.process == process && lock.descriptor == open.descriptor && lock.owner != Owner::Process
+            };
+            if now != open.path {
+                // Another copy has removed the file, which is back, but not for those that had it open.
+                let folder = self.folder(self.processes[process].node);
+                let inside = open.path.strip_prefix(folder).unwrap_or(&open.path);
+                open.open_again(pid, &PathBuf::from("/").join(inside))?;
+            } else if template.locks.iter().any(is_locked) {
+                // The original has the same file open, so the lock would outlive the copy.
+                open.open_again(pid, &PathBuf::from(format!("/proc/self/fd/{}", open.descriptor)))?;
+            }
+        }
         for lock in template.locks.iter().filter(|lock| lock.process == process) {
-            lock.take_again(pid)?;
+            lock.set(pid, true)?;
         }
         let threads: Vec<_> = self.threads_of(process).collect();
         for thread in &threads {
@@ -424,7 +440,7 @@ impl Kernel {
         if let Some(pages) = &original.pages {
             pages.restore(&template.pages);
         }
-        for Open { file, place, flags } in &template.open {
+        for Open { file, place, flags, .. } in &template.open {
             // SAFETY: the descriptor is open. One that has no place refuses a seek.
             unsafe {
                 libc::lseek(file.as_raw_fd(), *place, libc::SEEK_SET);

@@ -32,6 +32,15 @@ pub(super) struct Area {
     pub path: PathBuf,
 }
 
+/// Returns the path that the kernel tells of a file in memory.
+///
+/// A file that a copy of a run has removed, and that is back for the next one, counts as removed for those that had it then.
+fn there(told: &str, key: Key) -> PathBuf {
+    let path = told.strip_suffix(" (deleted)").map(PathBuf::from);
+    let is_there = |path: &PathBuf| fs::symlink_metadata(path).is_ok_and(|file| (file.dev(), file.ino()) == key);
+    path.filter(is_there).unwrap_or_else(|| told.into())
+}
+
 impl Area {
     fn parse(line: &str) -> Option<Self> {
         let mut words = line.splitn(6, ' ');
@@ -42,8 +51,9 @@ impl Area {
         let (major, minor) = words.next()?.split_once(':')?;
         let device = libc::makedev(number(major)? as u32, number(minor)? as u32);
         let inode = words.next()?.parse().ok()?;
-        let path = words.next().unwrap_or("").trim_start().into();
-        Some(Self { memory: number(begin)?..number(end)?, rights, offset, key: (device, inode), path })
+        let key = (device, inode);
+        let path = there(words.next().unwrap_or("").trim_start(), key);
+        Some(Self { memory: number(begin)?..number(end)?, rights, offset, key, path })
     }
 
     pub fn is_shared(&self) -> bool {
