@@ -13,6 +13,7 @@ mod kernel;
 mod machine;
 mod original;
 mod outside;
+mod processor;
 mod start;
 mod tracee;
 mod volume;

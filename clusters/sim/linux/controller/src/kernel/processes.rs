@@ -17,6 +17,7 @@ use super::{
     Descriptor, Fatal, Kernel, NodeId, ObjectId, Process, ProcessId, Resume, Run, State, Thread, ThreadId, Wait,
 };
 use crate::chance::Chance;
+use crate::processor;
 use crate::start::{self, Program, LIBRARY};
 use crate::tracee::{self, Stop, Until};
 
@@ -161,6 +162,7 @@ impl Kernel {
     pub(super) fn executed(&mut self, process: ProcessId, tid: pid_t) -> Run<()> {
         let node = self.processes[process].node;
         tracee::to_first_instruction(tid)?;
+        processor::hide_from(tid)?;
         if let Some(pages) = &self.pages {
             pages.map_into(tid, node)?;
         }

@@ -21,6 +21,7 @@ use super::{
 };
 use crate::calls;
 use crate::chance::Chance;
+use crate::processor;
 use crate::tracee::{self, Registers, Stop, Until};
 
 const LOOKS: u32 = 2; // in the time of the first look: how often a timer lets the controller read the clock
@@ -202,7 +203,7 @@ impl Kernel {
                 Stop::Other | Stop::CallEnded => {}
                 Stop::Signal(mut number) => {
                     if number == libc::SIGSEGV {
-                        if self.read_counter(thread)? {
+                        if self.read_processor(thread)? {
                             continue;
                         }
                         match self.uses_page(thread)? {
@@ -606,12 +607,17 @@ impl Kernel {
         }
     }
 
-    /// Carries out rdtsc or rdtscp, which the processor refuses to the programs. Returns whether it was one.
-    fn read_counter(&mut self, thread: ThreadId) -> Run<bool> {
+    /// Carries out rdtsc, rdtscp or cpuid, which the processor refuses to the programs. Returns whether it was one.
+    fn read_processor(&mut self, thread: ThreadId) -> Run<bool> {
         let tid = self.threads[thread].tid;
         let mut registers = tracee::registers(tid)?;
         let Some(code) = tracee::read(tid, registers.rip, 3) else { return Ok(false) };
         let size = match code[..] {
+            [0x0f, 0xa2, _] => {
+                processor::identify(&mut registers);
+                tracee::set_registers(tid, &registers)?;
+                return Ok(true);
+            }
             [0x0f, 0x31, _] => 2,
             [0x0f, 0x01, 0xf9] => 3,
             _ => return Ok(false),
