@@ -39,8 +39,8 @@ class Test:
         final_reads_timeout_s: The time limit for the final reads through one node.
         lead_timeout_s: The time limit for a node to become the leader, if its final reads need that.
         damaging: The kinds of faults that damage data for good. A node that they hit need not come back.
-        start_seed: The seed by which the nodes start in a world; they go on by that of the run when the system serves. None: they
-            start by that of the run.
+        start_seed: The seed by which nodes in virtual time start. They go on by that of the run when the system serves. None:
+            they start by that of the run.
         versions: The versions of the tested software. The system is asked before the run, as it may download packages for that.
     """
 

@@ -231,18 +231,32 @@ def _options(ctx: click.Context, values: Mapping[str, Any]) -> RunOptions:
                 raise InputError(
                     f"--spark needs a {what} of an installed package, not {value}: executors find it by its name"
                 )
-    if values["copies"] > 1:
-        if values["spark"] is not None:
-            raise InputError("--copies is for the processes of this machine, and --spark runs on executors; give one of them")
-        if not subjects.by_programs(options):
-            raise InputError(
-                "--copies needs programs in virtual time, e.g. --cluster sim --system redis; the processes of "
-                f"{plain_name(options.system.name)} are none here"
-            )
+    _check_copies(options, values)
     if options.load.seed is None:
         options = options.seeded(fresh_seed())
     subjects.check(options)
     return options
+
+
+def _check_copies(options: RunOptions, values: Mapping[str, Any]) -> None:
+    """Refuses `--copies` where no run can share a start.
+
+    Raises:
+        InputError: The system has no programs in virtual time, or another option contradicts it.
+    """
+    if values["copies"] == 1:
+        return
+    if values["spark"] is not None:
+        raise InputError(
+            "--copies is for the processes of this machine, and --spark runs on executors; give one of them"
+        )
+    if options.cluster.start_seed is not None:
+        raise InputError("--copies draws the seed of each start, and --start-seed gives one; give one of them")
+    if not subjects.by_programs(options):
+        raise InputError(
+            "--copies needs programs in virtual time, e.g. --cluster sim --system redis; the processes of "
+            f"{plain_name(options.system.name)} are none here"
+        )
 
 
 def _reasons(tried: Sequence[HuntRun]) -> Sequence[tuple[int, HuntRun, Part]]:
@@ -370,7 +384,10 @@ class _Hunt:
         most = self._budget.runs
         try:
             while len(self._tried) < most:
-                draws = [chooser.draw() for _ in range(min(self._budget.round if self._simulated else 1, most - len(self._tried)))]
+                draws = [
+                    chooser.draw()
+                    for _ in range(min(self._budget.round if self._simulated else 1, most - len(self._tried)))
+                ]
                 for run in carry_out(draws):
                     self._tried.append(run)
                     new = chooser.learn(run.draw, run.behaviour)

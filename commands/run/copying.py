@@ -1,7 +1,7 @@
 """Carries out simulated runs that share their start: the nodes start once, and each run goes on in a copy of them.
 
-Such a run has the same history and the same verdict as `labrys test` with its --seed and its --start-seed, which starts the nodes
-itself. The copies are made by the controller of programs in virtual time, and by fork(2) for this process: a process of its own
+Such a run has the same history and the same verdict as `labrys test` with its --seed and its --start-seed, which starts the
+nodes itself. The controller of programs in virtual time copies the nodes, and fork(2) copies this process: a process of its own
 starts the nodes, and forks for each run.
 """
 
@@ -41,9 +41,7 @@ T = TypeVar("T")
 PR_SET_PDEATHSIG: Final = 1
 
 
-def attempts(
-    start: Settled, runs: Sequence[Settled], told: Callable[[int, Attempt], T]
-) -> Iterator[T]:
+def attempts(start: Settled, runs: Sequence[Settled], told: Callable[[int, Attempt], T]) -> Iterator[T]:
     """Carries out and judges runs that differ in their seeds and faults only. Yields what `told` returns for each, in order.
 
     A run whose process ended without a word, and each one after it, is told of with an error.

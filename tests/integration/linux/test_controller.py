@@ -51,7 +51,7 @@ def java_program(
     subprocess.run(["javac", "-d", folder, HERE / f"{name}.java"], check=True)
     own = folder / f"{name}.class"
     os.utime(own, (0, 0))  # a file that is older than the run has its own time
-    settings = [f"{key}={value}" for key, value in (VARIABLES | variables).items()]
+    settings = [f"{key}={value}" for key, value in {**VARIABLES, **variables}.items()]
     program = str(Path(shutil.which("java") or "").resolve())
     shown = [*(path for path in seen()[0] if not path.is_relative_to("/usr")), own]
     return ["/usr/bin/env", *settings, program, *JVM_FLAGS, "-cp", str(folder), name, *words], shown

@@ -37,7 +37,12 @@ class Run:
         self._root = folder
         folder.mkdir()
         parts = Parts(
-            seed=1, root=folder, nodes=NODES, variables={"PATH": "/usr/bin:/bin"}, shown=[Path("/usr"), *shown], preempt=0.02
+            seed=1,
+            root=folder,
+            nodes=NODES,
+            variables={"PATH": "/usr/bin:/bin"},
+            shown=[Path("/usr"), *shown],
+            preempt=0.02,
         )
         self.controller = Controller(controller(lambda _: None), parts)
         for node in RUNNING:
@@ -95,7 +100,7 @@ def test_a_program_with_a_child_is_not_copied(tmp_path: Path) -> None:
     """The error names both."""
     run = Run(tmp_path / "run", ["/usr/bin/dash", "-c", "sleep 5 & wait"], [])
     try:
-        with pytest.raises(InfrastructureError, match="the programs cannot be copied: .* on n1 is a child of another program|has not waited"):
+        with pytest.raises(InfrastructureError, match="dash on n1 has a child"):
             run.controller.become_originals()
     finally:
         run.controller.stop()

@@ -3,7 +3,8 @@
 //! Files come back in place: the original programs have them open and in their memory, so they stay the same files. For that, each
 //! file has another name in a folder that no program sees. Folders keep their order, which programs can read.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::btree_map::Entry::Vacant;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io;
@@ -155,12 +156,12 @@ impl Original {
             } else if state.is_dir() {
                 Entry::Folder(self.keep(&path, device, names)?)
             } else {
-                if !self.files.contains_key(&key) {
+                if let Vacant(entry) = self.files.entry(key) {
                     let name = names.join(key.1.to_string());
                     fs::hard_link(&path, &name)?;
                     let content = if state.is_file() { Some(Image::of(&File::open(&path)?)?) } else { None };
                     let owners = (state.uid(), state.gid());
-                    self.files.insert(key, Kept { name, mode: state.mode(), owners, content });
+                    entry.insert(Kept { name, mode: state.mode(), owners, content });
                 }
                 Entry::File(key)
             };
@@ -200,7 +201,7 @@ impl Original {
 
     fn put_back(&self, path: &Path, folder: &Folder) -> io::Result<()> {
         let before: HashMap<_, _> = folder.entries.iter().map(|(name, entry)| (name, entry)).collect();
-        let mut order = Vec::new();
+        let mut left = HashSet::new();
         for entry in fs::read_dir(path)? {
             let entry = entry?;
             let state = fs::symlink_metadata(entry.path())?;
@@ -211,20 +212,17 @@ impl Original {
                 None => false,
             };
             if stays {
-                order.push(entry.file_name());
+                left.insert(entry.file_name());
             } else {
                 remove(&entry.path())?;
             }
         }
         for (name, entry) in &folder.entries {
-            if !order.contains(name) {
+            if !left.contains(name) {
                 self.make_again(&path.join(name), entry)?;
-                order.push(name.clone());
             }
         }
-        if !order.iter().eq(folder.entries.iter().map(|(name, _)| name)) {
-            reorder(path, folder)?;
-        }
+        reorder(path, folder)?;
         for (name, entry) in &folder.entries {
             if let Entry::Folder(inner) = entry {
                 self.put_back(&path.join(name), inner)?;
@@ -260,7 +258,8 @@ fn again(path: &Path, folder: &Folder, numbers: &mut HashMap<Key, u64>) -> io::R
 fn reorder(path: &Path, folder: &Folder) -> io::Result<()> {
     let names: Vec<_> = folder.entries.iter().map(|(name, _)| name).collect();
     let is_ordered = || -> io::Result<bool> {
-        let now: Vec<_> = fs::read_dir(path)?.map(|entry| entry.map(|entry| entry.file_name())).collect::<Result<_, _>>()?;
+        let now: Vec<_> =
+            fs::read_dir(path)?.map(|entry| entry.map(|entry| entry.file_name())).collect::<Result<_, _>>()?;
         Ok(now.iter().eq(names.iter().copied()))
     };
     let come_again = |name: &OsString| -> io::Result<()> {
@@ -268,12 +267,133 @@ fn reorder(path: &Path, folder: &Folder) -> io::Result<()> {
         fs::rename(&there, &aside)?;
         fs::rename(&aside, &there)
     };
+    if is_ordered()? {
+        return Ok(());
+    }
     names.iter().try_for_each(|name| come_again(name))?;
-    if !is_ordered()? {
-        names.iter().rev().try_for_each(|name| come_again(name))?;
-        if !is_ordered()? {
-            return Err(io::Error::other(format!("the folder {} does not get its order again", path.display())));
+    if is_ordered()? {
+        return Ok(());
+    }
+    names.iter().rev().try_for_each(|name| come_again(name))?;
+    if is_ordered()? {
+        return Ok(());
+    }
+    Err(io::Error::other(format!("the folder {} does not get its order again", path.display())))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::fs::{self, OpenOptions};
+    use std::io::Write as _;
+    use std::os::unix::fs::{symlink, MetadataExt, PermissionsExt};
+    use std::path::{Path, PathBuf};
+
+    use super::Original;
+    use crate::chance::Chance;
+
+    /// A folder in memory, as that of the nodes.
+    fn place(name: &str) -> PathBuf {
+        let place = PathBuf::from(format!("/dev/shm/labrys-original-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&place);
+        fs::create_dir_all(place.join("data")).expect("a folder");
+        place
+    }
+
+    /// Returns all that a program can see below a folder: of each name its place, number of a file, mode and content.
+    fn seen(folder: &Path, into: &mut BTreeMap<PathBuf, (usize, u64, u32, Vec<u8>)>) {
+        for (place, entry) in fs::read_dir(folder).expect("a folder").enumerate() {
+            let path = entry.expect("an entry").path();
+            let state = fs::symlink_metadata(&path).expect("an entry");
+            let content = if state.is_file() {
+                fs::read(&path).expect("a file")
+            } else if state.is_symlink() {
+                fs::read_link(&path).expect("a link").into_os_string().into_encoded_bytes()
+            } else {
+                seen(&path, into);
+                Vec::new()
+            };
+            into.insert(path, (place, if state.is_dir() { 0 } else { state.ino() }, state.mode(), content));
         }
     }
-    Ok(())
+
+    /// Changes something below a folder by chance.
+    fn change(data: &Path, chance: &mut Chance) {
+        let folder = data.join(["", "a", "a/b"][chance.below(3) as usize]);
+        let (name, other) =
+            (folder.join(format!("f{}", chance.below(5))), data.join(format!("f{}", chance.below(5))));
+        let _ = match chance.below(8) {
+            0 => fs::write(&name, chance.bytes(20)),
+            1 => OpenOptions::new().append(true).open(&name).and_then(|mut file| file.write_all(&chance.bytes(9000))),
+            2 => fs::remove_file(&name),
+            3 => fs::rename(&name, other),
+            4 => OpenOptions::new().write(true).open(&name).and_then(|file| file.set_len(chance.below(5000))),
+            5 => fs::set_permissions(&name, fs::Permissions::from_mode(0o600)),
+            6 => fs::remove_dir_all(data.join("a")),
+            _ => symlink("elsewhere", &name).and_then(|()| fs::create_dir_all(data.join("a/b"))),
+        };
+    }
+
+    #[test]
+    fn files_come_back_whatever_has_changed_them() {
+        let place = place("all");
+        let data = place.join("data");
+        let mut chance = Chance::new(7, "changes");
+        fs::create_dir_all(data.join("a/b")).expect("folders");
+        for name in ["f0", "f1", "a/f1", "a/f2", "a/b/f3"] {
+            fs::write(data.join(name), chance.bytes(5000)).expect("a file");
+        }
+        let original = Original::of(&[(place.clone(), vec![data.clone()])]).expect("kept");
+        let mut before = BTreeMap::new();
+        seen(&data, &mut before);
+        assert!(before.len() > 3);
+        for _ in 0..300 {
+            (0..=chance.below(12)).for_each(|_| change(&data, &mut chance));
+            original.restore().expect("restored");
+            let mut after = BTreeMap::new();
+            seen(&data, &mut after);
+            let differing: Vec<_> = before.iter().filter(|(path, seen)| after.get(*path) != Some(*seen)).collect();
+            let short: Vec<_> = differing
+                .iter()
+                .map(|(path, seen)| {
+                    (
+                        path,
+                        seen.0,
+                        seen.1,
+                        seen.2,
+                        seen.3.len(),
+                        after.get(*path).map(|seen| (seen.0, seen.1, seen.2, seen.3.len())),
+                    )
+                })
+                .collect();
+            assert!(short.is_empty() && after.len() == before.len(), "{short:?}");
+        }
+        fs::remove_dir_all(place).expect("removed");
+    }
+
+    #[test]
+    fn numbers_and_names_of_files_are_those_without_a_copy() {
+        let place = place("numbers");
+        let data = place.join("data");
+        fs::write(data.join("old"), "").expect("a file");
+        fs::create_dir(data.join("folder")).expect("a folder");
+        let folder = fs::metadata(data.join("folder")).expect("a folder").ino();
+        let last = folder;
+        let original = Original::of(&[(place.clone(), vec![data.clone()])]).expect("kept");
+        for _ in 0..3 {
+            fs::remove_dir(data.join("folder")).expect("removed");
+            original.restore().expect("restored");
+            let numbers = original.numbers().expect("numbers");
+            let seen = |name: &str| {
+                let state = fs::metadata(data.join(name)).expect("a file");
+                (numbers.seen(state.dev(), state.ino()), numbers.names(state.dev(), state.ino(), state.nlink()))
+            };
+            fs::write(data.join("new"), "").expect("a file");
+            assert_eq!(seen("old").1, 1);
+            assert_eq!(seen("folder").0, folder);
+            assert_eq!(seen("new"), (last + 1, 1));
+            fs::remove_file(data.join("new")).expect("removed");
+        }
+        fs::remove_dir_all(place).expect("removed");
+    }
 }

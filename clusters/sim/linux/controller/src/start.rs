@@ -243,7 +243,7 @@ impl Root {
     }
 
     /// Returns the last id that the namespace of the programs has given to a process or a thread.
-    pub fn last_number(&self) -> io::Result<pid_t> {
+    pub fn last_number() -> io::Result<pid_t> {
         let mut gate = [0; 2];
         // SAFETY: the child calls functions that are safe after a fork only.
         unsafe {
@@ -256,7 +256,9 @@ impl Root {
             libc::close(gate[1]);
             let number = read_number(gate[0]);
             wait_for(child);
-            number.map(|number| number - 1).ok_or_else(|| io::Error::other("a child of the controller did not tell its id"))
+            number
+                .map(|number| number - 1)
+                .ok_or_else(|| io::Error::other("a child of the controller did not tell its id"))
         }
     }
 
@@ -295,7 +297,8 @@ impl Root {
     fn start_here(&self) -> io::Result<()> {
         let space = File::open(format!("/proc/{}/ns/pid", self.init.0))?;
         // SAFETY: the descriptor is open.
-        check(unsafe { libc::setns(space.as_raw_fd(), libc::CLONE_NEWPID) }, "enter a namespace of processes").map(drop)
+        check(unsafe { libc::setns(space.as_raw_fd(), libc::CLONE_NEWPID) }, "enter a namespace of processes")
+            .map(drop)
     }
 
     /// Returns the id of the first process of the programs' namespace.
@@ -415,7 +418,10 @@ unsafe fn be_first(processes: &CStr, last: Option<&str>, gate: RawFd) -> ! {
     // `/proc` of the host has the ids by which the controller knows processes.
     let mut own = [0_u8; 16];
     libc::readlink(c"/proc/self".as_ptr(), own.as_mut_ptr().cast(), own.len() - 1);
-    let pid: pid_t = own.iter().take_while(|byte| byte.is_ascii_digit()).fold(0, |pid, digit| 10 * pid + pid_t::from(digit - b'0'));
+    let pid: pid_t = own
+        .iter()
+        .take_while(|byte| byte.is_ascii_digit())
+        .fold(0, |pid, digit| 10 * pid + pid_t::from(digit - b'0'));
     if libc::write(gate, (&raw const pid).cast(), size_of::<pid_t>()) < 1 {
         libc::_exit(1); // the controller ended before it was heard of
     }

@@ -18,7 +18,7 @@ use libc::{c_int, pid_t};
 use super::{Kernel, ProcessId, Run, State, ThreadId};
 use crate::chance::Chance;
 use crate::original::Original;
-use crate::start::{DESCRIPTORS, LIBRARY, PAGE, SHARED_PAGE};
+use crate::start::{Root, DESCRIPTORS, LIBRARY, PAGE, SHARED_PAGE};
 use crate::tracee::{self, Registers, Stop, Until};
 
 /// Where calls are put into programs: the end of the page of the stand-in for the vDSO, which has nothing.
@@ -71,7 +71,7 @@ struct Lock {
     process: ProcessId,
     descriptor: i32,
     owner: Owner,
-    /// F_RDLCK or F_WRLCK.
+    /// `F_RDLCK` or `F_WRLCK`.
     kind: c_int,
     start: i64,
     /// The number of bytes; zero: to the end.
@@ -184,7 +184,8 @@ impl Standing {
     /// Looks how a stopped thread stands. It does not stand there any more then.
     fn of(tid: pid_t, name: Vec<u8>) -> io::Result<Self> {
         let before_call = tracee::stands_before_call(tid)?;
-        let (registers, vectors, mask) = (tracee::registers(tid)?, tracee::vector_registers(tid)?, tracee::mask(tid)?);
+        let (registers, vectors, mask) =
+            (tracee::registers(tid)?, tracee::vector_registers(tid)?, tracee::mask(tid)?);
         tracee::set_mask(tid, tracee::UNDISTURBED)?;
         call(tid, libc::SYS_sigaltstack, [0, ARGUMENTS, 0, 0, 0, 0])?;
         let signal_stack = tracee::read(tid, ARGUMENTS, 24).unwrap_or_default();
@@ -263,7 +264,7 @@ impl Kernel {
         }
         let files = Original::of(&systems)?;
         self.root.prepare_copies()?;
-        let last = self.root.last_number()?;
+        let last = Root::last_number()?;
         let pages = self.pages.as_ref().map_or_else(Vec::new, |pages| pages.content());
         let (mut open, mut locks, mut threads) = (Vec::new(), Vec::new(), vec![None; self.threads.len()]);
         for process in self.living() {
@@ -289,7 +290,7 @@ impl Kernel {
                 return Ok(Some(format!("{what} is a child of another program")));
             }
             if self.processes.iter().any(|child| child.parent == Some(process) && !child.is_reaped) {
-                return Ok(Some(format!("{what} has not waited for its child")));
+                return Ok(Some(format!("{what} has a child")));
             }
             for thread in self.threads_of(process) {
                 if self.threads[thread].state == State::Zombie {
@@ -327,7 +328,12 @@ impl Kernel {
     fn keep_descriptors(&self, process: ProcessId, open: &mut Vec<Open>, locks: &mut Vec<Lock>) -> Run<()> {
         let pid = self.processes[process].pid;
         // SAFETY: the calls take numbers alone, and the descriptors are new.
-        let own = unsafe { OwnedFd::from_raw_fd(crate::start::check(libc::syscall(libc::SYS_pidfd_open, pid, 0) as i32, "pidfd_open")?) };
+        let own = unsafe {
+            OwnedFd::from_raw_fd(crate::start::check(
+                libc::syscall(libc::SYS_pidfd_open, pid, 0) as i32,
+                "pidfd_open",
+            )?)
+        };
         let mut held = std::collections::BTreeSet::new();
         for entry in fs::read_dir(self.root.path_of(pid, "fdinfo"))? {
             let Ok(number) = entry?.file_name().to_string_lossy().parse::<i32>() else { continue };
@@ -336,7 +342,10 @@ impl Kernel {
             }
             let information = self.root.read_of(pid, &format!("fdinfo/{number}"))?;
             let field = |name: &str| {
-                information.lines().find_map(|line| Some(line.strip_prefix(name)?.trim().to_owned())).unwrap_or_default()
+                information
+                    .lines()
+                    .find_map(|line| Some(line.strip_prefix(name)?.trim().to_owned()))
+                    .unwrap_or_default()
             };
             // SAFETY: as above.
             let file = unsafe {
@@ -365,7 +374,8 @@ impl Kernel {
         let mut space = format!("/proc/{first}/ns/pid").into_bytes();
         space.push(0);
         put_bytes(original, TEXT, &space)?;
-        let descriptor = call(original, libc::SYS_openat, [libc::AT_FDCWD as u64, TEXT, libc::O_CLOEXEC as u64, 0, 0, 0])?;
+        let descriptor =
+            call(original, libc::SYS_openat, [libc::AT_FDCWD as u64, TEXT, libc::O_CLOEXEC as u64, 0, 0, 0])?;
         call(original, libc::SYS_setns, [descriptor as u64, libc::CLONE_NEWPID as u64, 0, 0, 0, 0])?;
         call(original, libc::SYS_close, [descriptor as u64, 0, 0, 0, 0, 0])?;
         let pid = make(original, libc::CLONE_PARENT, self.processes[process].number, 0, 0)?;

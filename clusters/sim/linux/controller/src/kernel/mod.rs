@@ -414,7 +414,13 @@ pub struct Counts {
 
 impl Kernel {
     /// Makes a simulation without programs.
-    pub fn new(settings: Settings, root: Root, pages: Option<Rc<SharedPages>>, nodes: Vec<Node>, digest: Digest) -> Self {
+    pub fn new(
+        settings: Settings,
+        root: Root,
+        pages: Option<Rc<SharedPages>>,
+        nodes: Vec<Node>,
+        digest: Digest,
+    ) -> Self {
         let seed = settings.seed;
         Self {
             links: network::Links::new(seed, nodes.len()),

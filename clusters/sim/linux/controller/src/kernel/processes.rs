@@ -56,7 +56,7 @@ impl Kernel {
             environment: self.nodes[node].environment.clone(),
             trace_all: self.settings.trace_all,
             talks: talks.is_some(),
-            shared_memory: self.nodes[node].shared_memory.as_ref().map(|space| space.as_raw_fd()),
+            shared_memory: self.nodes[node].shared_memory.as_ref().map(AsRawFd::as_raw_fd),
         };
         let pid = start::start(&program, self.pages.as_deref())?;
         if self.nodes[node].shared_memory.is_none() {
