@@ -94,6 +94,23 @@ def test_a_hunt_with_given_faults_draws_only_seeds() -> None:
     assert all(kinds == () for _, kinds in drawn(Chooser(Space(), seed=1, guided=True), 5))
 
 
+def test_runs_of_a_start_share_its_seed_and_their_settings() -> None:
+    """Also runs that are changes of earlier ones. Each has its own seed, and starts differ."""
+    space = replace(SPACE, settings={"batch": range(1000)})
+    chooser = Chooser(space, seed=1, guided=True, copies=4)
+    draws = []
+    for number in range(40):
+        draws.append(chooser.draw())
+        chooser.learn(draws[-1], Behaviour(features=frozenset({str(number)}), eventful=1.0))
+    starts = [(draw.options["start_seed"], draw.options["batch"]) for draw in draws]
+    assert all(len(set(starts[place : place + 4])) == 1 for place in range(0, 40, 4))
+    assert len({seed for seed, _ in starts}) == 10
+    assert len({batch for _, batch in starts}) > 5
+    assert len({draw.seed for draw in draws}) == 40
+    assert Chooser(Space(), seed=1, guided=True, copies=2).draw().options.keys() == {"start_seed"}
+    assert "start_seed" not in Chooser(space, seed=1, guided=True).draw().options
+
+
 def test_each_run_draws_its_rhythm_and_its_load() -> None:
     """All rhythms and rates are drawn, and options for the kinds that take them."""
     chooser = Chooser(Space(kinds=(*KINDS, "packet-delay")), seed=1, guided=False)
@@ -491,6 +508,26 @@ def test_what_executors_cannot_do_is_refused(words: Sequence[str], sentence: str
     """Before Spark starts."""
     with pytest.raises(InputError, match=sentence):
         cli.invoke(["hunt", *words, "--spark", "spark://host:7077"])
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("--spark", "spark://host:7077"), "--copies is for the processes of this machine"),
+        (("--start-seed", "1", "--cluster", "sim", "--system", "redis"), "--copies draws the seed of each start"),
+        ((), "--copies needs programs in virtual time"),
+    ],
+)
+def test_copies_are_refused_where_no_run_can_share_a_start(words: Sequence[str], sentence: str) -> None:
+    """The error says what to give."""
+    with pytest.raises(InputError, match=sentence):
+        cli.invoke(["hunt", *words, "--copies", "2"])
+
+
+def test_a_start_of_its_own_needs_programs() -> None:
+    """Other nodes have no start by a seed."""
+    with pytest.raises(InputError, match="--start-seed needs programs in virtual time"):
+        cli.invoke(["test", "--cluster", "sim", "--start-seed", "1"])
 
 
 def session(verdict: Verdict, *, error: str | None = None) -> Session:
