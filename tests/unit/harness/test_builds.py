@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from harness import builds
-from harness.builds import Build, Provenance, put_on_shelf
+from harness.builds import FILES_ARE_OF_S, Build, Provenance, put_on_shelf
 from harness.console.members import read
 from harness.errors import InfrastructureError, InputError
 from harness.remote import Result
@@ -113,6 +113,7 @@ def test_a_second_build_comes_from_the_cache(build: Callable[..., Build], calls:
     assert said[0] == "building thing 1.0; later runs take it from the cache"
     assert said[-1] == f"thing 1.0 ({first.provenance.short}) comes from the cache"
     assert len(entries(tmp_path)) == 1
+    assert {path.stat().st_mtime for path in (first.path, *first.path.rglob("*"))} == {FILES_ARE_OF_S}
 
 
 def test_a_product_can_be_one_file(build: Callable[..., Build]) -> None:
