@@ -23,7 +23,7 @@ from harness.blame import Blamable, blaming
 from harness.console.documents import shown
 from harness.console.plain import name as plain_name
 from harness.console.terminal import echo
-from harness.errors import InputError, PluginError
+from harness.errors import PluginError
 from harness.phases import Phases
 from harness.randomness import fresh_seed
 from harness.suites.thresholds import Threshold, read_threshold, refuse_unknown_functions
@@ -128,11 +128,6 @@ def _fitted(options: RunOptions, sources: Sources, *, assume_nodes: bool) -> tup
     )
     options = replace(options, cluster=cluster)
     subjects.check(options)
-    if options.cluster.start_seed is not None and not subjects.by_programs(options):
-        raise InputError(
-            f"--start-seed needs programs in virtual time, e.g. --cluster sim --system redis; the processes of "
-            f"{plain_name(options.system.name)} are none here"
-        )
     options, more = subjects.without_threads(options)
     lines = [*lines, *more]
     thresholds_of(options)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 OF_PROGRAMS: Final = frozenset(
     {"trace_all", "all_stop"}
 )  # the options of threads that only programs in virtual time have
+START_SEED: Final = "start_seed"
 PROGRAM_THREADS: Final = OF_PROGRAMS | {"preempt", "stalls"}
 
 
@@ -69,11 +70,11 @@ def thread_options(options: RunOptions) -> frozenset[str]:
 
 
 def without_threads(options: RunOptions) -> tuple[RunOptions, Sequence[str]]:
-    """Returns the options without those of simulated threads that have no effect, and a line for each of them."""
-    able = thread_options(options)
+    """Returns the options without those of simulated threads and of starts that have no effect, and a line for each of them."""
+    able = thread_options(options) | ({START_SEED} if by_programs(options) else set())
     changed = {
         name: value
-        for name, value in asdict(Threads()).items()
+        for name, value in {**asdict(Threads()), START_SEED: None}.items()
         if name not in able and getattr(options.cluster, name) != value
     }
     system = plain_name(options.system.name)
@@ -83,6 +84,8 @@ def without_threads(options: RunOptions) -> tuple[RunOptions, Sequence[str]]:
 
 
 def _why_not(name: str, options: RunOptions, system: str) -> str:
+    if name == START_SEED:
+        return "only programs with --cluster sim start by a seed of their own"
     if name in OF_PROGRAMS:
         return (
             f"the processes of {system} are no programs in virtual time with --cluster {options.cluster.cluster_kind}"

@@ -65,8 +65,8 @@ def confirmation(settled: Settled, run: Path) -> Confirmation | None:
 
 
 def on_local_nodes(options: RunOptions) -> RunOptions:
-    """Returns the options of a simulated run on local nodes, without those of simulated threads."""
-    return options.having({"cluster_kind": LOCAL, "carrier": None, **asdict(Threads())})
+    """Returns the options of a simulated run on local nodes, without those of simulated threads and of their start."""
+    return options.having({"cluster_kind": LOCAL, "carrier": None, subjects.START_SEED: None, **asdict(Threads())})
 
 
 def _drawn(settled: Settled) -> tuple[RunOptions, list[str]]:

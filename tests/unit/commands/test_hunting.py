@@ -26,6 +26,7 @@ from commands.hunt.draws import (
 )
 from commands.hunt.runs import BROKEN, INVALID, REFUSED, UNKNOWN, VALID, HuntRun, on_nodes
 from commands.hunt.space import named
+from commands.run.confirming import on_local_nodes
 from harness.capabilities import Capabilities
 from harness.errors import InfrastructureError, InputError
 from harness.faults import Trigger
@@ -37,10 +38,11 @@ from nemesis.kinds import find_called, find_kind
 from nemesis.parsing import request_of
 from nemesis.targets import ALL, LEADER, MAJORITY, TRIGGER
 from nemesis.triggers import Subject, for_hunts
+from tests.by_seed import EXAMPLE
 from tests.catches.hunts import Hunt
 from tests.examples import DEFAULT
 from tests.toy_register import ToyRegisters
-from tests.trials import TOY, trial
+from tests.trials import TOY, settled_by, trial
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -514,7 +516,7 @@ def test_what_executors_cannot_do_is_refused(words: Sequence[str], sentence: str
     ("words", "sentence"),
     [
         (("--spark", "spark://host:7077"), "--copies is for the processes of this machine"),
-        (("--start-seed", "1", "--cluster", "sim", "--system", "redis"), "--copies draws the seed of each start"),
+        (("--start-seed", "1", "--cluster", "sim", "--system", EXAMPLE), "--copies draws the seed of each start"),
         ((), "--copies needs programs in virtual time"),
     ],
 )
@@ -525,9 +527,12 @@ def test_copies_are_refused_where_no_run_can_share_a_start(words: Sequence[str],
 
 
 def test_a_start_of_its_own_needs_programs() -> None:
-    """Other nodes have no start by a seed."""
-    with pytest.raises(InputError, match="--start-seed needs programs in virtual time"):
-        cli.invoke(["test", "--cluster", "sim", "--start-seed", "1"])
+    """For other nodes, the option has no effect, and a line says so; the command for real nodes does not have it."""
+    with settled_by(*TOY, "--start-seed", "1") as settled:
+        assert settled.options.cluster.start_seed is None
+    with settled_by("--cluster", "sim", "--system", EXAMPLE, "--start-seed", "1") as settled:
+        assert settled.options.cluster.start_seed == 1
+        assert on_local_nodes(settled.options).cluster.start_seed is None
 
 
 def session(verdict: Verdict, *, error: str | None = None) -> Session:
