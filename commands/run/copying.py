@@ -81,11 +81,17 @@ def _failing(error: LabrysError) -> Attempt:
     return fail
 
 
+def _end_with_parent() -> None:
+    """Lets the kernel end this process when its parent ends; see prctl(2)."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+
 def _in_process(act: Callable[[], object]) -> NoReturn:
     """Acts in a process that was forked, which ends then, or with the process that has forked it."""
     status = 1
     try:
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # it is for the process that has forked this one
+        _end_with_parent()
         act()
         status = 0
     except BaseException:  # noqa: BLE001 - nobody above this process can tell of it
@@ -105,41 +111,45 @@ class _Starter:
         self._told = told
         self._writer = writer
         self._number: int | None = None  # of the run of this process; None: it starts the nodes
-        self._test: Test | None = None
 
     def carry_out(self) -> None:
-        """Starts the nodes, and carries out the runs. Returns in the process of each run, and if the start failed."""
+        """Starts the nodes, and carries out the runs. Returns if the start failed."""
         try:
-            trial = self._carry_out()
+            with composed(self._start) as (test, _):
+                self._carry_out(test)
         except LabrysError as error:
-            self._tell(_failing(error))
-        else:
-            self._tell(lambda: trial)
+            for number in range(len(self._runs)):
+                self._writer.send(self._told(number, _failing(error)))
 
-    def _tell(self, attempt: Attempt) -> None:
-        numbers = range(len(self._runs)) if self._number is None else [self._number]
-        for number in numbers:
-            self._writer.send(self._told(number, attempt))
+    def _carry_out(self, test: Test) -> None:
+        """Carries out the runs. It never returns in the process of a run, as the nodes are those of the process above."""
+        try:
+            attempt = self._attempt(test)
+        except BaseException as error:
+            if self._number is None:
+                raise
+            if not isinstance(error, LabrysError):
+                traceback.print_exc()
+                os._exit(1)
+            attempt = _failing(error)
+        self._writer.send(self._told(self._number or 0, attempt))
+        os._exit(0)
 
-    def _carry_out(self) -> Trial:
-        history = MemoryHistory()
-        with composed(self._start) as (test, _):
-            cluster = test.cluster
-            if not isinstance(cluster, LinuxCluster):
-                raise InputError(f"copies need programs in virtual time; the cluster {cluster.name} has none")
-            self._test = test
-            result = run(
-                test,
-                history=history,
-                logs_dir=Path(tempfile.mkdtemp()),
-                observer=Unobserved(),
-                started=lambda: self._go_on(test, cluster, history),
-            )
-            trial = judged(self._test, result, pair(history.ops))
-            if self._number is not None:
-                self._tell(lambda: trial)
-                os._exit(0)  # the nodes are those of the process above
-        return trial
+    def _attempt(self, test: Test) -> Attempt:
+        """Returns the trial of the run of this process."""
+        cluster = test.cluster
+        if not isinstance(cluster, LinuxCluster):
+            raise InputError(f"copies need programs in virtual time; the cluster {cluster.name} has none")
+        history, self._test = MemoryHistory(), test
+        result = run(
+            test,
+            history=history,
+            logs_dir=Path(tempfile.mkdtemp()),
+            observer=Unobserved(),
+            started=lambda: self._go_on(test, cluster, history),
+        )
+        trial = judged(self._test, result, pair(history.ops))
+        return lambda: trial
 
     def _go_on(self, test: Test, cluster: LinuxCluster, history: MemoryHistory) -> Continued:
         """Carries out each run in a process of its own, in which this returns."""
@@ -150,7 +160,7 @@ class _Starter:
             controller.copy()
             process = os.fork()
             if process == 0:
-                ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+                _end_with_parent()
                 own_loop_after_fork(loop)
                 self._number = number
                 self._test = recomposed(settled, test)

@@ -12,7 +12,7 @@ from clusters.sim.linux.driving import Controller, Parts
 from clusters.sim.linux.seen import JVM_WORK
 from commands.run.copying import attempts
 from commands.run.trial import attempt
-from harness.errors import InfrastructureError
+from harness.errors import InfrastructureError, InputError
 from tests.by_seed import EXAMPLE
 from tests.integration.linux.test_controller import NODES, compiled, java_program
 from tests.trials import settled_by
@@ -107,18 +107,25 @@ def test_a_program_with_a_child_is_not_copied(tmp_path: Path) -> None:
 
 
 def test_runs_in_copies_are_those_of_their_seeds() -> None:
-    """A run that starts its nodes itself, and is told their seed, has the same execution, operations and verdict."""
+    """A run that starts its nodes itself, and is told their seed, has the same execution, operations and verdict.
+
+    A run whose faults do not fit into its time is refused, and the next one goes on.
+    """
     words = ("--cluster", "sim", "--system", EXAMPLE, "--nodes", "3", "--time-limit", "10", "--rate", "5")
     faults = ("--nemesis", "kill,power-loss", "--fault-quiet", "1-2", "--fault-on", "1-3", "--fault-off", "0.5-1")
 
     def told(_: int, attempt: Callable[[], Trial]) -> tuple[str, int, str]:
-        trial = attempt()
+        try:
+            trial = attempt()
+        except InputError as error:
+            return str(error), 0, ""
         execution = trial.result.execution
         assert execution is not None
         return execution.digest, len(trial.operations), str(trial.outcome.verdict)
 
     with settled_by(*words, *faults, "--seed", "1", "--start-seed", "9") as settled:
-        runs = [settled.seeded(seed) for seed in (1, 2, 3)]
+        runs = [settled.seeded(1), settled.having({"time_limit": 2.0}), settled.seeded(3)]
         copies = list(attempts(settled, runs, told))
         assert copies[2] == told(2, lambda: attempt(runs[2]))
-    assert len({digest for digest, _, _ in copies}) == len(copies)
+    assert "does not fit into 2 s" in copies[1][0]
+    assert copies[0][0] != copies[2][0]

@@ -302,7 +302,7 @@ impl Root {
     }
 
     /// Returns the id of the first process of the programs' namespace.
-    pub fn first_process(&self) -> pid_t {
+    pub fn first_pid(&self) -> pid_t {
         self.init.0
     }
 

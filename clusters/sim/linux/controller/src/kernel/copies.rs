@@ -18,7 +18,7 @@ use libc::{c_int, pid_t};
 use super::{Kernel, ProcessId, Run, State, ThreadId};
 use crate::chance::Chance;
 use crate::original::Original;
-use crate::start::{Root, DESCRIPTORS, LIBRARY, PAGE, SHARED_PAGE};
+use crate::start::{check, text, Root, DESCRIPTORS, LIBRARY, PAGE, SHARED_PAGE};
 use crate::tracee::{self, Registers, Stop, Until};
 
 /// Where calls are put into programs: the end of the page of the stand-in for the vDSO, which has nothing.
@@ -84,6 +84,8 @@ pub struct Template {
     threads: Vec<Option<Standing>>,
     open: Vec<Open>,
     locks: Vec<Lock>,
+    /// The working folder of each process that lives.
+    folders: Vec<(ProcessId, PathBuf)>,
     files: Original,
     pages: Vec<u64>,
     /// The last id that the originals got.
@@ -104,6 +106,10 @@ fn put_bytes(tid: pid_t, address: u64, bytes: &[u8]) -> io::Result<()> {
     } else {
         Err(io::Error::other(format!("the page at {SHARED_PAGE:#x} of a program is gone")))
     }
+}
+
+fn put_path(tid: pid_t, path: &Path) -> io::Result<()> {
+    put_bytes(tid, TEXT, text(path).as_bytes_with_nul())
 }
 
 /// Makes a call in a stopped thread. Returns its result.
@@ -168,9 +174,7 @@ impl Lock {
 impl Open {
     /// Lets a copy of the process have the file open for itself.
     fn open_again(&self, tid: pid_t, path: &Path) -> io::Result<()> {
-        let mut text = path.as_os_str().as_encoded_bytes().to_vec();
-        text.push(0);
-        put_bytes(tid, TEXT, &text)?;
+        put_path(tid, path)?;
         let descriptor = self.descriptor as u64;
         let flags = self.flags & !(libc::O_CREAT | libc::O_EXCL | libc::O_TRUNC);
         let new = call(tid, libc::SYS_openat, [libc::AT_FDCWD as u64, TEXT, flags as u64, 0, 0, 0])? as u64;
@@ -267,6 +271,7 @@ impl Kernel {
         let last = Root::last_number()?;
         let pages = self.pages.as_ref().map_or_else(Vec::new, |pages| pages.content());
         let (mut open, mut locks, mut threads) = (Vec::new(), Vec::new(), vec![None; self.threads.len()]);
+        let mut folders = Vec::new();
         for process in self.living() {
             for thread in self.threads_of(process) {
                 let tid = self.threads[thread].tid;
@@ -275,11 +280,12 @@ impl Kernel {
                 threads[thread] = Some(Standing::of(tid, name)?);
             }
             self.keep_descriptors(process, &mut open, &mut locks)?;
+            folders.push((process, fs::read_link(self.root.path_of(self.processes[process].pid, "cwd"))?));
         }
         if let Some(all) = &self.pages {
             all.restore(&pages); // calls had their arguments there
         }
-        Ok(Ok(Template { kernel: self.clone(), threads, open, locks, files, pages, last }))
+        Ok(Ok(Template { kernel: self.clone(), threads, open, locks, folders, files, pages, last }))
     }
 
     fn refuses_copies(&self) -> Run<Option<Refusal>> {
@@ -296,14 +302,14 @@ impl Kernel {
                 if self.threads[thread].state == State::Zombie {
                     return Ok(Some(format!("the first thread of {what} has ended before the others")));
                 }
-                if self.pending(thread) != 0 {
+                if self.threads[thread].is_refused || self.pending(thread) != 0 {
                     return Ok(Some(format!("a signal waits for {what}")));
                 }
             }
             let is_own = |device: &str| {
                 let (major, minor) = device.split_once(':').unwrap_or_default();
-                let part = |text| u64::from_str_radix(text, 16).unwrap_or(u64::MAX);
-                part(major) == 0 && self.root.is_own(part(minor))
+                let part = |text| u32::from_str_radix(text, 16).unwrap_or(u32::MAX);
+                self.root.is_own(libc::makedev(part(major), part(minor)))
             };
             for line in self.root.read_of(of.pid, "maps")?.lines() {
                 let words: Vec<_> = line.split_whitespace().collect();
@@ -328,12 +334,8 @@ impl Kernel {
     fn keep_descriptors(&self, process: ProcessId, open: &mut Vec<Open>, locks: &mut Vec<Lock>) -> Run<()> {
         let pid = self.processes[process].pid;
         // SAFETY: the calls take numbers alone, and the descriptors are new.
-        let own = unsafe {
-            OwnedFd::from_raw_fd(crate::start::check(
-                libc::syscall(libc::SYS_pidfd_open, pid, 0) as i32,
-                "pidfd_open",
-            )?)
-        };
+        let own =
+            unsafe { OwnedFd::from_raw_fd(check(libc::syscall(libc::SYS_pidfd_open, pid, 0) as i32, "pidfd_open")?) };
         let mut held = std::collections::BTreeSet::new();
         for entry in fs::read_dir(self.root.path_of(pid, "fdinfo"))? {
             let Ok(number) = entry?.file_name().to_string_lossy().parse::<i32>() else { continue };
@@ -350,7 +352,7 @@ impl Kernel {
             // SAFETY: as above.
             let file = unsafe {
                 let copied = libc::syscall(libc::SYS_pidfd_getfd, own.as_raw_fd(), number, 0) as i32;
-                OwnedFd::from_raw_fd(crate::start::check(copied, "pidfd_getfd")?)
+                OwnedFd::from_raw_fd(check(copied, "pidfd_getfd")?)
             };
             let flags = i32::from_str_radix(&field("flags:"), 8).unwrap_or(0);
             let place = field("pos:").parse().unwrap_or(0);
@@ -371,9 +373,7 @@ impl Kernel {
     /// Copies a process of the originals, whose first process has an id in their namespace.
     fn copy_process(&mut self, process: ProcessId, template: &Template, first: pid_t) -> Run<()> {
         let original = self.processes[process].pid;
-        let mut space = format!("/proc/{first}/ns/pid").into_bytes();
-        space.push(0);
-        put_bytes(original, TEXT, &space)?;
+        put_path(original, Path::new(&format!("/proc/{first}/ns/pid")))?;
         let descriptor =
             call(original, libc::SYS_openat, [libc::AT_FDCWD as u64, TEXT, libc::O_CLOEXEC as u64, 0, 0, 0])?;
         call(original, libc::SYS_setns, [descriptor as u64, libc::CLONE_NEWPID as u64, 0, 0, 0, 0])?;
@@ -388,9 +388,7 @@ impl Kernel {
             };
             if now != open.path {
                 // Another copy has removed the file, which is back, but not for those that had it open.
-                let folder = self.folder(self.processes[process].node);
-                let inside = open.path.strip_prefix(folder).unwrap_or(&open.path);
-                open.open_again(pid, &PathBuf::from("/").join(inside))?;
+                open.open_again(pid, &self.inside(process, &open.path))?;
             } else if template.locks.iter().any(is_locked) {
                 // The original has the same file open, so the lock would outlive the copy.
                 open.open_again(pid, &PathBuf::from(format!("/proc/self/fd/{}", open.descriptor)))?;
@@ -398,6 +396,12 @@ impl Kernel {
         }
         for lock in template.locks.iter().filter(|lock| lock.process == process) {
             lock.set(pid, true)?;
+        }
+        for (_, folder) in template.folders.iter().filter(|(of, _)| *of == process) {
+            if fs::read_link(self.root.path_of(original, "cwd"))? != *folder {
+                put_path(pid, &self.inside(process, folder))?;
+                call(pid, libc::SYS_chdir, [TEXT, 0, 0, 0, 0, 0])?;
+            }
         }
         let threads: Vec<_> = self.threads_of(process).collect();
         for thread in &threads {
@@ -426,6 +430,12 @@ impl Kernel {
             standing.lay(self.threads[thread].tid)?;
         }
         Ok(())
+    }
+
+    /// Returns a path as a process sees it.
+    fn inside(&self, process: ProcessId, path: &Path) -> PathBuf {
+        let folder = self.folder(self.processes[process].node);
+        Path::new("/").join(path.strip_prefix(folder).unwrap_or(path))
     }
 
     /// Ends all programs of a copy, and puts back what the originals share with it.
@@ -488,7 +498,7 @@ impl Template {
 impl Kernel {
     /// Returns the id of the first process of a copy in the namespace of the originals.
     fn first_number(&self) -> Run<pid_t> {
-        let status = self.root.read_of(self.root.first_process(), "status")?;
+        let status = self.root.read_of(self.root.first_pid(), "status")?;
         let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:")).unwrap_or_default();
         let mut words = numbers.split_whitespace().rev().skip(1);
         words
