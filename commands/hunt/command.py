@@ -254,7 +254,7 @@ def _check_copies(options: RunOptions, values: Mapping[str, Any]) -> None:
         raise InputError("--copies draws the seed of each start, and --start-seed gives one; give one of them")
     if not subjects.by_programs(options):
         raise InputError(
-            "--copies needs programs in virtual time, e.g. --cluster sim --system redis; the processes of "
+            "--copies needs programs in virtual time (`labrys systems` lists them); the processes of "
             f"{plain_name(options.system.name)} are none here"
         )
 

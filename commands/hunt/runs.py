@@ -131,7 +131,7 @@ def _sharing(options_of: OptionsOf, *, jobs: int, kinds: str | None, copies: int
     """Yields a function that carries out simulated runs, of which some share their start."""
 
     def groups(draws: Sequence[Draw]) -> list[Sequence[Draw]]:
-        return [draws[place : place + copies] for place in range(0, len(draws), copies)]
+        return [draws[first : first + copies] for first in range(0, len(draws), copies)]
 
     def options(draws: Sequence[Draw]) -> list[Sequence[tuple[Settled, Mapping[str, Any]]]]:
         return [[*map(options_of, group)] for group in groups(draws)]
