@@ -29,13 +29,14 @@ def test_a_follower_that_drops_committed_changes_is_found(finding: str, says: st
 @pytest.mark.parametrize(
     ("finding", "kinds"),
     [
-        ("hole", {"leaders-kill"}),
-        ("hole-local", {"kill", "partition-fixed"}),
-        ("two-leaders", {"kill", "partition-fixed"}),
+        ("3.9.3-hole", {"leaders-kill"}),
+        ("3.9.3-hole-local", {"kill", "partition-fixed"}),
+        ("3.9.3-two-leaders", {"kill", "partition-fixed"}),
+        ("3.9.4-gap", {"kill", "partition-random-node"}),
     ],
 )
 def test_the_plan_of_a_finding_can_be_read(finding: str, kinds: set[str]) -> None:
     """`--plan` accepts each stored plan."""
-    path = FINDINGS / f"zookeeper-3.9.3-{finding}" / "plan.json"
+    path = FINDINGS / f"zookeeper-{finding}" / "plan.json"
     plan = from_json(path.read_text(), where=layout(NODES, {"zookeeper": NODES}), source="plan.json")
     assert {fault.kind for fault in plan.faults} == kinds
