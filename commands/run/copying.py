@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import ctypes
 import os
+import shutil
 import signal
 import tempfile
 import traceback
@@ -24,6 +25,7 @@ from commands.run.trial import Unobserved, judged
 from harness.clock import VirtualLoop, own_loop_after_fork
 from harness.errors import InfrastructureError, InputError, LabrysError
 from harness.history import MemoryHistory, pair
+from harness.leftovers import own_folder
 from harness.run import Continued, run
 
 if TYPE_CHECKING:
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+PREFIX: Final = "labrys-copies-"  # the id of the process follows
 PR_SET_PDEATHSIG: Final = 1
 
 
@@ -52,12 +55,13 @@ def attempts(start: Settled, runs: Sequence[Settled], told: Callable[[int, Attem
         told: Is called in the process of a run, with the place of the run and a function that returns its trial or raises its
             error. Returns what goes to this process.
     """
-    with tempfile.TemporaryDirectory(prefix="labrys-copies-") as folder:
+    folder = own_folder(PREFIX)
+    try:
         reader, writer = Pipe(duplex=False)
         starter = os.fork()
         if starter == 0:
             reader.close()
-            tempfile.tempdir = folder  # so that nothing stays if it is ended
+            tempfile.tempdir = str(folder)  # so that nothing stays if it is ended
             _in_process(lambda: _Starter(start, runs, told, writer).carry_out())
         writer.close()
         count = 0
@@ -70,6 +74,8 @@ def attempts(start: Settled, runs: Sequence[Settled], told: Callable[[int, Attem
         finally:
             os.kill(starter, signal.SIGKILL)
             os.waitpid(starter, 0)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
     for number in range(count, len(runs)):
         yield told(number, _failing(InfrastructureError("the process that carries out copies of a start ended early")))
 
@@ -132,7 +138,8 @@ class _Starter:
                 traceback.print_exc()
                 os._exit(1)
             attempt = _failing(error)
-        self._writer.send(self._told(self._number or 0, attempt))
+        assert self._number is not None  # noqa: S101 - the process above ends in `_go_on`
+        self._writer.send(self._told(self._number, attempt))
         os._exit(0)
 
     def _attempt(self, test: Test) -> Attempt:

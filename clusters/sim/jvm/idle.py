@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from clusters.sim.jvm.pipe import LOG_FILE, Jvm
 from harness.errors import InfrastructureError
+from harness.leftovers import own_folder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -63,8 +64,7 @@ def take(command: Sequence[str], lasting: Sequence[str] | None = None) -> Jvm:
 
 def _started(command: Sequence[str]) -> Jvm:
     parent = MEMORY if MEMORY.is_dir() else Path(tempfile.gettempdir())
-    _remove_left(parent)
-    directory = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-", dir=parent))
+    directory = own_folder(PREFIX, parent)
     try:
         return Jvm(command, directory)
     except InfrastructureError:
@@ -90,14 +90,6 @@ def give_back(jvm: Jvm) -> None:
             _idle.append(jvm)
         else:
             _close(jvm)
-
-
-def _remove_left(parent: Path) -> None:
-    """Removes the folders of processes of Labrys that ended without it, e.g. by SIGKILL."""
-    for path in parent.glob(f"{PREFIX}*-*"):
-        owner = path.name.removeprefix(PREFIX).partition("-")[0]
-        if owner.isdigit() and not Path("/proc", owner).exists():
-            shutil.rmtree(path, ignore_errors=True)
 
 
 @atexit.register
