@@ -104,8 +104,12 @@ fn put_bytes(tid: pid_t, address: u64, bytes: &[u8]) -> io::Result<()> {
     if tracee::write(tid, address, bytes) {
         Ok(())
     } else {
-        Err(io::Error::other(format!("the page at {SHARED_PAGE:#x} of a program is gone")))
+        Err(page_is_gone())
     }
+}
+
+fn page_is_gone() -> io::Error {
+    io::Error::other(format!("the page at {SHARED_PAGE:#x} of a program is gone"))
 }
 
 fn put_path(tid: pid_t, path: &Path) -> io::Result<()> {
@@ -137,7 +141,7 @@ fn make(by: pid_t, flags: c_int, number: pid_t, tls: u64, clear_tid: u64) -> io:
 }
 
 impl Lock {
-    /// Reads a line of a file below `fdinfo`; see proc(5).
+    /// Reads a line of a file below `fdinfo`; see proc(5). Returns None if it is no such line.
     fn of(line: &str, process: ProcessId, descriptor: i32) -> Option<Self> {
         let words: Vec<_> = line.split_whitespace().collect();
         let [_, owner, _, kind, _, _, first, last] = words[..] else { return None };
@@ -147,9 +151,13 @@ impl Lock {
             "FLOCK" => Owner::OpenedWhole,
             _ => return None,
         };
-        let start: i64 = first.parse().unwrap_or(0);
-        let length = last.parse::<i64>().map_or(0, |last| last - start + 1);
-        let kind = if kind == "WRITE" { libc::F_WRLCK } else { libc::F_RDLCK };
+        let start: i64 = first.parse().ok()?;
+        let length = if last == "EOF" { 0 } else { last.parse::<i64>().ok()? - start + 1 };
+        let kind = match kind {
+            "WRITE" => libc::F_WRLCK,
+            "READ" => libc::F_RDLCK,
+            _ => return None,
+        };
         Some(Self { process, descriptor, owner, kind, start, length })
     }
 
@@ -192,10 +200,11 @@ impl Standing {
             (tracee::registers(tid)?, tracee::vector_registers(tid)?, tracee::mask(tid)?);
         tracee::set_mask(tid, tracee::UNDISTURBED)?;
         call(tid, libc::SYS_sigaltstack, [0, ARGUMENTS, 0, 0, 0, 0])?;
-        let signal_stack = tracee::read(tid, ARGUMENTS, 24).unwrap_or_default();
+        let signal_stack = tracee::read(tid, ARGUMENTS, 24).ok_or_else(page_is_gone)?;
         call(tid, libc::SYS_get_robust_list, [0, ARGUMENTS, ARGUMENTS + 8, 0, 0, 0])?;
-        let robust = [ARGUMENTS, ARGUMENTS + 8].map(|address| tracee::read_u64(tid, address).unwrap_or(0));
-        Ok(Self { registers, vectors, mask, before_call, signal_stack, robust: robust.into(), name })
+        let read = |address| tracee::read_u64(tid, address).ok_or_else(page_is_gone);
+        let robust = (read(ARGUMENTS)?, read(ARGUMENTS + 8)?);
+        Ok(Self { registers, vectors, mask, before_call, signal_stack, robust, name })
     }
 
     /// Lets a new thread stand like this.
@@ -354,13 +363,14 @@ impl Kernel {
                 let copied = libc::syscall(libc::SYS_pidfd_getfd, own.as_raw_fd(), number, 0) as i32;
                 OwnedFd::from_raw_fd(check(copied, "pidfd_getfd")?)
             };
-            let flags = i32::from_str_radix(&field("flags:"), 8).unwrap_or(0);
-            let place = field("pos:").parse().unwrap_or(0);
+            let unlike = || io::Error::other(format!("expected what proc(5) says of fdinfo, found {information:?}"));
+            let flags = i32::from_str_radix(&field("flags:"), 8).map_err(|_| unlike())?;
+            let place = field("pos:").parse().map_err(|_| unlike())?;
             let path = fs::read_link(self.root.path_of(pid, &format!("fd/{number}")))?;
             open.push(Open { process, descriptor: number, path, file, place, flags });
             for line in information.lines().filter_map(|line| line.strip_prefix("lock:")) {
-                // A lock is at each descriptor of its file.
-                let Some(lock) = Lock::of(line, process, number) else { continue };
+                let lock = Lock::of(line, process, number).ok_or_else(unlike)?;
+                // The file says it of each descriptor.
                 if held.insert(line.to_owned()) {
                     lock.set(pid, false)?;
                     locks.push(lock);
